@@ -7,7 +7,7 @@ or holds what it should not gives an error that names the argument, the column a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ def from_dict(
     users = pd.Series(list(lists), name=user_col)
     rows = [list(items) for items in lists.values()]
     lengths = np.fromiter((len(items) for items in rows), dtype=np.int64, count=len(rows))
-    frame = pd.DataFrame({user_col: users.repeat(lengths).reset_index(drop=True)})
+    frame = pd.DataFrame({user_col: users.take(np.repeat(np.arange(len(users)), lengths)).reset_index(drop=True)})
     frame[item_col] = pd.Series([item for items in rows for item in items], dtype=None if lengths.any() else object)
     if numbered and all(numbered):
         frame[value_name] = pd.Series([number for items in lists.values() for number in items.values()], dtype=float)
@@ -187,8 +187,8 @@ def read_numbers(series: pd.Series, where: str) -> np.ndarray:
 class Table:
     """One long frame after the door: the ids and numbers of its rows that count.
 
-    `number` is the gain of a row of `true`, the order key of a row of `pred` (ascending, None: as the rows
-    stand). `row` are the positions of the rows in `frame`, None where all are there.
+    `number` is the gain of a row of `true`, the score (`descending`) or rank of a row of `pred` (None: as the
+    rows stand). `row` are the positions of the rows in `frame`, None where all are there.
     """
 
     role: str
@@ -199,6 +199,7 @@ class Table:
     number: np.ndarray | None
     row: np.ndarray | None
     counts: dict[str, int]
+    descending: bool = True
 
     def __len__(self) -> int:
         return len(self.item)
@@ -220,6 +221,7 @@ class Table:
             None if self.number is None else self.number[rows],
             self.frame_rows(rows),
             self.counts,
+            self.descending,
         )
 
 
@@ -279,22 +281,22 @@ def order_source(frame: pd.DataFrame, options: Options) -> dict[str, str | None]
 
 
 def read_pred(frame: pd.DataFrame, order: dict[str, str | None], options: Options) -> Table:
-    """Read `pred`; its numbers ascend from the best to the worst recommended item, NaN last."""
+    """Read `pred`; its numbers are scores or ranks."""
     name = order["column"]
     if name is None:
         return _read(frame, "pred", None, as_columns(options.by), options)
     where = f"pred[{name!r}]"
     number = read_numbers(column(frame, name, "pred"), where)
-    null = np.isnan(number) if number.dtype.kind == "f" else np.zeros(0, bool)
-    if null.any() and options.nan_score == "raise":
+    # The least number is NaN if any is, and costs no array.
+    some_null = number.dtype.kind == "f" and len(number) > 0 and np.isnan(number.min())
+    null = np.isnan(number) if some_null else np.zeros(0, bool)
+    if some_null and options.nan_score == "raise":
         raise DataError(
             f"{where} holds {null.sum():,} null {order['by']}s of {len(number):,}; "
             'drop these rows or pass nan_score="last" or "drop"'
         )
-    if order["by"] == "score":
-        number = ~number if number.dtype.kind in "iu" else -number
-    table = _read(frame, "pred", number, as_columns(options.by), options)
-    if null.any() and options.nan_score == "drop":
+    table = replace(_read(frame, "pred", number, as_columns(options.by), options), descending=order["by"] == "score")
+    if some_null and options.nan_score == "drop":
         assert table.number is not None
         gone = np.isnan(table.number)
         table.counts["pred_null_scores"] = int(gone.sum())

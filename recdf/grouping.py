@@ -7,11 +7,14 @@ items stand. All of them take time linear in the rows (times the log of a list's
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Literal
+
 import numpy as np
 import pyarrow as pa
 
-# Slots of the hash table of `pair_within`: int32, so 4 MiB, which stays in a core's cache.
-TABLE_SLOTS = 2**20
+# Slots of the hash table of `pair_within`: int32, so 1 MiB, which stays in a core's cache.
+TABLE_SLOTS = 2**18
 SLOTS_PER_ROW = 8
 
 
@@ -57,7 +60,7 @@ def rank_within(key: np.ndarray, start: np.ndarray, stable: bool = False) -> np.
     if rising.all():
         return None
     length = np.diff(start)
-    kind = "stable" if stable else None
+    kind: Literal["stable"] | None = "stable" if stable else None
     if length.min() == length.max():
         matrix = key.reshape(len(length), -1)
         order = np.argsort(matrix, axis=1, kind=kind)
@@ -123,7 +126,7 @@ def _probe(
     edges = np.append(block, len(length))
     table = np.full(int((stretch[edges[1:]] - stretch[edges[:-1]]).max()), -1, np.int32)
     parts: list[list[np.ndarray]] = [[], [], [], [], [], []]
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
+    for first, last in pairwise(edges.tolist()):
         a, z, c, d = start[first], start[last], wanted_start[first], wanted_start[last]
         if a == z:
             continue
@@ -131,7 +134,7 @@ def _probe(
         slot = _slots(item[a:z], base, mask, length[first:last], salt)
         row = np.arange(a, z, dtype=np.int32)
         table[slot[::-1]] = row[::-1]  # of equal slots the last assignment stays: the first row
-        winner = table[slot]
+        winner = table.take(slot)
         beaten = np.flatnonzero(winner != row)
         same = item[winner[beaten]] == item[a + beaten]
         parts[0].append(a + beaten[same])
@@ -139,7 +142,7 @@ def _probe(
         parts[2].append(a + beaten[~same])
         if c == d:
             continue
-        winner = table[_slots(wanted[c:d], base, mask, wanted_length[first:last], salt)]
+        winner = table.take(_slots(wanted[c:d], base, mask, wanted_length[first:last], salt))
         query = np.flatnonzero(winner >= a)  # smaller rows are left from earlier blocks: an empty slot
         winner = winner[query]
         query += c

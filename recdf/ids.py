@@ -41,10 +41,7 @@ class Ids:
 
     def take(self, rows: np.ndarray) -> Ids:
         null = None if self.null is None else self.null[rows]
-        if isinstance(self.values, pa.ChunkedArray):
-            taken = self.values.take(pa.array(rows))
-        else:
-            taken = self.values[rows]
+        taken = self.values.take(pa.array(rows)) if isinstance(self.values, pa.ChunkedArray) else self.values[rows]
         return Ids(self.where, self.kind, taken, null, self.dictionary)
 
     def changes(self) -> np.ndarray:
@@ -129,7 +126,8 @@ def _float_ids(series: pd.Series, where: str) -> Ids:
     if not whole.all():
         raise IdTypeError(
             f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers below 2**53 "
-            f"({examples(values[~whole])}); ids that went through float may have lost digits: read them as integers or strings"
+            f"({examples(values[~whole])}); ids that went through float may have lost digits: "
+                "read them as integers or strings"
         )
     integers = np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
     kind = "empty" if null.all() else "integer"
@@ -236,8 +234,8 @@ def check_kinds(columns: Sequence[Ids]) -> None:
         if ids.kind != known[0].kind:
             first = known[0]
             raise IdTypeError(
-                f"{first.where} holds {first.kind} ids ({_sample(first)}) and {ids.where} {ids.kind} ids ({_sample(ids)}); "
-                f"they can never match. Convert one of them, e.g. {_cast_hint(first, ids)}"
+                f"{first.where} holds {first.kind} ids ({_sample(first)}) and {ids.where} {ids.kind} ids "
+                f"({_sample(ids)}); they can never match. Convert one of them, e.g. {_cast_hint(first, ids)}"
             )
 
 

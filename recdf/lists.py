@@ -45,7 +45,8 @@ class Hits:
     def where(self, keep: np.ndarray) -> Hits:
         if keep.all():
             return self
-        return Hits(*(getattr(self, name)[keep] for name in self.__dataclass_fields__))
+        rows = np.flatnonzero(keep)
+        return Hits(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
     @classmethod
     def of(cls, list: np.ndarray, rank: np.ndarray, gain: np.ndarray, place: np.ndarray, truth: np.ndarray) -> Hits:
@@ -63,7 +64,7 @@ class Truth:
     start: np.ndarray
     gain: np.ndarray
     item: np.ndarray
-    row: np.ndarray | None  # positions in the frame `true`
+    rows: Callable[[np.ndarray], np.ndarray]  # positions in the frame `true` of some places
     n_relevant: np.ndarray
 
     @cached_property
@@ -76,9 +77,9 @@ class Truth:
 class Matched:
     """All lists of the population beside their truth. See the module for what an entry is.
 
-    keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list · n_true, n_pred : relevant and
-    recommended items of each list · start : its first place among the recommended rows, which have
-    `item` (code) and `row` (position in `pred`, None: as it stands) · tie_level : equal for equal scores of a
+    keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
+    n_true, n_pred : relevant and recommended items of each list · start : its first place among the recommended rows, which have
+    `item` (code) and `rows(places)` (positions in `pred`) · tie_level : equal for equal scores of a
     list, None without ties · list_truth : the list's entry in `truth`, -1 for none.
     """
 
@@ -89,7 +90,7 @@ class Matched:
     n_pred: np.ndarray
     start: np.ndarray
     item: np.ndarray
-    row: np.ndarray | None
+    rows: Callable[[np.ndarray], np.ndarray]
     tie_level: np.ndarray | None
     list_truth: np.ndarray
     truth: Truth
@@ -264,6 +265,7 @@ class Values:
             below = values[values < 0]
             if len(below):
                 raise DataError(
-                    f'{where} holds {len(below):,} negative values ({examples(below)}); drop refunds or pass negative="clip"'
+                    f'{where} holds {len(below):,} negative values ({examples(below)}); '
+                    'drop refunds or pass negative="clip"'
                 )
         return self

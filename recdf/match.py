@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,28 +45,35 @@ from .options import Options, as_columns
 class Ranked:
     """Rows of a table list after list, best first.
 
-    `code` of each list · `start` (n_lists + 1) · per row: `row` in the table (None: as they stand) and `item`
-    code · `level`: equal for rows of a list with equal numbers, None where no two are equal.
+    `code` of each list · `start` (n_lists + 1) · `item` code of each row · `moves` : how the rows came to stand
+    where they do, the last move last; row i came from moves[-1][i] before it · `level`: equal for rows of a
+    list with equal numbers, None where no two are equal.
     """
 
     code: np.ndarray
     start: np.ndarray
-    row: np.ndarray | None
     item: np.ndarray
+    moves: tuple[np.ndarray, ...] = ()
     level: np.ndarray | None = None
 
     def rows(self, places: np.ndarray) -> np.ndarray:
-        return places if self.row is None else self.row[places]
+        """Rows of the table at some places."""
+        for move in reversed(self.moves):
+            places = move[places]
+        return places
 
-    def reordered(self, places: np.ndarray) -> Ranked:
+    def all_rows(self) -> np.ndarray | None:
+        """Row of the table at each place, None where they stand as in the table."""
+        return self.rows(np.arange(len(self.item))) if self.moves else None
+
+    def moved(self, places: np.ndarray) -> Ranked:
         """The same lists; the row that comes to stand at i stood at places[i]."""
         level = None if self.level is None else self.level[places]
-        return Ranked(self.code, self.start, self.rows(places), self.item[places], level)
+        return Ranked(self.code, self.start, self.item[places], (*self.moves, places), level)
 
     def kept(self, keep: np.ndarray) -> Ranked:
         """Only the rows where `keep`; ranks close up, and a list may become empty."""
-        kept = self.reordered(np.flatnonzero(keep))
-        return Ranked(kept.code, offsets(keep)[self.start], kept.row, kept.item, kept.level)
+        return replace(self.moved(np.flatnonzero(keep)), start=offsets(keep)[self.start])
 
 
 @dataclass(frozen=True)
@@ -139,10 +146,10 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
         n_pred=n_pred,
         start=start,
         item=shown.item,
-        row=offered.frame_rows(shown.row),
+        rows=lambda places: offered.frame_rows(shown.rows(places)),
         tie_level=shown.level,
         list_truth=list_truth,
-        truth=Truth(truth.start, gain, truth.item, wanted.frame_rows(truth.row), n_relevant),
+        truth=Truth(truth.start, gain, truth.item, lambda places: wanted.frame_rows(truth.rows(places)), n_relevant),
         judged=Hits.of(
             of_list[group], pairs.place - shown.start[group] + 1, gain[pairs.truth], pairs.place, pairs.truth
         ),
@@ -268,33 +275,40 @@ def _group(code: np.ndarray, heads: np.ndarray | None, item: np.ndarray) -> Rank
         inside = code >= 0
         if len(pd.unique(code[inside])) == np.count_nonzero(inside):
             if inside.all():
-                return Ranked(code, np.append(heads, n), None, item)
+                return Ranked(code, np.append(heads, n), item)
             row = spans(heads[inside], length[inside])
-            return Ranked(code[inside], offsets(length[inside]), row, item[row])
+            return Ranked(code[inside], offsets(length[inside]), item[row], (row,))
         code = np.repeat(code, length)
     inside = code >= 0
     rows = None if inside.all() else np.flatnonzero(inside)
     codes, start, row = group_rows(code if rows is None else code[rows])
     if rows is not None:
         row = rows[row]
-    return Ranked(codes, start, row, item[row])
+    return Ranked(codes, start, item[row], (row,))
 
 
-def _ranked(lists: Ranked, number: np.ndarray) -> Ranked:
-    """Order each list by ascending number; `level` tells which numbers are equal."""
-    key = number if lists.row is None else number[lists.row]
+def _ranked(lists: Ranked, number: np.ndarray, descending: bool) -> Ranked:
+    """Order each list, best number first and NaN last; `level` tells which numbers are equal."""
+    key = number
+    for move in lists.moves:
+        key = key[move]
+    heads = lists.start[(lists.start > 0) & (lists.start < len(key))]
+    step = key[1:] < key[:-1] if descending else key[1:] > key[:-1]
+    step[heads - 1] = True  # the step into the next list
+    if step.all():
+        return lists
+    if descending:
+        key = ~key if key.dtype.kind in "iu" else -key
     places = rank_within(key, lists.start)
     if places is not None:
-        key, lists = key[places], lists.reordered(places)
-    new = np.ones(len(key), bool)
-    if len(key):
-        same = key[1:] == key[:-1]
-        if key.dtype.kind == "f":
-            same |= np.isnan(key[1:]) & np.isnan(key[:-1])
-        new[1:] = ~same
-        new[lists.start[:-1][lists.start[:-1] < len(key)]] = True
-    level = None if new.all() else np.cumsum(new, dtype=np.int32)
-    return Ranked(lists.code, lists.start, lists.row, lists.item, level)
+        key, lists = key[places], lists.moved(places)
+    same = key[1:] == key[:-1]
+    if key.dtype.kind == "f":
+        same |= np.isnan(key[1:]) & np.isnan(key[:-1])
+    same[heads - 1] = False
+    if not same.any():
+        return lists
+    return replace(lists, level=np.cumsum(np.append(True, ~same), dtype=np.int32))
 
 
 def _tie_order(lists: Ranked, second: np.ndarray) -> np.ndarray | None:
@@ -323,8 +337,8 @@ def _rank_true(
     assert wanted.number is not None
     lists = _group(code, heads, item)
     if len(lists.item) and np.ptp(wanted.number) > 0:
-        lists = _ranked(lists, -wanted.number)
-    repeat, first, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
+        lists = _ranked(lists, wanted.number, descending=True)
+    repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
         _refuse_duplicates(wanted, lists, repeat, options)
@@ -332,8 +346,8 @@ def _rank_true(
             keep = np.ones(len(lists.item), bool)
             keep[repeat] = False
             lists, repeat = lists.kept(keep), repeat[:0]
-    row = lists.rows(np.arange(len(lists.item)))
-    return lists, wanted.number[row], repeat
+    rows = lists.all_rows()
+    return lists, wanted.number if rows is None else wanted.number[rows], repeat
 
 
 def _refuse_duplicates(table: Table, lists: Ranked, repeat: np.ndarray, options: Options) -> None:
@@ -342,7 +356,8 @@ def _refuse_duplicates(table: Table, lists: Ranked, repeat: np.ndarray, options:
     rows = lists.rows(repeat[:5])
     shown = list(zip(*[ids.show(rows) for ids in (*table.by, *table.keys, table.item)], strict=True))
     raise DuplicateError(
-        f"{table.role} has {len(repeat):,} repeated (list, item) rows of {len(table):,}: {', '.join(map(repr, shown))}; "
+        f"{table.role} has {len(repeat):,} repeated (list, item) rows of {len(table):,}: "
+        f"{', '.join(map(repr, shown))}; "
         'drop them or pass duplicates="drop"'
     )
 
@@ -352,7 +367,7 @@ def _rank_pred(offered: Table, code: np.ndarray, heads: np.ndarray | None, items
     lists = _group(code, heads, items.codes[1])
     if offered.number is None:
         return lists
-    lists = _ranked(lists, offered.number)
+    lists = _ranked(lists, offered.number, offered.descending)
     if lists.level is None:
         return lists
     if options.ties == "raise":
@@ -366,7 +381,7 @@ def _rank_pred(offered: Table, code: np.ndarray, heads: np.ndarray | None, items
     value = (lists.item if rank is None else rank[lists.item]).astype(np.int64)
     second = {"row": lists.rows(np.arange(len(lists.item))), "item_asc": value}.get(options.ties, items.n - value)
     order = _tie_order(lists, second)
-    return lists if order is None else lists.reordered(order)
+    return lists if order is None else lists.moved(order)
 
 
 def _pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.ndarray) -> Pairs:
@@ -384,10 +399,11 @@ def _pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.
     elif len(repeated):
         found[pair_within(wanted, wanted_start, wanted[:0], np.zeros_like(wanted_start))[0]] = -1
     query = np.flatnonzero(found >= 0)
-    place = found[query]
-    order = np.argsort(place)
-    truth_place = query[order] if wanted_place is None else wanted_place[query[order]]
-    return Pairs(place[order].astype(np.int64), truth_place, repeat, first)
+    at = np.full(len(shown.item), -1, np.int32)
+    at[found[query]] = query
+    place = np.flatnonzero(at >= 0)
+    query = at[place]
+    return Pairs(place, query if wanted_place is None else wanted_place[query], repeat, first)
 
 
 def _pair_repeats(
@@ -437,7 +453,7 @@ def _settle(
             to[order] = np.arange(len(order))
             by_place = np.argsort(to[pairs.place])
             pairs = Pairs(to[pairs.place][by_place], pairs.truth[by_place], to[pairs.repeat], to[pairs.first])
-            shown = shown.reordered(order)
+            shown = shown.moved(order)
     return shown, pairs
 
 
@@ -464,7 +480,7 @@ def _values(
     found = []
     for table, lists in ((offered, shown), (wanted, truth)):
         if name in table.frame.columns:
-            rows = table.frame_rows(lists.row)
+            rows = table.frame_rows(lists.all_rows())
             values = read_values(table.frame, name, table.role)
             found.append(values if rows is None else values[rows])
         elif of_item is None:

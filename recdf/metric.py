@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from .errors import OptionError, UndefinedMetricError, closest
-from .lists import Lists, Matched
+from .lists import Matched
 from .match import match
 from .options import DESCRIPTION, NAMES, Options, check_choice, parameters
 
@@ -197,7 +197,8 @@ def compute(matched: Matched, request: Request, options: Options) -> dict[str, n
         values = np.asarray(part, dtype=np.float64)
         if values.shape != (len(lists),):
             raise TypeError(
-                f"metric {request.metric.name!r} returned shape {values.shape}, expected one value per list, ({len(lists)},)"
+                f"metric {request.metric.name!r} returned shape {values.shape}, "
+                f"expected one value per list, ({len(lists)},)"
             )
         result[column] = _settle_undefined(column, values, options)
     return result
@@ -312,7 +313,7 @@ def metric_of(kernel: Kernel, record: dict[str, Any]) -> Metric:
         if held is not None and held.__module__.startswith("recdf.") and held.__module__ != made.__module__:
             raise OptionError(f"{name!r} is the built-in metric {held.name}; give yours another name")
     METRICS[made.name] = made
-    _ALIASES.update({alias: made.name for alias in made.aliases})
+    _ALIASES.update(dict.fromkeys(made.aliases, made.name))
     return made
 
 
@@ -464,8 +465,8 @@ def _full_doc(doc: str) -> str:
     shared = COMMON.format(own="\n" + own.group(1).rstrip() if own else "").strip() + "\n" + DESCRIPTION
     block = (
         f"Parameters\n----------\n{shared}\n\n"
-        "Returns\n-------\nfloat\n    Mean over the defined lists of the population; `.per_user(...)` takes the same arguments\n"
-        "    and returns a frame: `by` columns, list key columns, one column named by the metric string.\n\n"
+        "Returns\n-------\nfloat\n    Mean over the defined lists of the population; "
+        "`.per_user(...)` takes the same arguments\n    and returns a frame: `by` columns, list key columns, one column named by the metric string.\n\n"
         "Raises\n------\nColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError\n"
         "    For input that no metric can be computed from; each is also the builtin KeyError, TypeError or ValueError."
     )

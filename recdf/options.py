@@ -79,7 +79,8 @@ class Options:
             check_choice(name, value, allowed)
         if self.score_col is not None and self.rank_col is not None:
             raise OptionError(
-                f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; the order of `pred` has one source"
+                f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; "
+                "the order of `pred` has one source"
             )
         if not isinstance(self.judged_only, bool):
             raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")

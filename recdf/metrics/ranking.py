@@ -321,7 +321,7 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
     total, going_on = np.zeros(len(lists)), np.ones(len(lists))
     order = np.argsort(hits.number, kind="stable")
     edges = np.cumsum(np.bincount(hits.number))
-    for first, last in zip(edges[:-1], edges[1:], strict=True):  # the first hit of every list, then the second
+    for first, last in pairwise(edges.tolist()):  # the first hit of every list, then the second
         these = order[first:last]
         of, s = hits.list[these], satisfied[these]
         total[of] += going_on[of] * s / hits.rank[these]
