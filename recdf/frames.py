@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
@@ -204,6 +204,10 @@ class Table:
     def __len__(self) -> int:
         return len(self.item)
 
+    @overload
+    def frame_rows(self, rows: np.ndarray) -> np.ndarray: ...
+    @overload
+    def frame_rows(self, rows: None) -> np.ndarray | None: ...
     def frame_rows(self, rows: np.ndarray | None) -> np.ndarray | None:
         """Positions in `frame` of rows of the table; None stands for all in order."""
         if self.row is None or rows is None:

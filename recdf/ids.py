@@ -127,7 +127,7 @@ def _float_ids(series: pd.Series, where: str) -> Ids:
         raise IdTypeError(
             f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers below 2**53 "
             f"({examples(values[~whole])}); ids that went through float may have lost digits: "
-                "read them as integers or strings"
+            "read them as integers or strings"
         )
     integers = np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
     kind = "empty" if null.all() else "integer"

@@ -78,9 +78,9 @@ class Matched:
     """All lists of the population beside their truth. See the module for what an entry is.
 
     keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
-    n_true, n_pred : relevant and recommended items of each list · start : its first place among the recommended rows, which have
-    `item` (code) and `rows(places)` (positions in `pred`) · tie_level : equal for equal scores of a
-    list, None without ties · list_truth : the list's entry in `truth`, -1 for none.
+    n_true, n_pred : relevant and recommended items of each list · start : its first place among the
+    recommended rows, which have `item` (code) and `rows(places)` (positions in `pred`) · tie_level : equal for
+    equal scores of a list, None without ties · list_truth : the list's entry in `truth`, -1 for none.
     """
 
     keys: pd.DataFrame
@@ -265,7 +265,7 @@ class Values:
             below = values[values < 0]
             if len(below):
                 raise DataError(
-                    f'{where} holds {len(below):,} negative values ({examples(below)}); '
+                    f"{where} holds {len(below):,} negative values ({examples(below)}); "
                     'drop refunds or pass negative="clip"'
                 )
         return self

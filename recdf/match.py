@@ -402,8 +402,8 @@ def _pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.
     at = np.full(len(shown.item), -1, np.int32)
     at[found[query]] = query
     place = np.flatnonzero(at >= 0)
-    query = at[place]
-    return Pairs(place, query if wanted_place is None else wanted_place[query], repeat, first)
+    hit = at[place]
+    return Pairs(place, hit if wanted_place is None else wanted_place[hit], repeat, first)
 
 
 def _pair_repeats(

@@ -466,7 +466,8 @@ def _full_doc(doc: str) -> str:
     block = (
         f"Parameters\n----------\n{shared}\n\n"
         "Returns\n-------\nfloat\n    Mean over the defined lists of the population; "
-        "`.per_user(...)` takes the same arguments\n    and returns a frame: `by` columns, list key columns, one column named by the metric string.\n\n"
+        "`.per_user(...)` takes the same arguments\n"
+        "    and returns a frame: `by` columns, list key columns, one column named by the metric string.\n\n"
         "Raises\n------\nColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError\n"
         "    For input that no metric can be computed from; each is also the builtin KeyError, TypeError or ValueError."
     )
