@@ -1,6 +1,8 @@
 """recdf: evaluate logged recommendations in pandas. Two long frames in, two tidy metric tables out."""
 
 from . import errors
+from .conventions import CONVENTIONS, Convention, conventions_table
+from .dialects import compare_conventions
 from .errors import (
     ColumnError,
     DataError,
@@ -56,8 +58,10 @@ from .storage import read_parquet
 __version__ = "0.1.0"
 
 __all__ = [
+    "CONVENTIONS",
     "METRICS",
     "ColumnError",
+    "Convention",
     "DataError",
     "DuplicateError",
     "DuplicateWarning",
@@ -78,7 +82,9 @@ __all__ = [
     "arhr",
     "auc",
     "bpref",
+    "compare_conventions",
     "confusion",
+    "conventions_table",
     "dcg",
     "err",
     "errors",

@@ -158,6 +158,7 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
         order=order,
         catalogue=None if catalogue is None else item_codes.codes[2],
         judged_only=options.judged_only,
+        repeats_kept=options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts),
         values=_values(wanted, offered, truth, shown, catalogue, item_codes, options),
     )
 
