@@ -187,7 +187,7 @@ def _idcg_of_list(
 ) -> np.ndarray:
     """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole list."""
     hits = lists.whole.hits if whole else lists.hits
-    gains = hits.gain[np.lexsort((-hits.gain, hits.list))]
+    gains = hits.gain[np.lexsort((-hits.gain, np.cumsum(hits.number == 1)))]  # lists stay where they are
     discounted = _gains(gain, gains) * _discounts(discount, base, hits.number)
     return lists.sum(np.where(hits.number <= lists.k, discounted, 0.0), hits)
 
@@ -218,9 +218,9 @@ def ndcg(
     base : float, default 2
         Base b of the logarithm.
     ideal : {"relevant", "k", "shown", "listed"}, default "relevant"
-        The best min(k, n_true) relevant items, undefined without any · k items of gain 1 (with graded
-        gains not bounded by 1) · the first k re-sorted · the best k of the whole list; the last two are 0
-        where a list with relevant items shows none.
+        The best min(k, n_true) relevant items, undefined without any · k items of gain 1, which takes
+        gains in [0, 1] or `gain="binary"` · the first k re-sorted · the best k of the whole list; the last two
+        are 0 where a list with relevant items shows none.
     tied : {"ranked", "averaged"}, default "ranked"
         Equal scores have the ranks that `ties` gives them, or share the mean discount of their ranks.
 
@@ -234,14 +234,27 @@ def ndcg(
     >>> round(rd.ndcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3), 6)
     0.919721
     """
+    if ideal == "shown" and tied == "averaged":
+        raise OptionError(
+            'tied="averaged" credits items below rank k, which ideal="shown" leaves out; take ideal="listed"'
+        )
+    gains = lists.matched.truth.gain
+    if ideal == "k" and gain != "binary" and (gains > 1).any():
+        raise DataError(
+            f'ndcg with ideal="k" takes gains in [0, 1]; true has {examples(gains[gains > 1])}: '
+            'scale the relevance column or pass gain="binary"'
+        )
     total = _dcg(lists, gain, discount, base, tied)
     if ideal == "k":
         rank = np.arange(1, lists.k + 1)
         return total / np.sum(_gains(gain, np.ones(lists.k)) * _discounts(discount, base, rank))
-    if ideal in ("shown", "listed"):
+    if ideal == "relevant":
+        best = lists.sum_ideal(lambda g, rank: _gains(gain, g) * _discounts(discount, base, rank))
+    else:
         best = _idcg_of_list(lists, gain, discount, base, whole=ideal == "listed")
-        return np.where((lists.n_true > 0) & (best == 0), 0.0, ratio(total, best))
-    return ratio(total, lists.sum_ideal(lambda g, rank: _gains(gain, g) * _discounts(discount, base, rank)))
+        best = np.where((lists.n_true > 0) & (best == 0), np.inf, best)
+    # A mean of discounts can round to above the discounts that it is the mean of.
+    return np.minimum(ratio(total, best), np.inf if tied == "ranked" else 1.0)
 
 
 @metric(bounds=(0.0, None), better=None)
