@@ -1,6 +1,7 @@
 """recdf: evaluate logged recommendations in pandas. Two long frames in, two tidy metric tables out."""
 
 from . import errors
+from .audit import check
 from .conventions import CONVENTIONS, Convention, conventions_table
 from .dialects import compare_conventions
 from .errors import (
@@ -82,6 +83,7 @@ __all__ = [
     "arhr",
     "auc",
     "bpref",
+    "check",
     "compare_conventions",
     "confusion",
     "conventions_table",

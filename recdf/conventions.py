@@ -148,7 +148,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "auc": {},
             },
             differs={
-                "auc": "RePlay gives 1 to a list of hits alone and 0 to one of misses alone; recdf leaves them undefined."
+                "auc": "RePlay gives 1 to a list of hits alone, 0 to one of misses alone; recdf leaves both undefined."
             },
         ),
         Convention(
@@ -183,7 +183,7 @@ CONVENTIONS: dict[str, Convention] = {
             name="lenskit",
             library="LensKit 2026.4.0",
             rules="Rank order; binary; the lists of pred; precision divides by the items shown, recall by "
-            "min(k, n_true), average precision by min(n_true, items shown); discount 1 up to rank 2, then 1/log2(rank).",
+            "min(k, n_true), average precision by min(n_true, items shown); discount 1 to rank 2, then 1/log2(rank).",
             options={"users": "pred", "ties": "row"},
             metrics={
                 "hitrate": {},

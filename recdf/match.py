@@ -505,7 +505,7 @@ def _warn_duplicates(counts: dict[str, int], options: Options) -> None:
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
         warnings.warn(
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
-            '(duplicates="keep" counts them, "raise" refuses them)',
+            '(duplicates="keep" counts them, "raise" refuses them); rd.check(true, pred) tells more',
             DuplicateWarning,
             stacklevel=outside_recdf(),
         )
@@ -524,7 +524,7 @@ def _warn_no_overlap(wanted: Table, offered: Table, key_codes: list[np.ndarray],
                 f"{ids.where}: {', '.join(map(repr, ids.show(np.arange(min(2, len(ids))))))}" for ids in (mine, theirs)
             ]
             warnings.warn(
-                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)})",
+                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); rd.check(true, pred) tells more",
                 NoOverlapWarning,
                 stacklevel=outside_recdf(),
             )
