@@ -524,7 +524,8 @@ def _warn_no_overlap(wanted: Table, offered: Table, key_codes: list[np.ndarray],
                 f"{ids.where}: {', '.join(map(repr, ids.show(np.arange(min(2, len(ids))))))}" for ids in (mine, theirs)
             ]
             warnings.warn(
-                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); rd.check(true, pred) tells more",
+                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); "
+                "rd.check(true, pred) tells more",
                 NoOverlapWarning,
                 stacklevel=outside_recdf(),
             )

@@ -53,7 +53,7 @@ def plant(fault: str) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, object]]:
     elif fault == "null ids":
         true["user_id"] = true["user_id"].astype("Int64").mask(np.arange(len(true)) < 4)
     elif fault == "null scores":
-        pred.loc[:4, "score"] = np.nan
+        pred.loc[11, "score"] = np.nan
     elif fault == "infinite scores":
         pred.loc[0, "score"] = np.inf
     elif fault == "duplicates":
@@ -93,7 +93,7 @@ FAULTS = [
     ("leading zeros", "item ids that only look different", "warning", None),
     ("float text", "item ids that only look different", "warning", None),
     ("null ids", "null ids in true", "error", 4),
-    ("null scores", "null scores", "error", 5),
+    ("null scores", "null scores", "error", 1),
     ("infinite scores", "infinite scores", "warning", 1),
     ("duplicates", "duplicate rows in pred", "warning", 7),
     ("holes", "users without recommendations", "warning", 5),
