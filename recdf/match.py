@@ -98,7 +98,7 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
     given = None if isinstance(options.users, str) else read_users(options.users, as_columns(options.user_col))
     catalogue = None if items is None else read_catalogue(items, options.item_col)
 
-    true_heads, pred_heads = _heads(wanted.keys), _heads(offered.keys + offered.by)
+    true_heads, pred_heads = run_heads(wanted.keys), run_heads(offered.keys + offered.by)
     key_columns = [_at(wanted.keys, true_heads), _at(offered.keys, pred_heads)]
     key_codes, n_keys = _encode_keys(key_columns if given is None else [*key_columns, given[1]])
     by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by))
@@ -146,6 +146,7 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
         n_pred=n_pred,
         start=start,
         item=shown.item,
+        as_given=not shown.moves and offered.row is None,
         rows=lambda places: offered.frame_rows(shown.rows(places)),
         tie_level=shown.level,
         list_truth=list_truth,
@@ -182,7 +183,7 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
 # ------------------------------------------------------------------------------------------ list keys
 
 
-def _heads(columns: Sequence[Ids]) -> np.ndarray | None:
+def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     """First row of each run of equal keys; None where runs are so short that they save nothing."""
     n = len(columns[0])
     change = np.ones(n, bool)
