@@ -54,6 +54,8 @@ cuda = SimpleNamespace(is_available=lambda: False)
 jit = SimpleNamespace(ignore=lambda function: function)
 """
 
+OLD_NUMPY = ("numpy>=1.26,<2", "pyarrow<24")  # pyarrow 24 and later refuse numpy 1
+
 LENSKIT_NEEDS = (
     "click~=8.1",
     "humanize~=4.2",
@@ -79,7 +81,7 @@ LENSKIT_NEEDS = (
 
 PEERS = {
     "rectools": Peer(
-        ("numpy>=1.22,<2", "pandas<3", "scipy>=1.14.1", "attrs<24", "typeguard<5", "pydantic<3", "tqdm", "pyarrow"),
+        (*OLD_NUMPY, "pandas<3", "scipy>=1.14.1", "attrs<24", "typeguard<5", "pydantic<3", "tqdm"),
         bare="rectools==0.19.0",
     ),
     "replay": Peer(("replay-rec==0.22.0",)),
@@ -89,11 +91,11 @@ PEERS = {
     "ir_measures": Peer(("ir_measures==0.4.3", "pyndeval==0.0.8", "cwl-eval==1.0.12", "pandas", "pyarrow")),
     "recommenders": Peer(("pandas>2,<3", "scikit-learn<2", "numba<1", "pyarrow"), bare="recommenders==1.2.1"),
     "recpack": Peer(
-        ("numpy<2", "scipy<2", "scikit-learn<2", "pandas>=2.1.4,<3", "PyYAML>=6.0.1", "tqdm", "pyarrow"),
+        (*OLD_NUMPY, "scipy<2", "scikit-learn<2", "pandas>=2.1.4,<3", "PyYAML>=6.0.1", "tqdm"),
         bare="recpack==0.3.6",
     ),
     # numpy below 2: a_ndcg reads `np.NaN`, which numpy 2 has dropped
-    "rs_metrics": Peer(("rs_metrics==0.6.0", "numpy<2", "pyarrow")),
+    "rs_metrics": Peer(("rs_metrics==0.6.0", *OLD_NUMPY)),
     "lenskit": Peer(
         LENSKIT_NEEDS,
         bare="lenskit==2026.4.0",
