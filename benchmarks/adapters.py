@@ -332,12 +332,14 @@ def ir_cut_measures(ks: list[int]) -> dict[Any, str]:
 def ir_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
     from ir_measures import AP, ERR, RBP, RR, Bpref, Rprec, SetF, SetP, SetR, nDCG
 
+    qrels, run = ir_frames(true, pred)
     measures = ir_cut_measures(ks)
-    measures |= {ERR @ k: f"err@{k}" for k in ks}
-    measures |= {nDCG(dcg="exp-log2") @ k: f"ndcg[dcg=exp-log2]@{k}" for k in ks}
+    if qrels["query_id"].str.isdigit().all():  # gdeval, the program behind these two, reads numbers only
+        measures |= {ERR @ k: f"err@{k}" for k in ks}
+        measures |= {nDCG(dcg="exp-log2") @ k: f"ndcg[dcg=exp-log2]@{k}" for k in ks}
     measures |= {AP: "mapr", RR: "mrr", nDCG: "ndcg", Rprec: "rprecision", Bpref: "bpref"}
     measures |= {SetP: "precision[set]", SetR: "recall", SetF: "f1[set]", RBP(rel=1, p=0.8): "rbp[p=0.8]"}
-    return ir_values(*ir_frames(true, pred), measures)
+    return ir_values(qrels, run, measures)
 
 
 def ir_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
@@ -347,6 +349,7 @@ def ir_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
     qrels, run = ir_frames(tables.true, tables.pred)
     category = tables.items.set_index(tables.items["item_id"].astype(str))["category"]
     qrels = qrels.assign(iteration=qrels["doc_id"].map(category).astype(str))
+    ks = [k for k in ks if k <= 20]  # ndeval knows no deeper cut-off
     measures = {alpha_nDCG(alpha=0.5) @ k: f"a_ndcg@{k}" for k in ks}
     measures |= {StRecall @ k: f"subtopic_recall@{k}" for k in ks}
     return ir_values(qrels, run, measures)
