@@ -480,19 +480,26 @@ def recpack_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
 # -- rs_metrics --------------------------------------------------------------------------------------------------------
 
 
-def rs_metrics_six(true: Any, pred: Any, ks: list[int]) -> Means:
-    import rs_metrics
+def rs_metrics_lists(true: Any, pred: Any) -> tuple[dict[Any, list[Any]], dict[Any, list[Any]]]:
+    """Its functions take frames too, but would turn them into these lists for each metric and k."""
+    from rs_metrics.helpers import pandas_to_dict
 
-    pred = ranked(pred)
-    return {f"{name}@{k}": float(getattr(rs_metrics.metrics, name)(true, pred, k=k)) for k in ks for name in SIX}
+    return pandas_to_dict(true), pandas_to_dict(ranked(pred))
+
+
+def rs_metrics_six(true: Any, pred: Any, ks: list[int]) -> Means:
+    from rs_metrics import metrics
+
+    relevant, shown = rs_metrics_lists(true, pred)
+    return {f"{name}@{k}": float(getattr(metrics, name)(relevant, shown, k=k)) for k in ks for name in SIX}
 
 
 def rs_metrics_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
     from rs_metrics import metrics
 
-    pred, users = ranked(pred), sorted(true["user_id"].unique())
+    relevant, shown = rs_metrics_lists(true, pred)
     values = {
-        f"{name}@{k}": dict(zip(users, getattr(metrics, name)(true, pred, k=k, apply_mean=False), strict=True))
+        f"{name}@{k}": dict(zip(relevant, getattr(metrics, name)(relevant, shown, k=k, apply_mean=False), strict=True))
         for k in ks
         for name in SIX
     }

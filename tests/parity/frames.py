@@ -96,11 +96,11 @@ def side_tables(draw: Draw, n_items: int, n_users: int, pred: pd.DataFrame, seen
     return {"log": log, "items": items[codes % 10 != 9] if seen else items, "features": features, "base": base}
 
 
-def plain(seed: int, levels: int | None = None, first_item: int = 0, n_users: int = N_USERS) -> ParityFrame:
-    """20 recommendations and 1 to 12 relevant items a user."""
-    draw, users = Draw(seed), range(1, n_users + 1)
+def plain(seed: int, levels: int | None = None, first_item: int = 0, n_pred: int = 20) -> ParityFrame:
+    """`n_pred` recommendations and 1 to 12 relevant items a user."""
+    draw, users = Draw(seed), range(1, N_USERS + 1)
     true = long_frame({user: first_item + draw.items(draw.number(1, 12), 60, tilt=0.4) for user in users})
-    pred = pred_frame({user: first_item + draw.items(20, 60, tilt=0.4) for user in users}, draw, levels)
+    pred = pred_frame({user: first_item + draw.items(n_pred, 60, tilt=0.4) for user in users}, draw, levels)
     return ParityFrame(true, pred)
 
 
@@ -134,12 +134,13 @@ def strings(frame: ParityFrame) -> ParityFrame:
 
 
 def parity_frames() -> dict[str, ParityFrame]:
-    """Every frame by name. In `ties` the item ids have one length, so that they sort alike as numbers and as text;
-    in `ties_strings` they do not."""
+    """Every frame by name. In `ties` the item ids have one length, so that they sort alike as numbers and as text; in
+    `ties_strings` they do not. The lists of `ties_short` are so short that ranx's sort keeps the row order of ties."""
     return {
         "plain": with_side_tables(),
         "holes": holes(),
         "ties": plain(SEED + 2, levels=6, first_item=100),
+        "ties_short": plain(SEED + 5, levels=4, first_item=100, n_pred=12),
         "ties_strings": strings(plain(SEED + 4, levels=6)),
         "graded": graded(lowest=1),
         "judged": graded(lowest=0),
