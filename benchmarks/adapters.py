@@ -3,10 +3,10 @@
     python adapters.py measure PEER REQUEST.json ANSWER.json
     python adapters.py time PEER REQUEST.json ANSWER.json
 
-`peers.py` starts it and passes frames as parquet files; it imports neither `recdf` nor any library but the one it
-measures. Each library is used in the way its documentation shows, with its defaults. A metric is named by the metric of
-`recdf` that it is called after, so `ndcg@10` is what the library itself calls NDCG at 10, and an option that is not the
-library's default stands in brackets: `ndcg[divide_by_achievable=True]@10`. A metric without `@k` reads whole lists.
+`peers.py` starts it and passes frames as parquet files; it imports numpy, pandas and the one library that it measures,
+never `recdf`. Each library is used in the way its documentation shows, with its defaults. A metric is named by the metric
+of `recdf` that it is called after, so `ndcg@10` is what the library itself calls NDCG at 10, and an option that is not
+the library's default stands in brackets: `ndcg[divide_by_achievable=True]@10`. Without `@k` it reads whole lists.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 SIX = ("precision", "recall", "ndcg", "mapr", "mrr", "hitrate")
 
@@ -55,19 +58,32 @@ class Adapter:
     accuracy: Callable[[Any, Any, list[int]], tuple[Values, Means]]
     six: Callable[[Any, Any, list[int]], Means] | None = None
     beyond: Callable[[Tables, list[int]], tuple[Values, Means]] | None = None
-    read: Callable[[str], Any] = field(default=lambda path: pandas().read_parquet(path))
+    read: Callable[..., Any] = pd.read_parquet
     judged: bool = False
 
 
-def pandas() -> Any:
-    import pandas
-
-    return pandas
-
-
 def ranked(pred: Any) -> Any:
-    """Rows grouped by user and in rank order, for the libraries that read row order as rank."""
-    return pred.sort_values(["user_id", "rank"], kind="stable")
+    """Rows in rank order, with a column `rank`, for the libraries that read the one or the other.
+
+    The benchmark gives scores alone, and the ranks are part of the conversion; rows already in order are not sorted.
+    """
+    if "rank" in pred.columns:
+        return pred.sort_values(["user_id", "rank"], kind="stable")
+    scores, starts = pred["score"].to_numpy(), list_starts(pred)
+    falling = scores[1:] <= scores[:-1]
+    if not (pred["user_id"].is_monotonic_increasing and (falling | starts[1:]).all()):
+        pred = pred.sort_values(["user_id", "score"], ascending=[True, False], kind="stable")
+        starts = list_starts(pred)
+    position, first = np.arange(len(pred)), np.flatnonzero(starts)
+    return pred.assign(rank=position - np.repeat(first, np.diff(first, append=len(pred))) + 1)
+
+
+def list_starts(pred: Any) -> np.ndarray:
+    """True for a row whose user is not that of the row before."""
+    users = pred["user_id"].to_numpy()
+    starts = np.ones(len(users), dtype=bool)
+    starts[1:] = users[1:] != users[:-1]
+    return starts
 
 
 def top(pred: Any, k: int) -> Any:
@@ -76,12 +92,18 @@ def top(pred: Any, k: int) -> Any:
 
 
 def nested(frame: Any, column: str) -> dict[str, dict[str, float]]:
-    """{user: {item: value}} with string ids."""
-    lists: dict[str, dict[str, float]] = defaultdict(dict)
-    users, items = frame["user_id"].astype(str).tolist(), frame["item_id"].astype(str).tolist()
-    for user, item, value in zip(users, items, frame[column].tolist(), strict=True):
-        lists[user][item] = value
-    return dict(lists)
+    """{user: {item: value}} with string ids, each label made once."""
+    users, user_labels = pd.factorize(frame["user_id"])
+    items, item_labels = pd.factorize(frame["item_id"])
+    order = users.argsort(kind="stable")
+    labels = item_labels.astype(str).to_numpy(dtype=object)[items[order]].tolist()
+    values = frame[column].to_numpy()[order].tolist()
+    ends = np.cumsum(np.bincount(users)).tolist()
+    starts = [0, *ends[:-1]]
+    return {
+        user: dict(zip(labels[start:end], values[start:end], strict=True))
+        for user, start, end in zip(user_labels.astype(str), starts, ends, strict=True)
+    }
 
 
 def with_relevance(true: Any) -> Any:
@@ -113,7 +135,7 @@ def rectools_metrics(ks: list[int]) -> dict[str, Any]:
 def rectools_six(true: Any, pred: Any, ks: list[int]) -> Means:
     from rectools.metrics import calc_metrics
 
-    return calc_metrics(rectools_metrics(ks), reco=pred, interactions=true)
+    return calc_metrics(rectools_metrics(ks), reco=ranked(pred), interactions=true)
 
 
 def rectools_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
@@ -215,10 +237,10 @@ def with_category(tables: Tables) -> Tables:
     return Tables(tables.true, pred, tables.log, base=tables.base)
 
 
-def read_polars(path: str) -> Any:
+def read_polars(path: str, **options: Any) -> Any:
     import polars
 
-    return polars.read_parquet(path)
+    return polars.read_parquet(path, **options)
 
 
 # -- ranx --------------------------------------------------------------------------------------------------------------
@@ -399,7 +421,7 @@ def recommenders_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
 
     columns = {"col_user": "user_id", "col_item": "item_id"}
     vectors = tables.features.set_index("item_id").to_numpy(float)
-    features = pandas().DataFrame({"item_id": tables.features["item_id"], "features": list(vectors)})
+    features = pd.DataFrame({"item_id": tables.features["item_id"], "features": list(vectors)})
     values, means = {}, {}
     for k in ks:
         reco = top(tables.pred, k)[["user_id", "item_id"]]
@@ -425,7 +447,7 @@ class RecpackMatrices:
     def __init__(self, true: Any, pred: Any) -> None:
         from scipy.sparse import csr_matrix
 
-        pd, n_true = pandas(), len(true)
+        n_true = len(true)
         users, self.users = pd.factorize(pd.concat([true["user_id"], pred["user_id"]]))
         items, self.items = pd.factorize(pd.concat([true["item_id"], pred["item_id"]]))
         shape = len(self.users), len(self.items)
@@ -666,10 +688,14 @@ def plain(values: Mapping[Any, float]) -> dict[str, float]:
 
 
 def benchmark(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
-    """Seconds from loaded frames to numbers, each repetition, and the peak memory over the loaded frames."""
+    """Seconds from loaded frames to numbers, each repetition, and the peak memory over the loaded frames.
+
+    `pred` comes without its column `rank`: every library starts from the scores.
+    """
     if adapter.six is None:
         raise SystemExit(f"{adapter.distribution} has no benchmark")
-    true, pred = adapter.read(request["true"]), adapter.read(request["pred"])
+    true = adapter.read(request["true"], columns=["user_id", "item_id"])
+    pred = adapter.read(request["pred"], columns=["user_id", "item_id", "score"])
     before = memory("VmRSS")
     reset_peak()
     seconds = []
