@@ -4,9 +4,10 @@
     python adapters.py time PEER REQUEST.json ANSWER.json
 
 `peers.py` starts it and passes frames as parquet files; it imports numpy, pandas and the one library that it measures,
-never `recdf`. Each library is used in the way its documentation shows, with its defaults. A metric is named by the metric
-of `recdf` that it is called after, so `ndcg@10` is what the library itself calls NDCG at 10, and an option that is not
-the library's default stands in brackets: `ndcg[divide_by_achievable=True]@10`. Without `@k` it reads whole lists.
+never `recdf`. Each library is used in the way its documentation shows, with its defaults. A metric is named by the
+metric of `recdf` that it is called after, so `ndcg@10` is what the library itself calls NDCG at 10, and an option that
+is not the library's default stands in brackets: `ndcg[divide_by_achievable=True]@10`.
+Without `@k`, whole lists are read.
 """
 
 from __future__ import annotations
@@ -599,13 +600,18 @@ def lenskit_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means
 
 
 def lenskit_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
-    from lenskit.data import Vocabulary
-    from lenskit.metrics import ExposureGini, ListGini, LogRankWeight
+    """Gini counts over the catalogue and whatever else is shown: LensKit refuses an item that it does not know."""
+    from lenskit.data import DatasetBuilder, Vocabulary
+    from lenskit.metrics import ILS, Entropy, ExposureGini, ListGini, LogRankWeight
 
-    items = Vocabulary(sorted({*tables.items["item_id"], *tables.pred["item_id"]}))
+    builder, catalogue = DatasetBuilder(), tables.items["item_id"].tolist()
+    builder.add_entities("item", catalogue)
+    builder.add_list_attribute("item", "category", catalogue, [[name] for name in tables.items["category"]])
+    dataset, items = builder.build(), Vocabulary(sorted({*catalogue, *tables.pred["item_id"]}))
     metrics = {}
     for k in ks:
-        metrics[f"gini@{k}"] = ListGini(k, items=items)
+        metrics |= {f"ils[category]@{k}": ILS(dataset, "category", k), f"gini@{k}": ListGini(k, items=items)}
+        metrics[f"category_entropy@{k}"] = Entropy(dataset, "category", k)
         metrics[f"gini[exposure, offset=1]@{k}"] = ExposureGini(k, items=items, weight=LogRankWeight(offset=1))
     return lenskit_run(tables.true, tables.pred, metrics)
 

@@ -5,7 +5,8 @@
 
 S and M are `{size}_{ids}_{order}_true.parquet` and `..._pred.parquet`; L is a folder of parts under each of these names
 (without `.parquet`). Items follow Zipf's law, users are lognormally active, about a tenth of the recommendations are
-hits. The numbers depend on the seed alone; the four layouts of a size hold the same rows.
+hits. The numbers depend on the seed alone; the four layouts of a size hold the same rows. `pred` has a column `rank`
+beside `score`; the benchmarks start from the scores and leave it out.
 """
 
 from __future__ import annotations
