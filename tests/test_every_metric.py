@@ -135,3 +135,315 @@ def check_oracle(metric, number):
 @pytest.mark.parametrize("number", range(len(OPTION_SETS)))
 def test_equals_the_oracle(metric, number):
     check_oracle(metric, number)
+
+
+def test_option_sets_try_every_value_of_every_option():
+    for name, values in SPACE.items():
+        assert {str(one[name]) for one in OPTION_SETS} == set(map(str, values))
+
+
+# ------------------------------------------------------------------------------------------- invariances
+
+SIDES = {"items": ITEMS, "value_col": "value", "relevance_col": "relevance", "duplicates": "drop"}
+
+
+def result_of(metric, true, pred, k=3, **options):
+    """The per-user table and summary of all variants of the metric."""
+    tried = [text(metric, params) for params in variants(metric)[:12]]
+    return quietly(rd.evaluate, true, pred, tried, k, **{**SIDES, **options})
+
+
+def values_of(*args, **kwargs):
+    """Per-user values, one row per list, labels left out."""
+    return result_of(*args, **kwargs).per_user.filter(regex="@|rprecision").to_numpy()
+
+
+def check_row_order(metric):
+    """Rows in another order give the same lists, in their order of first appearance."""
+    true, pred = distinct(3)
+    reference = result_of(metric, true, pred, by="model").per_user.set_index(["model", "user_id"])
+    for seed in range(3):
+        found = result_of(metric, true.sample(frac=1, random_state=seed), pred.sample(frac=1, random_state=seed + 9), by="model")
+        table = found.per_user.set_index(["model", "user_id"])
+        assert_close(table.loc[reference.index], reference)
+
+
+def check_ties_ignore_row_order(metric):
+    true, pred = frames(4)
+    pred = pred[pred["model"] == "a"].drop_duplicates(["user_id", "item_id"])
+    for ties in ("item_desc", "item_asc", "worst"):
+        options = {"ties": ties, "score_col": "score", "nan_score": "last", "users": sorted(set(true["user_id"]))}
+        reference = values_of(metric, true, pred, **options)
+        assert_close(values_of(metric, true, pred.sample(frac=1, random_state=1), **options), reference)
+
+
+def strings(ids):
+    return [f"i{int(i) + 100:04d}" for i in ids]
+
+
+START = dt.datetime(2026, 1, 1)
+LABELS = {
+    "int8": lambda ids: pd.Series(ids, dtype="int8"),
+    "int16": lambda ids: pd.Series(ids, dtype="int16"),
+    "int32": lambda ids: pd.Series(ids, dtype="int32"),
+    "uint8": lambda ids: pd.Series(ids + 10, dtype="uint8"),
+    "uint64": lambda ids: pd.Series(ids + 10, dtype="uint64"),
+    "uint64 beyond int64": lambda ids: pd.Series([2**63 + 10 + int(i) for i in ids], dtype="uint64"),
+    "around int64 max": lambda ids: pd.Series([2**63 - 20 + int(i) for i in ids], dtype="uint64"),
+    "int64 beyond 2**53": lambda ids: pd.Series(2**53 + ids, dtype="int64"),
+    "wide int64": lambda ids: pd.Series(ids * 10**17, dtype="int64"),
+    "Int64": lambda ids: pd.Series(ids, dtype="Int64"),
+    "Int64 beyond 2**53": lambda ids: pd.Series(2**53 + ids, dtype="Int64"),
+    "UInt8": lambda ids: pd.Series(ids + 10, dtype="UInt8"),
+    "float64": lambda ids: pd.Series(ids, dtype="float64"),
+    "float32": lambda ids: pd.Series(ids, dtype="float32"),
+    "Float64": lambda ids: pd.Series(ids, dtype="Float64"),
+    "object of int": lambda ids: pd.Series([int(i) for i in ids], dtype=object),
+    "object of numpy int": lambda ids: pd.Series([np.int16(i) for i in ids], dtype=object),
+    "object of huge int": lambda ids: pd.Series([10**30 + int(i) for i in ids], dtype=object),
+    "object of whole float": lambda ids: pd.Series([float(i) for i in ids], dtype=object),
+    "object of str": lambda ids: pd.Series(strings(ids), dtype=object),
+    "str": lambda ids: pd.Series(strings(ids), dtype="str"),
+    "string[python]": lambda ids: pd.Series(strings(ids), dtype="string[python]"),
+    "string[pyarrow]": lambda ids: pd.Series(strings(ids), dtype="string[pyarrow]"),
+    "arrow string": lambda ids: pd.Series(strings(ids), dtype=pd.ArrowDtype(pa.string())),
+    "arrow large_string": lambda ids: pd.Series(strings(ids), dtype=pd.ArrowDtype(pa.large_string())),
+    "arrow binary": lambda ids: pd.Series([s.encode() for s in strings(ids)], dtype=pd.ArrowDtype(pa.binary())),
+    "arrow int32": lambda ids: pd.Series(ids, dtype=pd.ArrowDtype(pa.int32())),
+    "arrow uint64": lambda ids: pd.Series([2**63 + 10 + int(i) for i in ids], dtype=pd.ArrowDtype(pa.uint64())),
+    "arrow dictionary": lambda ids: pd.Series(
+        pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(strings(ids)).dictionary_encode()]))
+    ),
+    "arrow timestamp": lambda ids: pd.Series(
+        [START + dt.timedelta(int(i)) for i in ids], dtype=pd.ArrowDtype(pa.timestamp("us"))
+    ),
+    "arrow date": lambda ids: pd.Series(
+        [dt.date(2026, 1, 1) + dt.timedelta(int(i)) for i in ids], dtype=pd.ArrowDtype(pa.date32())
+    ),
+    # Categories stand in an order that is not the order of their values, and some are not used.
+    "category of str": lambda ids: pd.Series(
+        pd.Categorical(strings(ids), categories=["unused", *strings(range(99, -20, -1)), "also unused"])
+    ),
+    "ordered category": lambda ids: pd.Series(
+        pd.Categorical(strings(ids), categories=strings(range(99, -20, -1)), ordered=True)
+    ),
+    "category of int": lambda ids: pd.Series(pd.Categorical(ids, categories=range(99, -20, -1))),
+    "category of string[pyarrow]": lambda ids: pd.Series(strings(ids), dtype="string[pyarrow]").astype("category"),
+    "datetime64[ns]": lambda ids: pd.Series(pd.to_datetime(ids, unit="D")).astype("datetime64[ns]"),
+    "datetime64[s]": lambda ids: pd.Series(pd.to_datetime(ids, unit="D")).astype("datetime64[s]"),
+    "datetime with time zone": lambda ids: pd.Series(pd.to_datetime(ids, unit="D", utc=True)).dt.tz_convert("Asia/Tokyo"),
+    "timedelta": lambda ids: pd.Series(pd.to_timedelta(ids, unit="D")),
+    "period": lambda ids: pd.Series(pd.PeriodIndex.from_ordinals(np.asarray(ids, int), freq="D")),
+    "object of datetime": lambda ids: pd.Series([START + dt.timedelta(int(i)) for i in ids], dtype=object),
+    "object of date": lambda ids: pd.Series([START.date() + dt.timedelta(int(i)) for i in ids], dtype=object),
+    "object of UUID": lambda ids: pd.Series([uuid.UUID(int=10**37 + int(i)) for i in ids], dtype=object),
+    "object of bytes": lambda ids: pd.Series([s.encode() for s in strings(ids)], dtype=object),
+    "object of Decimal": lambda ids: pd.Series([decimal.Decimal(int(i)) / 3 for i in ids], dtype=object),
+    "object of tuple": lambda ids: pd.Series([("shop", int(i)) for i in ids], dtype=object),
+}
+# Columns of one frame may have another dtype of the same kind in the other frame.
+KINDS = [
+    ["int8", "int16", "int32", "Int64", "float64", "float32", "Float64", "object of int", "arrow int32", "category of int"],
+    ["object of str", "str", "string[python]", "string[pyarrow]", "arrow string", "arrow large_string"]
+    + ["arrow dictionary", "category of str", "ordered category", "category of string[pyarrow]"],
+    ["uint64 beyond int64", "arrow uint64"],
+    ["datetime64[ns]", "datetime64[s]"],
+    ["arrow binary", "object of bytes"],
+]
+
+
+def relabelled(frame, label):
+    """The frame with its integer ids replaced by others that stand in the same order."""
+    return frame.assign(
+        user_id=LABELS[label](frame["user_id"].to_numpy()).array, item_id=LABELS[label](frame["item_id"].to_numpy()).array
+    )
+
+
+def check_labels(metric, label, other=None):
+    """Ids of another kind or dtype (in `pred`, perhaps one more) give the same values, in the dtype of `true`."""
+    true, pred = frames(5)
+    pred = pred[pred["model"] == "a"]
+    options = {"score_col": "score", "nan_score": "last"}
+    reference = values_of(metric, true, pred, **options)
+    true, pred = relabelled(true, label), relabelled(pred, other or label)
+    options["items"] = LABELS[label](np.arange(N_ITEMS))
+    found = result_of(metric, true, pred, **options)
+    assert_close(found.per_user.filter(regex="@|rprecision"), reference, (label, other))
+    pd.testing.assert_series_equal(
+        found.per_user["user_id"], true["user_id"].drop_duplicates().reset_index(drop=True), check_names=False
+    )
+
+
+def check_k_beyond_the_list(metric):
+    """No list is longer than 60: larger k change only what divides by k."""
+    true, pred = distinct(6)
+    long = values_of(metric, true, pred, 60, by="model")
+    longer = values_of(metric, true, pred, 60, by="model", min_relevance=0.0)
+    assert_close(longer, long)
+    low, high = (np.nan if bound is None else bound for bound in metric.bounds)
+    assert not (long < low).any()
+    assert not (long > high).any()
+    assert np.isfinite(long[~np.isnan(long)]).all()
+
+
+def check_bounds(metric):
+    """Also of the best list, the worst one and one without hits, and of gains above 1, a value is within the bounds."""
+    low, high = (np.nan if bound is None else bound for bound in metric.bounds)
+    catalogue = [*ITEMS, *(i + 99 for i in ITEMS)]
+    for top in (1.0, 3.0):
+        true, _ = frames(7, top)
+        best = true.sort_values("relevance", ascending=False, kind="stable")[["user_id", "item_id", "value"]]
+        pred = pd.concat(
+            {"best": best, "worst": best[::-1], "none": best.assign(item_id=best["item_id"] + 99)}, names=["model", None]
+        ).reset_index("model")
+        tried = [text(metric, params) for params in variants(metric) if top == 1 or not takes_shares(metric, params)]
+        if not tried:
+            continue
+        result = quietly(rd.evaluate, true, pred, tried, (1, 2, 9), by="model", **{**SIDES, "items": catalogue})
+        values = result.per_user.filter(regex="@|rprecision")
+        assert not (values < low).any(axis=None)
+        assert not (values > high).any(axis=None)
+
+
+def takes_shares(metric, params):
+    """The metric refuses gains above 1."""
+    return metric.name == "rbp" or (params.get("ideal") == "k" and params["gain"] != "binary")
+
+
+def check_parts(metric):
+    """Parts of the users, evaluated alone, make up the whole."""
+    true, pred = frames(8)
+    options = {"by": "model", "score_col": "score", "nan_score": "last", "users": "all"}
+    # The largest gain of `true`, which err takes as its scale, is to be the same in every part.
+    part_of = true.groupby("user_id")["relevance"].transform("max").eq(1.0) * (1 + true["user_id"] % 3)
+    users = {part: set(true.loc[part_of == part, "user_id"]) for part in part_of.unique()}
+    users[0] = users.pop(0) | set(pred["user_id"]) - set(true["user_id"])
+    lift = pd.DataFrame({"user_id": [-1], "item_id": [0], "relevance": [1.0], "value": [0.0]})
+    whole = result_of(metric, pd.concat([true, lift]), pred, **options).per_user.set_index(["model", "user_id"])
+    parts = []
+    for some in users.values():
+        own_true = pd.concat([true[true["user_id"].isin(some)], lift])
+        parts.append(result_of(metric, own_true, pred[pred["user_id"].isin(some)], **options).per_user)
+    merged = pd.concat(parts).drop_duplicates(["model", "user_id"]).set_index(["model", "user_id"])
+    assert_close(merged.loc[whole.index], whole)
+
+
+def check_inputs_untouched(metric):
+    """Whatever the frames' index and memory, they are the same afterwards, and so are the values."""
+    true, pred = frames(9)
+    options = {"by": "model", "score_col": "score", "nan_score": "last"}
+    reference = values_of(metric, true, pred, **options)
+    odd = [
+        (true.set_axis([7] * len(true)), pred.set_axis(pd.MultiIndex.from_product([[0], range(len(pred))]))),
+        (true.set_axis(true["user_id"].rename("user_id")), pred.set_axis([np.nan] * len(pred))),
+        (pd.concat([true, true])[: len(true)], pd.concat([pred, pred])[len(pred) :]),
+        (read_only(true), read_only(pred)),
+        (true[true.columns[::-1]], pred[pred.columns[::-1]]),
+    ]
+    for one, two in odd:
+        before = one.copy(deep=True), two.copy(deep=True)
+        catalogue = pd.DataFrame({"item_id": ITEMS}, index=[3] * N_ITEMS)
+        users = pd.DataFrame({"user_id": true["user_id"].unique()})
+        assert_close(values_of(metric, one, two, **{**options, "items": catalogue, "users": users}), reference)
+        pd.testing.assert_frame_equal(one, before[0])
+        pd.testing.assert_frame_equal(two, before[1])
+        assert one.attrs == two.attrs == {}
+        pd.testing.assert_frame_equal(catalogue, pd.DataFrame({"item_id": ITEMS}, index=[3] * N_ITEMS))
+
+
+def read_only(frame):
+    columns = {name: frame[name].to_numpy(copy=True) for name in frame}
+    for array in columns.values():
+        array.flags.writeable = False
+    return pd.DataFrame(columns, copy=False)
+
+
+def check_by(metric):
+    """Each value of `by` gives what a call of its own gives; every value has the whole population."""
+    true, pred = frames(10)
+    pred = pred.assign(day=pd.Categorical(pred["user_id"] % 2))
+    options = {"score_col": "score", "nan_score": "last", "users": "all"}
+    found = result_of(metric, true, pred, by=["model", "day"], **{**options, "users": "true"})
+    for (model, day), table in found.per_user.groupby(["model", "day"], observed=True):
+        alone = pred[(pred["model"] == model) & (pred["day"] == day)]
+        expected = result_of(metric, true, alone, **{**options, "users": "true"})
+        pd.testing.assert_frame_equal(table.drop(columns=["model", "day"]).reset_index(drop=True), expected.per_user)
+        rows = (found.summary["model"] == model) & (found.summary["day"] == day)
+        assert_close(found.summary.loc[rows, "value":], expected.summary.loc[:, "value":])
+    for users in ("pred", "both"):
+        found = result_of(metric, true, pred, by="model", **{**options, "users": users}).per_user
+        for model, table in found.groupby("model"):
+            expected = result_of(metric, true, pred[pred["model"] == model], **{**options, "users": users}).per_user
+            pd.testing.assert_frame_equal(table.drop(columns="model").reset_index(drop=True), expected)
+
+
+def check_composite_key(metric):
+    """Two key columns are one key."""
+    true, pred = frames(11)
+    pred = pred[pred["model"] == "b"]
+    options = {"score_col": "score", "nan_score": "last", "users": "all"}
+    reference = result_of(metric, true, pred, **options).per_user
+    true, pred = (frame.assign(user=frame["user_id"] % 4, day=strings(frame["user_id"] // 4)) for frame in (true, pred))
+    found = result_of(metric, true, pred, user_col=["user", "day"], **options).per_user
+    assert list(found.columns[:2]) == ["user", "day"]
+    assert found["user"].tolist() == (reference["user_id"] % 4).tolist()
+    assert found["day"].tolist() == strings(reference["user_id"] // 4)
+    pd.testing.assert_frame_equal(found.iloc[:, 2:], reference.iloc[:, 1:])
+
+
+def check_single_call(metric):
+    """The number, the per-user frame and evaluate agree; the metric survives pickling."""
+    true, pred = distinct(12)
+    pred = pred[pred["model"] == "a"]
+    again = pickle.loads(pickle.dumps(metric))
+    assert again is metric
+    for params in variants(metric)[:6]:
+        result = quietly(rd.evaluate, true, pred, text(metric, params), 3, **SIDES)
+        one = quietly(metric.per_user, true, pred, 3, **params, **SIDES)
+        assert one.columns[0] == "user_id"
+        assert_close(one.iloc[:, 1:], result.per_user.iloc[:, 3:])
+        value = quietly(metric, true, pred, 3, **params, **SIDES)
+        values = list(value.values()) if isinstance(value, dict) else [value]
+        assert all(type(x) is float for x in values)
+        assert_close(values, result.per_user.iloc[:, 3:].mean())
+        assert_close(values, result.summary["value"])
+
+
+CHECKS = {
+    function.__name__.removeprefix("check_"): function
+    for function in (
+        check_row_order,
+        check_ties_ignore_row_order,
+        check_k_beyond_the_list,
+        check_bounds,
+        check_parts,
+        check_inputs_untouched,
+        check_by,
+        check_composite_key,
+        check_single_call,
+    )
+}
+
+
+@every_metric
+@pytest.mark.parametrize("check", CHECKS)
+def test_invariance(check, metric):
+    CHECKS[check](metric)
+
+
+@every_metric
+@pytest.mark.parametrize("label", ["object of str", "category of str", "uint64 beyond int64"])
+def test_labels_do_not_matter(metric, label):
+    check_labels(metric, label)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_dtype_of_ids(label):
+    check_labels(rd.ndcg, label)
+
+
+@pytest.mark.parametrize(
+    "pair", [pair for kind in KINDS for pair in itertools.permutations(kind, 2)], ids=" beside ".join
+)
+def test_dtypes_of_one_kind_match(pair):
+    check_labels(rd.mrr, *pair)

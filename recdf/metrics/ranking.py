@@ -296,7 +296,7 @@ def dcg(
 
 
 @metric
-def rbp(lists: Lists, *, p: float = 0.8) -> np.ndarray:
+def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear") -> np.ndarray:
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1].
 
     Formula
@@ -307,6 +307,8 @@ def rbp(lists: Lists, *, p: float = 0.8) -> np.ndarray:
     ----------
     p : float in (0, 1), default 0.8
         Persistence: probability of looking at the next rank.
+    gain : {"linear", "binary"}, default "linear"
+        Gains as they are, which must be at most 1, or 1 for every relevant item.
 
     References
     ----------
@@ -320,10 +322,10 @@ def rbp(lists: Lists, *, p: float = 0.8) -> np.ndarray:
     """
     if not 0 < p < 1:
         raise OptionError(f"p={p}; expected a probability between 0 and 1")
-    gains = lists.matched.truth.gain
+    gains = _gains(gain, lists.matched.truth.gain)
     if (gains > 1).any():
         raise DataError(f"rbp takes gains in [0, 1]; true has {examples(gains[gains > 1])}: scale the relevance column")
-    return (1 - p) * lists.sum(lists.hits.gain * p ** (lists.hits.rank - 1.0))
+    return (1 - p) * lists.sum(_gains(gain, lists.hits.gain) * p ** (lists.hits.rank - 1.0))
 
 
 @metric
@@ -377,7 +379,13 @@ def _tied_ranks(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
 
 
 @metric
-def auc(lists: Lists, *, within: Literal["shown", "catalogue"] = "shown") -> np.ndarray:
+def auc(
+    lists: Lists,
+    *,
+    within: Literal["shown", "catalogue"] = "shown",
+    tied: Literal["half", "ranked"] = "half",
+    one_class: Literal["undefined", "share"] = "undefined",
+) -> np.ndarray:
     """Share of (hit, miss) pairs in the right order, equal scores counting half; larger is better, in [0, 1].
 
     Formula
@@ -390,6 +398,10 @@ def auc(lists: Lists, *, within: Literal["shown", "catalogue"] = "shown") -> np.
     within : {"shown", "catalogue"}, default "shown"
         "catalogue" (needs `items=` or `judged_only`): over all candidates; those not among the first k tie
         at the bottom.
+    tied : {"half", "ranked"}, default "half"
+        A pair with equal scores counts half, or as the ranks that `ties` gives it.
+    one_class : {"undefined", "share"}, default "undefined"
+        A list of hits alone or of misses alone has no value, or the share of hits: 1 or 0.
 
     References
     ----------
@@ -402,21 +414,22 @@ def auc(lists: Lists, *, within: Literal["shown", "catalogue"] = "shown") -> np.
     0.75
     """
     hits = lists.hits
-    top, bottom = _tied_ranks(lists, hits)
-    before, tied_hits = hits.number - 1, np.ones(len(hits))
-    if lists.matched.tie_level is not None:
+    top, bottom, before, tied_hits = hits.rank, hits.rank, hits.number - 1, np.ones(len(hits))
+    if tied == "half" and lists.matched.tie_level is not None:
+        top, bottom = _tied_ranks(lists, hits)
         level = lists.matched.tie_level[hits.place]
         first, last = np.searchsorted(level, level, side="left"), np.searchsorted(level, level, side="right")
         before, tied_hits = hits.number[first] - 1, last - first
-    above, tied = top - 1 - before, bottom - top + 1 - tied_hits
-    misses = lists.n_shown - lists.n_hits
-    if within == "shown":
-        below = lists.sum((misses[hits.list] - above - tied) + tied / 2)
-        return ratio(below, lists.n_hits * misses)
-    negatives = lists.n_candidates - lists.n_true
-    below = lists.sum((negatives[hits.list] - above - tied) + tied / 2)
-    below += (lists.n_true - lists.n_hits) * (negatives - misses) / 2
-    return ratio(below, lists.n_true * negatives)
+    above, beside = top - 1 - before, bottom - top + 1 - tied_hits  # misses with a larger and with an equal score
+    positives, negatives = lists.n_hits, lists.n_shown - lists.n_hits
+    unshown = np.zeros(len(lists))
+    if within == "catalogue":
+        misses = negatives
+        positives, negatives = lists.n_true, lists.n_candidates - lists.n_true
+        unshown = (positives - lists.n_hits) * (negatives - misses) / 2
+    below = lists.sum(negatives[hits.list] - above - beside / 2) + unshown
+    share = ratio(positives, positives + negatives) if one_class == "share" else np.nan
+    return np.where(positives * negatives > 0, ratio(below, positives * negatives), share)
 
 
 @metric
