@@ -219,8 +219,8 @@ def ndcg(
         Base b of the logarithm.
     ideal : {"relevant", "k", "shown", "listed"}, default "relevant"
         The best min(k, n_true) relevant items, undefined without any · k items of gain 1, which takes
-        gains in [0, 1] or `gain="binary"` · the first k re-sorted · the best k of the whole list; the last two
-        are 0 where a list with relevant items shows none.
+        gains in [0, 1] or `gain="binary"` · the first k re-sorted, 0 where a list with relevant items shows
+        none · the best k of the whole list, 0 where none of its items is relevant.
     tied : {"ranked", "averaged"}, default "ranked"
         Equal scores have the ranks that `ties` gives them, or share the mean discount of their ranks.
 
@@ -252,7 +252,8 @@ def ndcg(
         best = lists.sum_ideal(lambda g, rank: _gains(gain, g) * _discounts(discount, base, rank))
     else:
         best = _idcg_of_list(lists, gain, discount, base, whole=ideal == "listed")
-        best = np.where((lists.n_true > 0) & (best == 0), np.inf, best)
+        none_shown = (best == 0) & ((lists.n_true > 0) | (ideal == "listed"))
+        best = np.where(none_shown, np.inf, best)
     return ratio(total, best)
 
 
@@ -401,7 +402,7 @@ def auc(
     tied : {"half", "ranked"}, default "half"
         A pair with equal scores counts half, or as the ranks that `ties` gives it.
     one_class : {"undefined", "share"}, default "undefined"
-        A list of hits alone or of misses alone has no value, or the share of hits: 1 or 0.
+        A list of hits alone or of misses alone, or an empty one, has no value, or the share of hits: 1 or 0.
 
     References
     ----------
@@ -428,7 +429,7 @@ def auc(
         positives, negatives = lists.n_true, lists.n_candidates - lists.n_true
         unshown = (positives - lists.n_hits) * (negatives - misses) / 2
     below = lists.sum(negatives[hits.list] - above - beside / 2) + unshown
-    share = ratio(positives, positives + negatives) if one_class == "share" else np.nan
+    share = positives / np.maximum(positives + negatives, 1) if one_class == "share" else np.nan
     return np.where(positives * negatives > 0, ratio(below, positives * negatives), share)
 
 
