@@ -17,10 +17,11 @@ def test_convention_is_its_library(convention: str) -> None:
     assert outcome
     compared = {metric.partition("[")[0] for metric, _ in outcome}
     assert compared >= set(rd.CONVENTIONS[convention].metrics)
+    worst = ("equal", "mean", "values", "error")
     wrong = {}
     for (metric, frame), found in outcome.items():
         allowed = dialects.expected(convention, metric, frame)[0]
-        if found != allowed and not (allowed == "values" and found in ("equal", "mean")):
+        if worst.index(found) > worst.index(allowed):
             wrong[metric, frame] = (found, "expected", allowed)
     assert not wrong
 
