@@ -8,6 +8,7 @@ import datetime as dt
 import decimal
 import doctest
 import functools
+import importlib
 import inspect
 import itertools
 import pickle
@@ -35,8 +36,8 @@ from seeded import (
 )
 
 import recdf as rd
-from recdf import metric as metric_module
 
+metric_module = importlib.import_module("recdf.metric")  # recdf.metric is the decorator
 BUILT_IN = list(rd.METRICS.values())
 every_metric = pytest.mark.parametrize("metric", BUILT_IN, ids=[m.name for m in BUILT_IN])
 
@@ -77,10 +78,10 @@ def option_sets(n, seed=1):
     return found
 
 
-OPTION_SETS = option_sets(30)
+OPTION_SETS = option_sets(25)
 
 
-KS = (1, 3, 40)
+KS = ((1, 40), (3, 40), (2, 5))  # no list is longer than 40
 
 
 @functools.cache
@@ -99,12 +100,12 @@ def counts_candidates(metric, params):
 
 def check_oracle(metric, number):
     """All variants of the metric at several k equal the oracle, list by list, under one set of options."""
-    true, pred = frames(number)
+    ks, (true, pred) = KS[number % 3], frames(number)
     options, pred = column_options(OPTION_SETS[number], pred[pred["model"] == "a"])
     tried = variants(metric)
-    if len(tried) > 20:  # of ndcg: each of its many variants meets a third of the option sets
-        tried = tried[number % 3 :: 3]
-    evaluate = functools.partial(quietly, rd.evaluate, true, pred, k=KS, **options, items=ITEMS, value_col="value")
+    if len(tried) > 20:  # of ndcg: each of its many variants meets a fifth of the option sets
+        tried = tried[number % 5 :: 5]
+    evaluate = functools.partial(quietly, rd.evaluate, true, pred, k=ks, **options, items=ITEMS, value_col="value")
     if options["duplicates"] == "keep":
         for params in filter(functools.partial(counts_candidates, metric), tried):
             with pytest.raises(rd.DataError, match='duplicates="keep"'):
@@ -120,7 +121,7 @@ def check_oracle(metric, number):
         assert not (found < (-np.inf if low is None else low)).any(axis=None)
         assert not (found > (np.inf if high is None else high)).any(axis=None)
     start = 0
-    for params, k in itertools.product(tried, KS if metric.cut else KS[:1]):
+    for params, k in itertools.product(tried, ks if metric.cut else ks[:1]):
         lists = oracle_lists(number, k)
         if options["judged_only"] and counts_candidates(metric, params):  # the judged items are the candidates
             lists = {user: replace(one, catalogue={t.item for t in one.judged}) for user, one in lists.items()}
@@ -163,7 +164,9 @@ def check_row_order(metric):
     true, pred = distinct(3)
     reference = result_of(metric, true, pred, by="model").per_user.set_index(["model", "user_id"])
     for seed in range(3):
-        found = result_of(metric, true.sample(frac=1, random_state=seed), pred.sample(frac=1, random_state=seed + 9), by="model")
+        found = result_of(
+            metric, true.sample(frac=1, random_state=seed), pred.sample(frac=1, random_state=seed + 9), by="model"
+        )
         table = found.per_user.set_index(["model", "user_id"])
         assert_close(table.loc[reference.index], reference)
 
@@ -231,7 +234,9 @@ LABELS = {
     "category of string[pyarrow]": lambda ids: pd.Series(strings(ids), dtype="string[pyarrow]").astype("category"),
     "datetime64[ns]": lambda ids: pd.Series(pd.to_datetime(ids, unit="D")).astype("datetime64[ns]"),
     "datetime64[s]": lambda ids: pd.Series(pd.to_datetime(ids, unit="D")).astype("datetime64[s]"),
-    "datetime with time zone": lambda ids: pd.Series(pd.to_datetime(ids, unit="D", utc=True)).dt.tz_convert("Asia/Tokyo"),
+    "datetime with time zone": lambda ids: pd.Series(pd.to_datetime(ids, unit="D", utc=True)).dt.tz_convert(
+        "Asia/Tokyo"
+    ),
     "timedelta": lambda ids: pd.Series(pd.to_timedelta(ids, unit="D")),
     "period": lambda ids: pd.Series(pd.PeriodIndex.from_ordinals(np.asarray(ids, int), freq="D")),
     "object of datetime": lambda ids: pd.Series([START + dt.timedelta(int(i)) for i in ids], dtype=object),
@@ -243,7 +248,18 @@ LABELS = {
 }
 # Columns of one frame may have another dtype of the same kind in the other frame.
 KINDS = [
-    ["int8", "int16", "int32", "Int64", "float64", "float32", "Float64", "object of int", "arrow int32", "category of int"],
+    [
+        "int8",
+        "int16",
+        "int32",
+        "Int64",
+        "float64",
+        "float32",
+        "Float64",
+        "object of int",
+        "arrow int32",
+        "category of int",
+    ],
     ["object of str", "str", "string[python]", "string[pyarrow]", "arrow string", "arrow large_string"]
     + ["arrow dictionary", "category of str", "ordered category", "category of string[pyarrow]"],
     ["uint64 beyond int64", "arrow uint64"],
@@ -255,7 +271,8 @@ KINDS = [
 def relabelled(frame, label):
     """The frame with its integer ids replaced by others that stand in the same order."""
     return frame.assign(
-        user_id=LABELS[label](frame["user_id"].to_numpy()).array, item_id=LABELS[label](frame["item_id"].to_numpy()).array
+        user_id=LABELS[label](frame["user_id"].to_numpy()).array,
+        item_id=LABELS[label](frame["item_id"].to_numpy()).array,
     )
 
 
@@ -294,7 +311,8 @@ def check_bounds(metric):
         true, _ = frames(7, top)
         best = true.sort_values("relevance", ascending=False, kind="stable")[["user_id", "item_id", "value"]]
         pred = pd.concat(
-            {"best": best, "worst": best[::-1], "none": best.assign(item_id=best["item_id"] + 99)}, names=["model", None]
+            {"best": best, "worst": best[::-1], "none": best.assign(item_id=best["item_id"] + 99)},
+            names=["model", None],
         ).reset_index("model")
         tried = [text(metric, params) for params in variants(metric) if top == 1 or not takes_shares(metric, params)]
         if not tried:
@@ -314,14 +332,12 @@ def check_parts(metric):
     """Parts of the users, evaluated alone, make up the whole."""
     true, pred = frames(8)
     options = {"by": "model", "score_col": "score", "nan_score": "last", "users": "all"}
+    everyone = pd.unique(pd.concat([true["user_id"], pred["user_id"]]))
     # The largest gain of `true`, which err takes as its scale, is to be the same in every part.
-    part_of = true.groupby("user_id")["relevance"].transform("max").eq(1.0) * (1 + true["user_id"] % 3)
-    users = {part: set(true.loc[part_of == part, "user_id"]) for part in part_of.unique()}
-    users[0] = users.pop(0) | set(pred["user_id"]) - set(true["user_id"])
     lift = pd.DataFrame({"user_id": [-1], "item_id": [0], "relevance": [1.0], "value": [0.0]})
     whole = result_of(metric, pd.concat([true, lift]), pred, **options).per_user.set_index(["model", "user_id"])
     parts = []
-    for some in users.values():
+    for some in (everyone[part::3] for part in range(3)):
         own_true = pd.concat([true[true["user_id"].isin(some)], lift])
         parts.append(result_of(metric, own_true, pred[pred["user_id"].isin(some)], **options).per_user)
     merged = pd.concat(parts).drop_duplicates(["model", "user_id"]).set_index(["model", "user_id"])
@@ -334,6 +350,7 @@ def check_inputs_untouched(metric):
     options = {"by": "model", "score_col": "score", "nan_score": "last"}
     reference = values_of(metric, true, pred, **options)
     odd = [
+        (true, pred),
         (true.set_axis([7] * len(true)), pred.set_axis(pd.MultiIndex.from_product([[0], range(len(pred))]))),
         (true.set_axis(true["user_id"].rename("user_id")), pred.set_axis([np.nan] * len(pred))),
         (pd.concat([true, true])[: len(true)], pd.concat([pred, pred])[len(pred) :]),
@@ -447,3 +464,161 @@ def test_every_dtype_of_ids(label):
 )
 def test_dtypes_of_one_kind_match(pair):
     check_labels(rd.mrr, *pair)
+
+
+# ------------------------------------------------------------------------- the registry is covered, checks check
+
+
+@every_metric
+def test_every_metric_has_an_oracle(metric):
+    assert metric.name in oracle.METRICS
+
+
+@every_metric
+def test_every_metric_is_exported(metric):
+    assert getattr(rd, metric.name) is metric
+    assert metric.name in rd.__all__
+
+
+@every_metric
+def test_every_metric_documents_itself(metric):
+    doc = inspect.getdoc(metric)
+    for title in ("Formula", "Parameters", "Returns", "Raises", "References", "Examples"):
+        assert f"\n{title}\n{'-' * len(title)}\n" in doc
+    assert metric.doc.endswith(".") and metric.formula and metric.references
+    assert metric.better is None or f"{metric.better} is better" in metric.doc
+    for name in metric.defaults:
+        assert f"\n{name} : " in doc
+
+
+@every_metric
+def test_every_example_runs(metric):
+    test = doctest.DocTestParser().get_doctest(metric.__doc__, {}, metric.name, None, None)
+    assert len(test.examples) >= 2
+    failures = []
+    doctest.DocTestRunner(verbose=False).run(test, out=failures.append)
+    assert not failures, "".join(failures)
+
+
+def test_the_oracle_has_no_metric_that_is_not_registered():
+    assert set(oracle.METRICS) == {m.name for m in BUILT_IN}
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Register a metric for one test, with the oracle of a metric that it pretends to be."""
+    monkeypatch.setattr(metric_module, "METRICS", dict(rd.METRICS))
+    monkeypatch.setattr(oracle, "METRICS", dict(oracle.METRICS))
+
+    def wrong(kernel, pretends="recall"):
+        made = rd.metric(kernel)
+        # The registry of the package is the copy now; `rd.METRICS` was bound to the true one on import.
+        oracle.METRICS[made.name] = oracle.METRICS[pretends]
+        return made
+
+    return wrong
+
+
+def fails(check, *args):
+    with pytest.raises(AssertionError):
+        check(*args)
+
+
+def some_option_sets_fail(metric):
+    """How many of the option sets tell the metric from its oracle."""
+    failed = 0
+    for number in range(len(OPTION_SETS)):
+        try:
+            check_oracle(metric, number)
+        except AssertionError:
+            failed += 1
+    return failed
+
+
+def test_a_right_metric_passes(register):
+    def again(lists):
+        return np.divide(lists.n_hits, lists.n_true, out=np.full(len(lists), np.nan), where=lists.n_true > 0)
+
+    made = register(again)
+    assert some_option_sets_fail(made) == 0
+    for check in CHECKS.values():
+        if check is not check_single_call:  # it is local, so it cannot be pickled
+            check(made)
+
+
+def test_the_oracle_check_catches_a_wrong_divisor(register):
+    def by_k(lists):
+        return np.where(lists.n_true > 0, lists.n_hits / lists.k, np.nan)
+
+    assert some_option_sets_fail(register(by_k)) == len(OPTION_SETS)
+
+
+def test_the_oracle_check_catches_a_silent_zero(register):
+    def zero_for_undefined(lists):
+        return lists.n_hits / np.maximum(lists.n_true, 1)
+
+    made = register(zero_for_undefined)
+    assert some_option_sets_fail(made) >= 3  # where lists without truth count and undefined is not zero
+
+
+def test_the_oracle_check_catches_hits_below_the_cut(register):
+    def whole_list(lists):
+        return np.divide(lists.whole.n_hits, lists.n_true, out=np.full(len(lists), np.nan), where=lists.n_true > 0)
+
+    assert some_option_sets_fail(register(whole_list)) > len(OPTION_SETS) / 2
+
+
+def test_the_row_order_check_catches_a_metric_of_rows(register):
+    def first_row(lists):
+        return (
+            lists.matched.item[np.minimum(lists.matched.start, len(lists.matched.item) - 1)] % 2 / 2
+            + np.arange(len(lists)) / 1e3
+        )
+
+    fails(check_row_order, register(first_row))
+
+
+def test_the_label_check_catches_a_metric_of_codes(register):
+    def code(lists):
+        return lists.sum(lists.matched.item[lists.hits.place] / 1e9)
+
+    fails(check_labels, register(code), "category of str")
+
+
+def test_the_parts_check_catches_a_metric_of_all_lists(register):
+    def share_of_hits(lists):
+        return lists.n_hits / max(lists.n_hits.sum(), 1)
+
+    fails(check_parts, register(share_of_hits))
+    fails(check_by, register(share_of_hits))
+
+
+def test_the_bounds_check_catches_a_value_outside(register):
+    def arhr_as_share(lists):
+        return lists.sum(1 / lists.hits.rank)
+
+    made = register(arhr_as_share)
+    fails(check_bounds, made)
+    fails(check_k_beyond_the_list, made)
+
+
+def test_the_inputs_check_catches_a_metric_that_writes(register):
+    true, pred = frames(9)
+
+    def writes(lists):
+        true.loc[true.index[0], "value"] += 1
+        return lists.n_hits / lists.k
+
+    # The frames of the check are cached, so the metric reaches the very frame that is checked.
+    before = true["value"].iloc[0]
+    try:
+        fails(check_inputs_untouched, register(writes))
+    finally:
+        true.loc[true.index[0], "value"] = before
+
+
+def test_the_key_check_catches_a_metric_of_labels(register):
+    def of_label(lists):
+        return (pd.util.hash_array(lists.matched.keys.iloc[:, 0].to_numpy()) % 97) / 97
+
+    fails(check_composite_key, register(of_label))
