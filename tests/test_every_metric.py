@@ -260,8 +260,7 @@ KINDS = [
         "arrow int32",
         "category of int",
     ],
-    ["object of str", "str", "string[python]", "string[pyarrow]", "arrow string", "arrow large_string"]
-    + ["arrow dictionary", "category of str", "ordered category", "category of string[pyarrow]"],
+    ["object of str", "str", "string[python]", "string[pyarrow]", "arrow string", "arrow large_string", "arrow dictionary", "category of str", "ordered category", "category of string[pyarrow]"],
     ["uint64 beyond int64", "arrow uint64"],
     ["datetime64[ns]", "datetime64[s]"],
     ["arrow binary", "object of bytes"],
@@ -485,7 +484,9 @@ def test_every_metric_documents_itself(metric):
     doc = inspect.getdoc(metric)
     for title in ("Formula", "Parameters", "Returns", "Raises", "References", "Examples"):
         assert f"\n{title}\n{'-' * len(title)}\n" in doc
-    assert metric.doc.endswith(".") and metric.formula and metric.references
+    assert metric.doc.endswith(".")
+    assert metric.formula
+    assert metric.references
     assert metric.better is None or f"{metric.better} is better" in metric.doc
     for name in metric.defaults:
         assert f"\n{name} : " in doc
@@ -603,7 +604,7 @@ def test_the_bounds_check_catches_a_value_outside(register):
 
 
 def test_the_inputs_check_catches_a_metric_that_writes(register):
-    true, pred = frames(9)
+    true, _pred = frames(9)
 
     def writes(lists):
         true.loc[true.index[0], "value"] += 1
