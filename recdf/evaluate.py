@@ -20,6 +20,8 @@ __all__ = ["Evaluation", "evaluate", "summarize"]
 
 CONFIDENCE = 0.95
 
+SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined")
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -162,10 +164,9 @@ def evaluate(
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
     per_user = pd.concat([labels, pd.DataFrame(columns)], axis=1)
-    per_user.columns = pd.Index([str(name) for name in per_user.columns])
     spec = _spec(requests, shared, matched.order, matched.counts)
     per_user.attrs["recdf"] = spec
-    summary = summarize(per_user, by=list(matched.by.columns))
+    summary = summarize(per_user, by=list(map(str, matched.by.columns)))
     return Evaluation(per_user, summary, spec)
 
 
@@ -187,8 +188,8 @@ def _spec(requests: list[Request], options: Options, order: dict[str, Any], coun
                 metrics[column]["name"] = output
     return {
         "recdf": __version__,
-        "user_col": as_columns(options.user_col),
-        "by": as_columns(options.by),
+        "user_col": list(map(str, as_columns(options.user_col))),
+        "by": list(map(str, as_columns(options.by))),
         "metrics": metrics,
         "options": options.spec(),
         "order": order,
@@ -255,6 +256,9 @@ def summarize(
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
             raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
+    taken = [name for name in by if name in SUMMARY]
+    if taken:
+        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
     _refuse_repeated_lists(per_user)

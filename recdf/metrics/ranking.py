@@ -32,6 +32,8 @@ Normalizer = Literal["relevant", "achievable", "hits", "k", "shown"]
 Gain = Literal["linear", "exp2", "binary"]
 Discount = Literal["log", "jk", "none"]
 
+LARGEST_EXPONENT = 900  # beyond, 2^g or a sum of them is infinite
+
 
 def _normalized(lists: Lists, total: np.ndarray, normalizer: str) -> np.ndarray:
     """total / d; a list without recommendations or hits has 0, not 0/0, where it has relevant items."""
@@ -152,6 +154,11 @@ def arhr(lists: Lists) -> np.ndarray:
 
 def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
     if kind == "exp2":
+        if (gain > LARGEST_EXPONENT).any():
+            raise DataError(
+                f"gain=exp2 takes relevances up to {LARGEST_EXPONENT}; true has "
+                f"{examples(gain[gain > LARGEST_EXPONENT])}: scale the relevance column"
+            )
         return np.exp2(gain) - 1
     return (gain > 0).astype(np.float64) if kind == "binary" else gain
 
@@ -357,7 +364,7 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
     if (gains > top).any():
         raise DataError(f"err: true has gains above max_gain={top} ({examples(gains[gains > top])})")
     hits = lists.hits
-    satisfied = (np.exp2(hits.gain) - 1) / np.exp2(top)
+    satisfied = np.exp2(hits.gain - top) - np.exp2(-top)
     total, going_on = np.zeros(len(lists)), np.ones(len(lists))
     order = np.argsort(hits.number, kind="stable")
     edges = np.cumsum(np.bincount(hits.number))
