@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,9 +101,12 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
 
     true_heads, pred_heads = run_heads(wanted.keys), run_heads(offered.keys + offered.by)
     key_columns = [_at(wanted.keys, true_heads), _at(offered.keys, pred_heads)]
-    key_codes, n_keys = _encode_keys(key_columns if given is None else [*key_columns, given[1]])
-    by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by))
-    item_codes = encode([wanted.item, offered.item] + ([] if catalogue is None else [catalogue[1]]))
+    item_columns = [wanted.item, offered.item] + ([] if catalogue is None else [catalogue[1]])
+    with ThreadPoolExecutor(1) as other_thread:  # strings take long, and Arrow lets both threads run
+        encoding = other_thread.submit(encode, item_columns)
+        key_codes, n_keys = _encode_keys(key_columns if given is None else [*key_columns, given[1]])
+        by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by))
+        item_codes = encoding.result()
 
     counts = {**wanted.counts, **offered.counts}
     truth, gain, repeated = _rank_true(wanted, key_codes[0], true_heads, item_codes.codes[0], options, counts)
@@ -300,10 +304,13 @@ def _ranked(lists: Ranked, number: np.ndarray, descending: bool) -> Ranked:
     if step.all():
         return lists
     if descending:
-        key = ~key if key.dtype.kind in "iu" else -key
-    places = rank_within(key, lists.start)
+        flip = np.invert if key.dtype.kind in "iu" else np.negative
+        key = flip(key, out=None if key is number else key)
+    elif key is number:
+        key = number.copy()
+    places = rank_within(key, lists.start, sort=True)
     if places is not None:
-        key, lists = key[places], lists.moved(places)
+        lists = lists.moved(places)
     same = key[1:] == key[:-1]
     if key.dtype.kind == "f":
         same |= np.isnan(key[1:]) & np.isnan(key[:-1])
