@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .columns import Codes, Floats, choice, count, frame_of, group_codes, key_codes, metric_specs, require, share, split
+from .errors import EmptyPopulationError
 from .frames import as_columns
 from .inference import Sample, arm, linearise
 from .resampling import quantile_interval, replicate_estimates, standard_error
@@ -65,6 +66,8 @@ def bootstrap_ci(
     ------
     ColumnError, NullKeyError
         A column is missing; a unit or `by` value is null.
+    EmptyPopulationError
+        If there are no rows.
     OptionError, DataError
         An option out of range; a metric that is infinite or not numeric, a negative denominator.
 
@@ -85,6 +88,8 @@ def bootstrap_ci(
     count("n_resamples", n_resamples, 2)
     count("seed", seed, 0)
     frame_of("per_user", per_user)
+    if not len(per_user):
+        raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")
     by_cols = as_columns(by)
     units = require(per_user, "per_user", as_columns(unit))
     specs = metric_specs(metrics, per_user, "per_user")

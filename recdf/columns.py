@@ -111,9 +111,18 @@ def _close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
     return np.split(together.astype(np.int64), np.cumsum([len(own) for own in codes])[:-1]), len(distinct)
 
 
+def distinct(codes: Codes, span: int) -> Codes:
+    """The distinct codes below `span`, ascending: by a table where that is small, else by sorting."""
+    if span > 8 * len(codes) + 1024:
+        return np.unique(codes)
+    present = np.zeros(span, bool)
+    present[codes] = True
+    return np.flatnonzero(present)
+
+
 def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[Codes, pd.DataFrame]:
     """Code the rows by groups; returns the codes and a frame of the groups' labels, sorted by value."""
-    codes, n = np.zeros(len(frame), np.int64), 1
+    codes, n = np.zeros(len(frame), np.int64), min(len(frame), 1)
     for name in names:
         values = column(frame, name, role)
         null = values.isna()
@@ -122,10 +131,10 @@ def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[C
         if isinstance(values.dtype, pd.CategoricalDtype):
             values = values.astype(values.cat.categories.dtype)
         try:
-            own, distinct = pd.factorize(values, sort=True)
+            own, values_of = pd.factorize(values, sort=True)
         except TypeError:
             raise DataError(f"{role}[{name!r}] mixes types that cannot be compared: {examples(values)}") from None
-        codes, n = codes * len(distinct) + own, n * len(distinct)
+        codes, n = codes * len(values_of) + own, n * len(values_of)
         (codes,), n = _close_ranks([codes], n)
     labels = frame[list(names)].iloc[first_rows(codes, n)].reset_index(drop=True)
     for name in names:

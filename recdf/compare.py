@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .columns import Codes, Floats, choice, count, frame_of, group_codes, key_codes, metric_values, require, share
+from .columns import (
+    Codes,
+    Floats,
+    choice,
+    count,
+    frame_of,
+    group_codes,
+    key_codes,
+    metric_values,
+    require,
+    share,
+    some_keys,
+)
 from .decision import check_smaller, decide
 from .errors import DataError, DuplicateError, OptionError
-from .frames import as_columns, examples
+from .frames import as_columns
 from .inference import ALTERNATIVES, CORRECTIONS
 from .paired import PairSettings, paired_resamples, paired_test
 
 __all__ = ["compare_models"]
 
 TESTS = ("t", "randomization", "bootstrap", "wilcoxon")
+RESAMPLED = ("randomization", "bootstrap")
 
 # Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
 PAIRS_AT_ONCE = 32
@@ -145,19 +158,23 @@ def compare_models(
         pairs = [(b, m) for m in range(len(runs.models)) if m != b]
     else:
         raise OptionError(f"baseline={baseline!r} is not a model; models are {runs.models}")
-    rows = []
+    rows: list[dict[str, Any]] = []
+    waiting: list[tuple[dict[str, Any], Floats]] = []
     for name in names:
-        table = runs.table(name)
-        for start in range(0, len(pairs), PAIRS_AT_ONCE):
-            some = pairs[start : start + PAIRS_AT_ONCE]
-            rows += _compare_pairs(name, table, some, runs, settings, margins.get(name))
+        for row, d in _compare_pairs(name, runs.table(name), pairs, runs, settings, margins.get(name)):
+            rows.append(row)
+            if test in RESAMPLED and not row["warning"]:
+                waiting.append((row, d))
+            # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
+            if len(waiting) == PAIRS_AT_ONCE:
+                _resample(waiting, settings)
+    _resample(waiting, settings)
     result = pd.DataFrame(rows)
     for column in ("baseline", "model"):
         result[column] = pd.Series([runs.models[i] for i in result[column]])
-    resampled = test in ("randomization", "bootstrap")
     result["test"] = test
     result["n_resamples"] = result["n_resamples"].astype("Int64")
-    result["seed"] = pd.array([seed if resampled else pd.NA] * len(result), dtype="Int64")
+    result["seed"] = pd.array([seed if test in RESAMPLED else pd.NA] * len(result), dtype="Int64")
     equivalent = result["p_equivalence"].to_numpy() <= alpha
     decided = decide(result, correction=correction, family=family, alpha=alpha, smaller=smaller, equivalent=equivalent)
     result = result.assign(**decided)[RESULT_COLUMNS]
@@ -234,9 +251,8 @@ def _read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str)
             part = int(np.searchsorted(ends, row, side="right"))
             frame = parts[part][1]
             at = row - int(ends[part]) + len(frame)
-            key = tuple(frame[name].iloc[at] for name in [*keys, *folds])
-            shown.append(key[0] if len(key) == 1 else key)
-        return examples(pd.Series(shown, dtype=object))
+            shown.append(some_keys(frame, [at], [*keys, *folds]))
+        return ", ".join(shown)
 
     counts = np.bincount(place, minlength=len(models) * n_cells)
     if (counts > 1).any():
@@ -281,11 +297,19 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
     return {name: float(value) for name, value in margins.items()}
 
 
+def _resample(waiting: list[tuple[dict[str, Any], Floats]], settings: PairSettings) -> None:
+    """Fill the rows that wait for their resamples, and empty the list."""
+    if waiting:
+        found = paired_resamples([d for _, d in waiting], settings)
+        for (row, _), numbers in zip(waiting, found, strict=True):
+            row.update(numbers)
+        waiting.clear()
+
+
 def _compare_pairs(
     metric: str, table: Floats, pairs: list[tuple[int, int]], runs: _Runs, settings: PairSettings, margin: float | None
-) -> list[dict[str, Any]]:
-    """Rows of some pairs for one metric."""
-    rows, differences = [], []
+) -> Iterator[tuple[dict[str, Any], Floats]]:
+    """Row and differences (NaN: not a unit of this pair) of every pair for one metric."""
     complete = not np.isnan(table).any()
     # One mean per model, not one per pair, where all models have the same users.
     averages = [float(runs.per_user(values).mean()) for values in table] if complete else []
@@ -312,15 +336,7 @@ def _compare_pairs(
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
             **paired_test(units, settings, margin),
         }
-        rows.append(row)
-        differences.append(d)
-    if settings.test in ("randomization", "bootstrap"):
-        some = [i for i, row in enumerate(rows) if not row["warning"]]
-        if some:
-            found = paired_resamples([differences[i] for i in some], settings)
-            for i, numbers in zip(some, found, strict=True):
-                rows[i].update(numbers)
-    return rows
+        yield row, d
 
 
 def _paired(

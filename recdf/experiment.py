@@ -123,7 +123,10 @@ def join_experiment(
 
     (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
     variant, _ = group_codes(assignment, "assignment", [variant_col])
-    if not np.isin(user, metric_user).any():
+    assigned = np.zeros(n_users, bool)
+    assigned[user] = True
+    stranger = ~assigned[metric_user]
+    if stranger.all():
         raise DataError(
             f"no user of assignment is in per_user: assignment has {keys} {some_keys(assignment, slice(5), keys)}, "
             f"per_user {some_keys(per_user, slice(5), keys)}"
@@ -134,8 +137,7 @@ def join_experiment(
             f"{np.count_nonzero(several):,} users of assignment are in more than one variant "
             f'({some_keys(assignment, several[user], keys)}); fix the table or pass multi_variant="drop"'
         )
-    stranger = ~np.isin(metric_user, user)
-    n_unassigned = len(np.unique(metric_user[stranger]))
+    n_unassigned = n_users - int(assigned.sum())
     if n_unassigned and unassigned == "raise":
         raise DataError(f"{n_unassigned:,} users of per_user are in no variant ({some_keys(per_user, stranger, keys)})")
 
@@ -160,10 +162,10 @@ def join_experiment(
         )
     keep = found if missing == "drop" else np.ones(len(cell), bool)
     labels = groups.iloc[np.repeat(np.arange(len(groups)), len(first))[keep]].reset_index(drop=True)
-    assigned = assignment.iloc[np.tile(first, len(groups))[keep]].reset_index(drop=True)
+    carried_over = assignment.iloc[np.tile(first, len(groups))[keep]].reset_index(drop=True)
     carried = [name for name in metrics.columns if name not in {*keys, *by_cols, time_col}]
     taken = {name: _take(metrics[name], position[keep], missing) for name in carried}
-    result = pd.concat([labels[by_cols], assigned, pd.DataFrame(taken, index=assigned.index)], axis=1)
+    result = pd.concat([labels[by_cols], carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1)
     result["has_metrics"] = found[keep]
     if time_col is not None:
         result["n_before_exposure"] = np.bincount(group[early] * n_users + metric_user[early], minlength=len(rows))[

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import frame_of, group_codes, key_codes, require, share
+from .columns import distinct, frame_of, group_codes, key_codes, require, share
 from .errors import DataError, OptionError
 from .experiment import in_several_variants
 from .frames import as_columns, examples
@@ -96,8 +96,11 @@ def experiment_health(
     several = in_several_variants(user, variant, n_users)
     measured = np.zeros(n_users, bool)
     measured[metric_user] = True
+    assigned_users = np.zeros(n_users, bool)
+    assigned_users[user] = True
     # One entry per (group, variant, user): repeated rows count once.
-    once = np.unique((group * len(names) + variant) * n_users + user)
+    cells = (group * len(names) + variant) * n_users + user
+    once = distinct(cells, len(groups) * len(names) * n_users)
     cell, who = np.divmod(once, max(n_users, 1))
     shape = (len(groups), len(names))
     n_multi = np.bincount(cell[several[who]], minlength=shape[0] * shape[1]).reshape(shape)
@@ -121,7 +124,7 @@ def experiment_health(
             "n_missing": n - with_metrics.ravel(),
             "missing_rate": (n - with_metrics.ravel()) / n,
             "n_multi_variant": n_multi.ravel(),
-            "n_unassigned": np.full(len(n), len(np.unique(metric_user[~np.isin(metric_user, user)]))),
+            "n_unassigned": np.full(len(n), n_users - int(assigned_users.sum())),
             "srm_chi2": srm[repeat, 0],
             "srm_p": srm[repeat, 1],
             "srm_flag": np.where(srm[repeat, 1] < alpha, "sample_ratio", ""),

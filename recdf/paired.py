@@ -51,17 +51,17 @@ def paired_test(d: Floats, settings: PairSettings, margin: float | None) -> dict
         "warning": "wilcoxon_not_mean" if settings.test == "wilcoxon" else "",
     }
     found["ties"] = len(d) - found["wins"] - found["losses"]
-    variance = arm(d).var if len(d) > 1 else np.nan
-    if not variance > 0:
+    units = arm(d) if len(d) > 1 else None
+    if units is None or not units.var > 0:
         problem = "zero_variance" if len(d) > 1 else "too_few_users"
         found["warning"] = "; ".join(filter(None, (found["warning"], problem)))
         return found
-    found["se"] = float(np.sqrt(variance))
+    found["se"] = float(np.sqrt(units.var))
     found["d_z"] = found["diff"] / (found["se"] * np.sqrt(len(d)))
     if margin is not None:
         found["p_equivalence"] = float(equivalence_p(found["diff"], found["se"], len(d) - 1, margin))
     if settings.test in ("t", "wilcoxon"):
-        t = one_sample(arm(d), alternative=settings.alternative, confidence=settings.confidence)
+        t = one_sample(units, alternative=settings.alternative, confidence=settings.confidence)
         found["ci_low"], found["ci_high"] = float(t.ci_low), float(t.ci_high)
         found["statistic"], found["df"], found["p_value"] = float(t.statistic), float(t.df), float(t.p_value)
     if settings.test == "wilcoxon":

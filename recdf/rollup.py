@@ -26,7 +26,7 @@ def roll_up(
     """Roll rows by session or day up to one row per unit, such as the user that was randomised.
 
     With r the rows of a unit where metric m is defined: sum = Σ_r m, mean = Σ_r m / |r|. Beside every metric
-    that can be undefined stands `<metric>__n` = |r|, so that no denominator is lost:
+    that is averaged or can be undefined stands `<metric>__n` = |r|, so that no denominator is lost:
 
     * after `how="sum"` the ratio `{"ctr": ("hits@10", "n_pred")}` is clicks per shown item, and
       `{"ndcg by session": ("ndcg@10", "ndcg@10__n")}` the mean over sessions, both with an interval that knows
@@ -150,8 +150,7 @@ def _rolled(per_user: pd.DataFrame, name: str, rule: str, codes: Codes, n: int) 
     sums = np.bincount(codes, weights=weighted, minlength=n)
     counts = np.bincount(codes, weights=per_row, minlength=n).astype(np.int64) if earlier is None else earlier
     rolled: Floats = np.where(counts > 0, sums / np.maximum(counts, 1) if rule == "mean" else sums, np.nan)
-    integers = isinstance(dtype, np.dtype) and dtype.kind in "iub"
-    return {name: rolled} if integers else {name: rolled, f"{name}__n": counts}
+    return {name: rolled, f"{name}__n": counts}
 
 
 def _extreme(values: Any, rule: str, codes: Codes, n: int) -> Any:

@@ -14,6 +14,7 @@ from .columns import (
     Codes,
     choice,
     count,
+    distinct,
     frame_of,
     group_codes,
     key_codes,
@@ -295,10 +296,11 @@ def _sample_ratio_fails(
     shares = planned_shares(expected, names)
     planned = [shares[name] for name in [*names, *(name for name in shares if name not in names)]]
     unit = np.arange(len(variant)) if units is None else units
+    n_units = int(unit.max()) + 1
 
     def fails(cell: Codes, n: int) -> npt.NDArray[np.bool_]:
-        once = np.unique(cell * (int(unit.max()) + 1) + unit) // (int(unit.max()) + 1)
-        counts = np.bincount(once, minlength=n * len(planned)).reshape(n, -1)
+        once = distinct(cell * n_units + unit, n * len(planned) * n_units)
+        counts = np.bincount(once // n_units, minlength=n * len(planned)).reshape(n, -1)
         return np.array([share_test(row, planned)[1] < SRM_ALPHA for row in counts])
 
     # Without a key, rows of several groups could be the same users, whose counts must not be added.
