@@ -25,7 +25,7 @@ from .inference import (
     stratified_arm,
 )
 from .resampling import bootstrap_p, quantile_interval, replicate_estimates, standard_error
-from .samples import Metric, fill_covariate, sum_by
+from .units import Metric, fill_covariate, sum_by
 
 __all__: list[str] = []
 

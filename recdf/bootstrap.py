@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import Codes, Floats, choice, count, frame_of, group_codes, key_codes, metric_specs, require, share, split
+from .columns import Codes, Floats, count, frame_of, group_codes, key_codes, metric_specs, require, share, split
 from .errors import EmptyPopulationError
-from .frames import as_columns
 from .inference import Sample, arm, linearise
+from .options import as_columns, check_choice
 from .resampling import quantile_interval, replicate_estimates, standard_error
-from .samples import Metric, read_metrics
+from .units import Metric, read_metrics
 
 __all__ = ["bootstrap_ci"]
 
@@ -83,7 +83,7 @@ def bootstrap_ci(
         metric  value    se  n_units
     0  ndcg@10    0.4  0.12        6
     """
-    choice("method", method, ("percentile", "basic"))
+    check_choice("method", method, ("percentile", "basic"))
     share("confidence", confidence)
     count("n_resamples", n_resamples, 2)
     count("seed", seed, 0)

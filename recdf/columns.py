@@ -6,7 +6,6 @@ Nothing here changes a frame or reads its index.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .errors import ColumnError, DataError, NullKeyError, OptionError
-from .frames import as_columns, column, examples, read_numbers
+from .errors import ColumnError, DataError, NullKeyError, OptionError, examples
+from .frames import column, read_numbers
 from .ids import encode, read_ids
+from .options import as_columns
 
 __all__: list[str] = []
 
@@ -25,15 +25,6 @@ Floats = npt.NDArray[np.float64]
 
 # A metric is one column (a mean) or a pair of columns (a ratio of sums).
 Spec = tuple[str, str | None]
-
-
-def choice(name: str, value: Any, options: Sequence[str]) -> str:
-    """Return an option's value if it is one of `options`."""
-    if value not in options:
-        close = difflib.get_close_matches(str(value), options, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise OptionError(f"{name}={value!r}; expected one of {', '.join(map(repr, options))}{hint}")
-    return str(value)
 
 
 def share(name: str, value: Any) -> float:

@@ -12,7 +12,6 @@ import pandas as pd
 from .columns import (
     Codes,
     Floats,
-    choice,
     count,
     frame_of,
     group_codes,
@@ -24,8 +23,8 @@ from .columns import (
 )
 from .decision import check_smaller, decide
 from .errors import DataError, DuplicateError, OptionError
-from .frames import as_columns
 from .inference import ALTERNATIVES, CORRECTIONS
+from .options import as_columns, check_choice
 from .paired import PairSettings, paired_resamples, paired_test
 
 __all__ = ["compare_models"]
@@ -71,7 +70,7 @@ def compare_models(
     per_user : DataFrame or mapping
         One row per (model, user), such as `result.per_user` evaluated `by="model"`, or model → its frame.
     metrics : str or list of str, optional
-        Metric columns. Default: every float column that is not a key.
+        Metric columns. Default: the metrics that `evaluate` computed, else every float column that is not a key.
     baseline : label, optional
         The model that all others are compared with. Default: all pairs, the earlier in the order of names (or of
         the mapping) as the baseline.
@@ -96,7 +95,7 @@ def compare_models(
     n_resamples, seed : int, default 10_000, 0
         Of the randomization test and the bootstrap.
     smaller_is_better : str or list of str, optional
-        Metrics of which less is better. Default: gini, first_rank and the others that recdf marks so.
+        Metrics of which less is better. Default: columns of metrics that recdf marks so, such as first_rank@10.
 
     Returns
     -------
@@ -139,15 +138,15 @@ def compare_models(
       model  n_users  diff  ci_low  ci_high  wins verdict
     0   als        4  0.45   0.291    0.609     4  better
     """
-    choice("test", test, TESTS)
-    choice("users", users, ("raise", "inner", "zero"))
-    choice("alternative", alternative, ALTERNATIVES)
-    choice("correction", correction, CORRECTIONS)
+    check_choice("test", test, TESTS)
+    check_choice("users", users, ("raise", "inner", "zero"))
+    check_choice("alternative", alternative, ALTERNATIVES)
+    check_choice("correction", correction, CORRECTIONS)
     alpha = 1 - share("confidence", confidence)
     runs = _read_runs(per_user, as_columns(user_col), as_columns(fold), model_col)
     names = _metric_names(metrics, runs, [*as_columns(user_col), *as_columns(fold), model_col])
     margins = _margins(margin, names)
-    smaller = check_smaller(smaller_is_better, names)
+    smaller = check_smaller(smaller_is_better, {name: name for name in names}, runs.spec)
     settings = PairSettings(
         test, users, alternative, confidence, count("n_resamples", n_resamples), count("seed", seed, 0)
     )
@@ -205,6 +204,11 @@ class _Runs:
     n_cells: int
     user_of_cell: Codes | None
     show: Callable[[Codes], str]
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """What `evaluate` wrote about the first frame."""
+        return self.parts[0][1].attrs.get("recdf") or {}
 
     def table(self, metric: str) -> Floats:
         """Values of a metric as (models, cells), NaN where there is none; cells in the order of the ids."""
@@ -276,10 +280,12 @@ def _metric_names(metrics: str | Sequence[str] | None, runs: _Runs, keys: list[s
         for role, frame in runs.parts:
             require(frame, role, names)
         return list(dict.fromkeys(names))
+    known = runs.spec.get("metrics")
     names = [
         name
         for name in runs.parts[0][1].columns
         if name not in keys
+        and (known is None or name in known)
         and all(name in frame.columns and pd.api.types.is_float_dtype(frame[name].dtype) for _, frame in runs.parts)
     ]
     if not names:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .columns import choice, frame_of, group_codes, metric_values, require, share, split
+from .columns import frame_of, group_codes, metric_values, require, share, split
 from .errors import OptionError
-from .frames import as_columns
 from .inference import CORRECTIONS, adjust
+from .metric import find
+from .options import as_columns, check_choice
 
 __all__ = ["adjust_pvalues"]
-
-# Metrics of recdf of which less is better.
-SMALLER_IS_BETTER = frozenset(("calibration", "fallout", "first_rank", "gini", "hhi", "ils", "mae", "rmse", "user_gap"))
 
 
 def adjust_pvalues(
@@ -73,7 +72,7 @@ def adjust_pvalues(
     1     0.04   0.06   False
     2     0.03   0.06   False
     """
-    choice("method", method, CORRECTIONS)
+    check_choice("method", method, CORRECTIONS)
     share("alpha", alpha)
     families = require(frame_of("table", table), "table", as_columns(family))
     p = metric_values(table, "table", p_col)
@@ -96,15 +95,33 @@ def _adjusted(p: npt.NDArray[np.float64], table: pd.DataFrame, families: list[st
     return p_adj
 
 
-def check_smaller(smaller_is_better: str | Collection[str] | None, metrics: Collection[str]) -> set[str]:
-    """Metrics of which less is better; by default those of recdf that say so."""
+def check_smaller(
+    smaller_is_better: str | Collection[str] | None, columns: Mapping[str, str], spec: Mapping[str, Any]
+) -> set[str]:
+    """Metrics (name → column) of which less is better; by default those whose registered metric says so.
+
+    `spec` is what `evaluate` wrote about the columns, if it did; else the column's own name tells the metric.
+    """
     if smaller_is_better is None:
-        return {name for name in metrics if name.split("@")[0].split("(")[0] in SMALLER_IS_BETTER}
-    named = {smaller_is_better} if isinstance(smaller_is_better, str) else set(smaller_is_better)
-    unknown = sorted(named - set(metrics))
+        known = spec.get("metrics", {})
+        return {
+            name
+            for name, column in columns.items()
+            if _better(known[column]["name"] if column in known else column) == "smaller"
+        }
+    named = set(as_columns(smaller_is_better if isinstance(smaller_is_better, str) else list(smaller_is_better)))
+    unknown = sorted(named - set(columns))
     if unknown:
-        raise OptionError(f"smaller_is_better names {unknown}, which are not compared; metrics are {sorted(metrics)}")
+        raise OptionError(f"smaller_is_better names {unknown}, which are not compared; metrics are {list(columns)}")
     return named
+
+
+def _better(column: str) -> str | None:
+    """Direction of the registered metric that a column such as "first_rank@10" is of."""
+    try:
+        return find(re.split("[@(]", column)[0]).better
+    except OptionError:  # not a metric of recdf
+        return None
 
 
 def decide(

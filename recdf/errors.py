@@ -4,6 +4,16 @@ Each exception also subclasses the builtin that a user would catch without knowi
 warning is a class of its own so that it can be filtered.
 """
 
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
 
 class RecdfError(Exception):
     """Base of every error that recdf raises on purpose."""
@@ -62,3 +72,23 @@ class DuplicateWarning(RecdfWarning):
 
 class NoOverlapWarning(RecdfWarning):
     """No recommended pair shares a user, or no item, with `true`."""
+
+
+def closest(word: str, known: Iterable[object]) -> str:
+    """Return `'; did you mean "x"?'` for the known word nearest to `word`, or an empty string."""
+    match = difflib.get_close_matches(word, [str(name) for name in known], n=1, cutoff=0.5)
+    return f"; did you mean {match[0]!r}?" if match else ""
+
+
+def examples(values: Any) -> str:
+    """Show up to five distinct values for a message."""
+    return ", ".join(repr(value) for value in pd.unique(pd.Series(values)).tolist()[:5])
+
+
+def outside_recdf() -> int:
+    """Stack level, for warnings.warn in the caller, of the first frame outside this package."""
+    here, level = os.path.dirname(__file__), 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -12,16 +12,16 @@ import pandas as pd
 
 from .columns import (
     Codes,
-    choice,
     frame_of,
     group_codes,
     key_codes,
     require,
     some_keys,
 )
-from .errors import DataError, DuplicateError, OptionError
-from .frames import as_columns, examples, read_numbers
+from .errors import DataError, DuplicateError, OptionError, examples
+from .frames import read_numbers
 from .ids import read_ids
+from .options import as_columns, check_choice
 from .rollup import roll_up
 
 __all__ = ["join_experiment"]
@@ -109,9 +109,9 @@ def join_experiment(
     1        2       B     0.25         True
     2        3       B     0.00        False
     """
-    choice("missing", missing, ("raise", "zero", "nan", "drop"))
-    choice("multi_variant", multi_variant, ("raise", "drop"))
-    choice("unassigned", unassigned, ("drop", "raise"))
+    check_choice("missing", missing, ("raise", "zero", "nan", "drop"))
+    check_choice("multi_variant", multi_variant, ("raise", "drop"))
+    check_choice("unassigned", unassigned, ("drop", "raise"))
     if (exposure_col is None) != (time_col is None):
         raise OptionError("exposure_col (of assignment) and time_col (of per_user) go together; only one was given")
     keys, by_cols = as_columns(user_col), as_columns(by)

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from .columns import distinct, frame_of, group_codes, key_codes, require, share
-from .errors import DataError, OptionError
+from .errors import DataError, OptionError, examples
 from .experiment import in_several_variants
-from .frames import as_columns, examples
 from .inference import independence_test, share_test
+from .options import as_columns
 
 __all__ = ["experiment_health"]
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import choice, count, frame_of, metric_specs, share
+from .columns import count, frame_of, metric_specs, share
 from .errors import DataError, OptionError
 from .inference import arm, cuped_arm, cuped_theta, detectable
-from .samples import covariate_specs, fill_covariate, read_metrics
+from .options import check_choice
+from .units import covariate_specs, fill_covariate, read_metrics
 
 __all__ = ["plan_experiment"]
 
@@ -72,7 +73,7 @@ def plan_experiment(
     """
     frame_of("per_user", per_user)
     share("control_share", control_share)
-    choice("nan", nan, ("raise", "drop"))
+    check_choice("nan", nan, ("raise", "drop"))
     if (n is None) == (rel_effect is None):
         raise OptionError(f"n={n!r} and rel_effect={rel_effect!r}; expected exactly one of them")
     if rel_effect is not None and (isinstance(rel_effect, bool | str) or not 0 < rel_effect < np.inf):

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import Codes, Floats, choice, first_rows, frame_of, is_metric, key_codes, metric_values, require
+from .columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
 from .errors import DataError, OptionError
-from .frames import as_columns, read_numbers
+from .frames import read_numbers
+from .options import as_columns, check_choice
 
 __all__ = ["roll_up"]
 
@@ -97,10 +98,12 @@ def _rules(per_user: pd.DataFrame, units: list[str], how: str | Mapping[str, str
     """Column → rule, for the columns that are rolled up."""
     if isinstance(how, Mapping):
         require(per_user, "per_user", list(how))
-        return {name: choice(f"how[{name!r}]", rule, HOWS) for name, rule in how.items()}
-    choice("how", how, HOWS)
+        for name, rule in how.items():
+            check_choice(f"how[{name!r}]", rule, HOWS)
+        return dict(how)
+    check_choice("how", how, HOWS)
     spec = per_user.attrs.get("recdf")
-    spec = {**spec, **spec.get("options", {})} if isinstance(spec, Mapping) else {}
+    spec = spec if isinstance(spec, Mapping) else {}
     mixed = [name for name in as_columns(spec.get("by")) if name in per_user.columns and name not in units]
     if mixed:
         raise DataError(

@@ -12,7 +12,6 @@ import pandas as pd
 from .arms import Settings, compare_arms
 from .columns import (
     Codes,
-    choice,
     count,
     distinct,
     frame_of,
@@ -26,10 +25,10 @@ from .columns import (
 )
 from .decision import check_smaller, decide
 from .errors import DataError, DuplicateError, OptionError
-from .frames import as_columns
 from .health import planned_shares
 from .inference import ALTERNATIVES, CORRECTIONS, detectable, share_test
-from .samples import covariate_specs, read_metrics, subset
+from .options import as_columns, check_choice
+from .units import covariate_specs, read_metrics, subset
 
 __all__ = ["compare_variants"]
 
@@ -111,7 +110,7 @@ def compare_variants(
         Planned share of every variant. When users (or clusters) per variant do not fit it (χ², p < 0.001), in the
         segment or over all of them, the verdict is "invalid: sample ratio".
     smaller_is_better : str or list of str, optional
-        Metrics of which less is better. Default: gini, first_rank and the others that recdf marks so.
+        Metrics of which less is better. Default: columns of metrics that recdf marks so, such as first_rank@10.
     user_col : str or list of str, optional
         Key that must be unique (within `by`). Default: the key of `join_experiment`, else "user_id" if there.
 
@@ -165,7 +164,8 @@ def compare_variants(
     by_cols = require(data, "data", as_columns(by))
     specs = metric_specs(metrics, data, "data")
     decisive = subset("primary", primary, specs)
-    smaller = check_smaller(smaller_is_better, list(specs))
+    means = {name: num if den is None else "" for name, (num, den) in specs.items()}
+    smaller = check_smaller(smaller_is_better, means, data.attrs.get("recdf") or {})
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan)
 
     variant, labels = group_codes(data, "data", [variant_col])
@@ -233,10 +233,10 @@ RESULT_COLUMNS = [
 def _check_options(
     alternative: str, correction: str, nan: str, method: str, strata: Any, cluster: Any, sequential_n: int | None
 ) -> None:
-    choice("alternative", alternative, ALTERNATIVES)
-    choice("correction", correction, CORRECTIONS)
-    choice("nan", nan, ("raise", "drop"))
-    choice("method", method, ("welch", "bootstrap"))
+    check_choice("alternative", alternative, ALTERNATIVES)
+    check_choice("correction", correction, CORRECTIONS)
+    check_choice("nan", nan, ("raise", "drop"))
+    check_choice("method", method, ("welch", "bootstrap"))
     if strata is not None and cluster is not None:
         raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
     if strata is not None and method == "bootstrap":

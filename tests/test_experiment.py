@@ -475,10 +475,13 @@ def test_verdicts(log):
     base = pd.DataFrame({"user_id": range(n), "variant": np.repeat(["A", "B"], n // 2)})
     up = (base["variant"] == "B").to_numpy() * 1.0
     noise = rng.normal(size=n)
-    data = base.assign(good=up + noise, bad=-up + noise, same=rng.normal(size=n), gini=-up + noise)
-    table = rd.compare_variants(data, ["good", "bad", "same", "gini"], control="A")
+    data = base.assign(good=up + noise, bad=-up + noise, same=rng.normal(size=n))
+    data["first_rank@5"] = data["bad"]
+    table = rd.compare_variants(data, ["good", "bad", "same", "first_rank@5"], control="A")
     assert table["verdict"].tolist() == ["better", "worse", "no difference shown", "better"]
-    chosen = rd.compare_variants(data, ["good", "gini"], control="A", smaller_is_better="good")
+    renamed = rd.compare_variants(data, {"rank": "first_rank@5"}, control="A")
+    assert renamed["verdict"].tolist() == ["better"]
+    chosen = rd.compare_variants(data, ["good", "first_rank@5"], control="A", smaller_is_better="good")
     assert chosen["verdict"].tolist() == ["worse", "worse"]
     invalid = rd.compare_variants(data, ["good", "same"], control="A", expected={"A": 1, "B": 2})
     assert invalid["verdict"].tolist() == ["invalid: sample ratio"] * 2
@@ -598,7 +601,7 @@ def test_bootstrap_without_ids_does_not_depend_on_row_order(log):
 
 
 def test_inputs_stay_as_they_are_and_tables_go_to_parquet(log, tmp_path):
-    log.attrs["recdf"] = {"metrics": ["ndcg@10"], "options": {"user_col": "user_id", "by": None}}
+    log.attrs["recdf"] = {"metrics": {"ndcg": {"name": "ndcg", "k": 10}}, "user_col": ["user_id"], "by": []}
     metrics, groups = log[["user_id", "n_recs", "hits", "ndcg"]], log[["user_id", "variant", "segment", "pre_ndcg"]]
     copies = metrics.copy(deep=True), groups.copy(deep=True)
     joined = rd.join_experiment(metrics, groups)
@@ -689,7 +692,7 @@ def test_ratio_after_roll_up_is_the_ratio_of_sums():
 
 def test_roll_up_does_not_mix_models():
     frame = pd.concat([SESSIONS.assign(model="a"), SESSIONS.assign(model="b")])
-    frame.attrs["recdf"] = {"options": {"user_col": ["user_id", "session_id"], "by": "model"}}
+    frame.attrs["recdf"] = {"user_col": ["user_id", "session_id"], "by": ["model"]}
     with pytest.raises(DataError, match=r"\['model', 'user_id'\]"):
         rd.roll_up(frame)
     rolled = rd.roll_up(frame, unit=["model", "user_id"], how="sum")

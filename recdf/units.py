@@ -12,8 +12,8 @@ import pandas as pd
 
 from .columns import Codes, Floats, Spec, metric_specs, metric_values
 from .errors import DataError, OptionError
-from .frames import as_columns
 from .inference import Sample, pool
+from .options import as_columns
 
 __all__: list[str] = []
 

@@ -1,0 +1,345 @@
+"""The door: what comes in as frames, mappings or Arrow streams, and its columns.
+
+Contract: inputs are never modified and an index is never read. A column that is not there, stands twice
+or holds what it should not gives an error that names the argument, the column and what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from .errors import ColumnError, DataError, NullKeyError, OptionError, closest, examples
+from .ids import Ids, read_ids
+from .options import Options, as_columns
+
+__all__ = ["from_dict", "from_labelled"]
+
+
+def as_frame(
+    data: Any, role: str, user_col: str | Sequence[str] = "user_id", item_col: str = "item_id"
+) -> pd.DataFrame:
+    """Return `data` as a DataFrame: a frame as it is, a mapping by `from_dict`, an Arrow stream without copies."""
+    if isinstance(data, pd.DataFrame):
+        return data
+    if isinstance(data, Mapping):
+        if not isinstance(user_col, str):
+            raise ColumnError(f"{role} is a mapping, which has one key column, but user_col={list(user_col)!r}")
+        number = "relevance" if role == "true" else "score"
+        return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data).to_pandas(types_mapper=pd.ArrowDtype)
+    raise TypeError(
+        f"{role} is a {type(data).__name__}; expected a DataFrame, a mapping user -> items, "
+        "or an object with the Arrow stream interface (pyarrow, polars, DuckDB)"
+    )
+
+
+def from_dict(
+    lists: Mapping[Any, Any],
+    *,
+    user_col: str = "user_id",
+    item_col: str = "item_id",
+    value_name: str = "relevance",
+) -> pd.DataFrame:
+    """Turn a mapping of users to items into a long frame.
+
+    Parameters
+    ----------
+    lists : mapping
+        user → list of items, best first, or user → {item: number} (relevance of a `true` row, score of a
+        `pred` row). All users in the same form.
+    user_col, item_col : str
+        Names of the two id columns.
+    value_name : str, default "relevance"
+        Name of the column of the numbers, if there are any.
+
+    Returns
+    -------
+    DataFrame
+        One row per (user, item), in the order of the mapping. A user without items has no row.
+
+    Raises
+    ------
+    TypeError
+        If a value is a string or no collection, or if lists and mappings are mixed.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.from_dict({"u1": ["a", "b"], "u2": ["c"]})
+      user_id item_id
+    0      u1       a
+    1      u1       b
+    2      u2       c
+    """
+    for user, items in lists.items():
+        if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+            raise TypeError(f"the value of user {user!r} is {items!r}; expected a list of items or {{item: number}}")
+    numbered = [isinstance(items, Mapping) for items in lists.values()]
+    if any(numbered) and not all(numbered):
+        raise TypeError("some users have a list of items and some a mapping item -> number; give all the same form")
+    users = pd.Series(list(lists), name=user_col)
+    rows = [list(items) for items in lists.values()]
+    lengths = np.fromiter((len(items) for items in rows), dtype=np.int64, count=len(rows))
+    frame = pd.DataFrame({user_col: users.take(np.repeat(np.arange(len(users)), lengths)).reset_index(drop=True)})
+    frame[item_col] = pd.Series([item for items in rows for item in items], dtype=None if lengths.any() else object)
+    if numbered and all(numbered):
+        frame[value_name] = pd.Series([number for items in lists.values() for number in items.values()], dtype=float)
+    return frame
+
+
+def from_labelled(
+    frame: pd.DataFrame,
+    *,
+    relevance_col: str,
+    score_cols: str | Sequence[str],
+    user_col: str | Sequence[str] = "user_id",
+    item_col: str = "item_id",
+    model_col: str = "model",
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Split one frame of labelled, scored candidates into `true` and `pred`.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row per (list key, candidate item): a label and one score column per model.
+    relevance_col : str
+        Label of the row: bool, or the gain of the item (0 is judged and not relevant).
+    score_cols : str or list of str
+        One column of scores per model.
+    user_col, item_col : str (or list of str for user_col)
+        List key and item id.
+    model_col : str, default "model"
+        Name of the column of `pred` that gets the names of the score columns.
+
+    Returns
+    -------
+    true : DataFrame
+        List key, item id and `relevance_col` as float64: every candidate is judged.
+    pred : DataFrame
+        `model_col`, list key, item id and `score`: pass `by=model_col`.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> frame = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "label": [1, 0], "als": [.2, .9]})
+    >>> true, pred = rd.from_labelled(frame, relevance_col="label", score_cols=["als"])
+    >>> rd.evaluate(true, pred, "mrr@2", by="model", relevance_col="label").per_user
+      model  user_id  n_true  n_pred  mrr@2
+    0   als        1       1       2    0.5
+    """
+    keys = [*as_columns(user_col), item_col]
+    scores = as_columns(score_cols)
+    for name in [*keys, relevance_col, *scores]:
+        column(frame, name, "frame")
+    true = frame[keys].reset_index(drop=True)
+    true[relevance_col] = read_numbers(frame[relevance_col], f"frame[{relevance_col!r}]").astype(np.float64)
+    parts = []
+    for name in scores:
+        part = frame[keys].reset_index(drop=True)
+        part.insert(0, model_col, name)
+        part["score"] = frame[name].reset_index(drop=True)
+        parts.append(part)
+    return true, pd.concat(parts, ignore_index=True)
+
+
+def column(frame: pd.DataFrame, name: Any, role: str) -> pd.Series:
+    """Return one column, or a ColumnError that lists what there is."""
+    if name not in frame.columns:
+        have = ", ".join(map(repr, frame.columns))
+        raise ColumnError(f"{role} has no column {name!r}; it has {have}{closest(str(name), frame.columns)}")
+    found = frame[name]
+    if isinstance(found, pd.DataFrame):
+        raise ColumnError(f"{role} has {found.shape[1]} columns named {name!r}; expected one")
+    return found
+
+
+def read_numbers(series: pd.Series, where: str) -> np.ndarray:
+    """Return float64 (NaN for null), or int64 or uint64 for integers without nulls, which stay exact."""
+    dtype = series.dtype
+    if pd.api.types.is_bool_dtype(dtype):
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if pd.api.types.is_integer_dtype(dtype) and not series.hasnans:
+        return series.to_numpy(dtype=np.uint64 if str(dtype).lower().startswith("uint64") else np.int64)
+    if pd.api.types.is_numeric_dtype(dtype):
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    found = pd.api.types.infer_dtype(series, skipna=True)
+    if found in ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"):
+        return pd.to_numeric(series.astype(object).where(series.notna(), np.nan)).to_numpy(dtype=np.float64)
+    raise DataError(f"{where} holds {found} values ({examples(series.dropna().head(5))}); expected numbers")
+
+
+# ------------------------------------------------------------------------------------ true, pred, others
+
+
+@dataclass(frozen=True)
+class Table:
+    """One long frame after the door: the ids and numbers of its rows that count.
+
+    `number` is the gain of a row of `true`, the score (`descending`) or rank of a row of `pred` (None: as the
+    rows stand). `row` are the positions of the rows in `frame`, None where all are there.
+    """
+
+    role: str
+    frame: pd.DataFrame
+    keys: list[Ids]
+    by: list[Ids]
+    item: Ids
+    number: np.ndarray | None
+    row: np.ndarray | None
+    counts: dict[str, int]
+    descending: bool = True
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @overload
+    def frame_rows(self, rows: np.ndarray) -> np.ndarray: ...
+    @overload
+    def frame_rows(self, rows: None) -> np.ndarray | None: ...
+    def frame_rows(self, rows: np.ndarray | None) -> np.ndarray | None:
+        """Positions in `frame` of rows of the table; None stands for all in order."""
+        if self.row is None or rows is None:
+            return self.row if rows is None else rows
+        return self.row[rows]
+
+    def kept(self, keep: np.ndarray) -> Table:
+        rows = np.flatnonzero(keep)
+        return Table(
+            self.role,
+            self.frame,
+            [ids.take(rows) for ids in self.keys],
+            [ids.take(rows) for ids in self.by],
+            self.item.take(rows),
+            None if self.number is None else self.number[rows],
+            self.frame_rows(rows),
+            self.counts,
+            self.descending,
+        )
+
+
+def _read(frame: pd.DataFrame, role: str, number: np.ndarray | None, by: list[str], options: Options) -> Table:
+    """Read the id columns; raise or drop null ids."""
+
+    def ids(name: str) -> Ids:
+        return read_ids(column(frame, name, role), f"{role}[{name!r}]")
+
+    if len(frame) >= 2**31:
+        raise DataError(f"{role} has {len(frame):,} rows; one call takes fewer than 2**31: evaluate parts by user")
+    user_cols = as_columns(options.user_col)
+    keys, by_ids, item = [ids(name) for name in user_cols], [ids(name) for name in by], ids(options.item_col)
+    table = Table(role, frame, keys, by_ids, item, number, None, {})
+    null = [column.null for column in (*keys, *by_ids, item) if column.null is not None]
+    if not null:
+        return table
+    if options.null_keys == "raise":
+        found = ", ".join(f"{c.null.sum():,} in {c.where}" for c in (*keys, *by_ids, item) if c.null is not None)
+        raise NullKeyError(f'{role} has null ids: {found}; drop these rows or pass null_keys="drop"')
+    drop = np.logical_or.reduce(null)
+    table.counts[f"{role}_null_keys"] = int(drop.sum())
+    return table.kept(~drop)
+
+
+def read_true(frame: pd.DataFrame, options: Options) -> Table:
+    """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
+    gain = np.ones(len(frame))
+    if options.relevance_col is not None:
+        name = options.relevance_col
+        gain = read_numbers(column(frame, name, "true"), f"true[{name!r}]").astype(np.float64)
+        bad = {"null": np.isnan(gain), "infinite": np.isinf(gain), "negative": gain < 0}
+        for what, where in bad.items():
+            if where.any():
+                raise DataError(
+                    f"true[{name!r}] holds {where.sum():,} {what} relevances ({examples(gain[where])}); "
+                    "expected finite numbers, 0 for not relevant"
+                )
+        if options.min_relevance is not None:
+            gain = np.where(gain >= options.min_relevance, gain, 0.0)
+    elif options.min_relevance is not None:
+        raise OptionError(f"min_relevance={options.min_relevance} needs relevance_col")
+    return _read(frame, "true", gain, [], options)
+
+
+def order_source(frame: pd.DataFrame, options: Options) -> dict[str, str | None]:
+    """What orders `pred`: {"by": "score" | "rank" | "row", "column": name}."""
+    if options.rank_col is not None:
+        return {"by": "rank", "column": options.rank_col}
+    if options.score_col is not None:
+        return {"by": "score", "column": options.score_col}
+    taken = {*as_columns(options.user_col), *as_columns(options.by), options.item_col, options.value_col}
+    for name in ("rank", "score"):
+        if name in frame.columns and name not in taken:
+            return {"by": name, "column": name}
+    return {"by": "row", "column": None}
+
+
+def read_pred(frame: pd.DataFrame, order: dict[str, str | None], options: Options) -> Table:
+    """Read `pred`; its numbers are scores or ranks."""
+    name = order["column"]
+    if name is None:
+        return _read(frame, "pred", None, as_columns(options.by), options)
+    where = f"pred[{name!r}]"
+    number = read_numbers(column(frame, name, "pred"), where)
+    # The least number is NaN if any is, and costs no array.
+    some_null = number.dtype.kind == "f" and len(number) > 0 and np.isnan(number.min())
+    null = np.isnan(number) if some_null else np.zeros(0, bool)
+    if some_null and options.nan_score == "raise":
+        raise DataError(
+            f"{where} holds {null.sum():,} null {order['by']}s of {len(number):,}; "
+            'drop these rows or pass nan_score="last" or "drop"'
+        )
+    table = replace(_read(frame, "pred", number, as_columns(options.by), options), descending=order["by"] == "score")
+    if some_null and options.nan_score == "drop":
+        assert table.number is not None
+        gone = np.isnan(table.number)
+        table.counts["pred_null_scores"] = int(gone.sum())
+        table = table.kept(~gone)
+    return table
+
+
+def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[Ids]]:
+    """Read a population given as ids or as a frame of ids: the frame, and its ids."""
+    if isinstance(users, pd.DataFrame):
+        frame = users
+    elif len(user_cols) > 1:
+        raise ColumnError(f"users must be a frame with the columns {user_cols}; found {type(users).__name__}")
+    else:
+        frame = pd.DataFrame(
+            {user_cols[0]: users if isinstance(users, pd.Series | pd.Index) else pd.Series(list(users))}
+        )
+    ids = [read_ids(column(frame, name, "users"), f"users[{name!r}]") for name in user_cols]
+    for each in ids:
+        if each.null is not None:
+            raise NullKeyError(f"{each.where} has {each.null.sum():,} null ids")
+    return frame, ids
+
+
+def read_catalogue(items: Any, item_col: str) -> tuple[pd.DataFrame, Ids]:
+    """Read `items`: a frame with one row per item, or its ids as a list, array, Series or Index."""
+    if not isinstance(items, pd.DataFrame):
+        values = items if isinstance(items, pd.Series | pd.Index) else pd.Series(list(items))
+        items = pd.DataFrame({item_col: values.array})
+    ids = read_ids(column(items, item_col, "items"), f"items[{item_col!r}]")
+    if ids.null is not None:
+        raise NullKeyError(f"{ids.where} has {ids.null.sum():,} null ids")
+    return items, ids
+
+
+def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
+    """Read a column of values: finite numbers, in the unit of the caller."""
+    values = read_numbers(column(frame, name, role), f"{role}[{name!r}]").astype(np.float64)
+    bad = ~np.isfinite(values)
+    if bad.any():
+        raise DataError(f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite numbers")
+    return values

@@ -1,0 +1,163 @@
+"""Group, rank and pair rows that are nothing but integer codes and numbers.
+
+Contract: the rows of a list stand together, `start[i]:start[i + 1]` being list i. `group_rows` brings
+rows into that shape, `rank_within` orders each list, `pair_within` finds duplicates and where wanted
+items stand. All of them take time linear in the rows (times the log of a list's length for the order).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+# Slots of the hash table of `pair_within`: int32, so 1 MiB, which stays in a core's cache.
+TABLE_SLOTS = 2**18
+SLOTS_PER_ROW = 8
+
+
+def group_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Group rows by code, in order of first appearance.
+
+    Returns `groups` (the code of each group), `start` (n_groups + 1) and `row`: row[start[i]:start[i + 1]]
+    are the rows of group i in ascending order.
+    """
+    # One thread: with several, Arrow promises no order. numpy has no linear stable argsort of wide codes.
+    table = pa.table({"code": code, "row": np.arange(len(code), dtype=np.int32)})
+    grouped = table.group_by("code", use_threads=False).aggregate([("row", "list")])
+    if not len(code):
+        return code[:0], np.zeros(1, np.int64), np.empty(0, np.int32)
+    rows = grouped["row_list"].combine_chunks()
+    rows = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
+    groups = grouped["code"].to_numpy()
+    return groups, rows.offsets.to_numpy().astype(np.int64), rows.values.to_numpy()
+
+
+def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Concatenate the ranges start[i] .. start[i] + length[i] - 1."""
+    ends = np.cumsum(length)
+    return np.repeat(start - (ends - length), length) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def offsets(length: np.ndarray) -> np.ndarray:
+    """Starts of consecutive lists of these lengths, and the end of the last."""
+    start = np.zeros(len(length) + 1, np.int64)
+    np.cumsum(length, out=start[1:])
+    return start
+
+
+def rank_within(key: np.ndarray, start: np.ndarray, stable: bool = False) -> np.ndarray | None:
+    """Rows in ascending order of `key` (NaN last) within each list; None if they stand so already."""
+    if len(key) < 2:
+        return None
+    rising = key[1:] >= key[:-1]
+    if key.dtype.kind == "f":
+        rising |= np.isnan(key[1:])
+    heads = start[(start > 0) & (start < len(key))]
+    rising[heads - 1] = True  # the step into the next list
+    if rising.all():
+        return None
+    length = np.diff(start)
+    kind: Literal["stable"] | None = "stable" if stable else None
+    if length.min() == length.max():
+        matrix = key.reshape(len(length), -1)
+        order = np.argsort(matrix, axis=1, kind=kind)
+        order += start[:-1, None]
+        return order.ravel()
+    result = np.arange(len(key))
+    # Lists of about the same length are sorted as the rows of one matrix: at most half of it is padding.
+    size = np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64)
+    last = np.array(np.nan if key.dtype.kind == "f" else np.iinfo(key.dtype).max, key.dtype)
+    for exponent in np.unique(size[length > 1]):
+        lists = np.flatnonzero(size == exponent)
+        width = np.arange(length[lists].max())
+        real = width < length[lists, None]
+        rows = np.where(real, start[lists, None] + width, 0)
+        order = np.argsort(np.where(real, key[rows], last), axis=1, kind=kind)
+        # Padding sorts last, but may mix with equal keys: what is no padding keeps its order.
+        kept = np.take_along_axis(real, order, axis=1)
+        result[rows[real]] = np.take_along_axis(rows, order, axis=1)[kept]
+    return result
+
+
+def pair_within(
+    item: np.ndarray, start: np.ndarray, wanted: np.ndarray, wanted_start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find the repeats in each list, and where it holds the items wanted from it.
+
+    `item`/`start` are the lists, `wanted`/`wanted_start` the items looked for in each (as many lists).
+    Returns `repeat`, the rows whose item stands earlier in the same list (ascending), `first`, where it
+    stands first, and `found`, for each wanted item the first row of its list that holds it, or -1.
+
+    Each list has a stretch of a small hash table, a block of lists at a time so that the table stays in
+    cache. The first row of a slot wins it; what lost a slot to another item goes to a further round with
+    another hash function. So the catalogue may have any size.
+    """
+    found = np.full(len(wanted), -1, np.int32)
+    repeats, firsts = [], []
+    rows = queries = None  # None: all of them
+    for salt in range(len(item)):
+        repeat, first, lost, hit, at, unsure = _probe(item, start, wanted, wanted_start, salt)
+        repeats.append(repeat if rows is None else rows[repeat])
+        firsts.append(first if rows is None else rows[first])
+        found[hit if queries is None else queries[hit]] = at if rows is None else rows[at]
+        if not len(lost):
+            break
+        start, wanted_start = np.searchsorted(lost, start), np.searchsorted(unsure, wanted_start)
+        item, wanted = item[lost], wanted[unsure]
+        rows = lost if rows is None else rows[lost]
+        queries = unsure if queries is None else queries[unsure]
+    if not repeats:
+        return np.empty(0, np.int64), np.empty(0, np.int64), found
+    order = np.argsort(np.concatenate(repeats))
+    return np.concatenate(repeats)[order], np.concatenate(firsts)[order], found
+
+
+def _probe(
+    item: np.ndarray, start: np.ndarray, wanted: np.ndarray, wanted_start: np.ndarray, salt: int
+) -> tuple[np.ndarray, ...]:
+    """One round of `pair_within`: repeats, their first rows, rows beaten by another item; hits, their rows, unsure."""
+    length, wanted_length = np.diff(start), np.diff(wanted_start)
+    size = np.where(length > 0, SLOTS_PER_ROW << np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64), 1)
+    stretch = offsets(size)
+    block = np.flatnonzero(np.diff(stretch[:-1] // TABLE_SLOTS, prepend=-1))
+    edges = np.append(block, len(length))
+    table = np.full(int((stretch[edges[1:]] - stretch[edges[:-1]]).max()), -1, np.int32)
+    parts: list[list[np.ndarray]] = [[], [], [], [], [], []]
+    for first, last in pairwise(edges.tolist()):
+        a, z, c, d = start[first], start[last], wanted_start[first], wanted_start[last]
+        if a == z:
+            continue
+        base, mask = stretch[first:last] - stretch[first], size[first:last] - 1
+        slot = _slots(item[a:z], base, mask, length[first:last], salt)
+        row = np.arange(a, z, dtype=np.int32)
+        table[slot[::-1]] = row[::-1]  # of equal slots the last assignment stays: the first row
+        winner = table.take(slot)
+        beaten = np.flatnonzero(winner != row)
+        same = item[winner[beaten]] == item[a + beaten]
+        parts[0].append(a + beaten[same])
+        parts[1].append(winner[beaten[same]])
+        parts[2].append(a + beaten[~same])
+        if c == d:
+            continue
+        winner = table.take(_slots(wanted[c:d], base, mask, wanted_length[first:last], salt))
+        query = np.flatnonzero(winner >= a)  # smaller rows are left from earlier blocks: an empty slot
+        winner = winner[query]
+        query += c
+        same = item[winner] == wanted[query]
+        parts[3].append(query[same])
+        parts[4].append(winner[same])
+        parts[5].append(query[~same])
+    return tuple(np.concatenate(part) if part else np.empty(0, np.int64) for part in parts)
+
+
+def _slots(item: np.ndarray, base: np.ndarray, mask: np.ndarray, length: np.ndarray, salt: int) -> np.ndarray:
+    """Slot of each row: the start of its list's stretch plus a hash of its item."""
+    hashed = item
+    if salt:  # codes are nearly dense, so their low bits are a good hash at first
+        hashed = item.view(np.uint32) * np.uint32((0x9E3779B1 + 2 * 0x85EBCA6B * salt) % 2**32 | 1)
+        hashed ^= hashed >> np.uint32(15)
+    stretch_mask = mask[0] if (mask == mask[0]).all() else np.repeat(mask, length)
+    return (hashed & stretch_mask) + np.repeat(base, length)

@@ -1,0 +1,329 @@
+"""Id columns without labels: `read_ids` checks a column, `encode` gives codes.
+
+Contract: `read_ids` keeps a column in a form that needs no Python objects where the input has none, and
+refuses what can be no id; `encode` turns columns of one kind into int32 codes that are equal exactly
+where the ids are, whatever their dtypes. Ids are never cast to another kind and never lose digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import IdTypeError, examples
+
+# Integer ids whose values span at most this many numbers (or the number of rows) are their own codes.
+DIRECT_SPAN = 2**20
+
+
+@dataclass(frozen=True)
+class Ids:
+    """One id column without labels' pandas dtype.
+
+    `values` is an int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or
+    bytes; with `dictionary` it holds positions in that column. `null` marks nulls, None if there are none.
+    """
+
+    where: str
+    kind: str
+    values: Any
+    null: np.ndarray | None = None
+    dictionary: Ids | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: np.ndarray) -> Ids:
+        null = None if self.null is None else self.null[rows]
+        taken = self.values.take(pa.array(rows)) if isinstance(self.values, pa.ChunkedArray) else self.values[rows]
+        return Ids(self.where, self.kind, taken, null, self.dictionary)
+
+    def changes(self) -> np.ndarray:
+        """Bool array of len - 1: row i + 1 has another id than row i. Nulls must have been dropped."""
+        if isinstance(self.values, pa.ChunkedArray):
+            n = len(self.values)
+            differ = pc.not_equal(self.values.slice(1), self.values.slice(0, n - 1))
+            return np.asarray(differ, dtype=bool)
+        return np.asarray(self.values[1:] != self.values[:-1], dtype=bool)
+
+    def show(self, rows: np.ndarray) -> list[Any]:
+        """Ids at a few rows as Python objects, for messages."""
+        some = self.take(np.asarray(rows, dtype=np.int64))
+        if some.dictionary is not None:
+            return some.dictionary.show(some.values)
+        return list(some.values.to_pylist() if isinstance(some.values, pa.ChunkedArray) else some.values.tolist())
+
+
+def read_ids(series: pd.Series, where: str) -> Ids:
+    """Check one id column and bring it into the form of `Ids`."""
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = read_ids(pd.Series(series.cat.categories), where)
+        return _dictionary_ids(where, series.cat.codes.to_numpy(), categories)
+    if pd.api.types.is_bool_dtype(dtype):
+        raise IdTypeError(f"{where} is bool; ids are integers, strings, dates or other hashable labels, never bool")
+    if pd.api.types.is_integer_dtype(dtype):
+        return _integer_ids(series, where)
+    if pd.api.types.is_float_dtype(dtype):
+        return _float_ids(series, where)
+    if isinstance(dtype, pd.StringDtype):
+        return _arrow_ids(series, where)
+    if isinstance(dtype, pd.ArrowDtype):
+        kind = dtype.pyarrow_dtype
+        if pa.types.is_dictionary(kind):
+            array = pa.chunked_array(_to_arrow(series)).unify_dictionaries().combine_chunks()
+            categories = read_ids(pd.Series(array.dictionary, dtype=pd.ArrowDtype(kind.value_type)), where)
+            return _dictionary_ids(where, array.indices.fill_null(-1).to_numpy(zero_copy_only=False), categories)
+        if (
+            pa.types.is_string(kind)
+            or pa.types.is_large_string(kind)
+            or pa.types.is_binary(kind)
+            or pa.types.is_large_binary(kind)
+        ):
+            return _arrow_ids(series, where)
+        if pa.types.is_timestamp(kind):
+            return read_ids(_to_arrow(series).to_pandas(), where)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        naive = series.dt.tz_convert("UTC").dt.tz_localize(None)
+        return Ids(where, "datetime with time zone", naive.to_numpy(), _nulls(series))
+    if pd.api.types.is_datetime64_dtype(dtype):
+        return Ids(where, "datetime", series.to_numpy(), _nulls(series))
+    return _object_ids(series.astype(object), where)
+
+
+def _nulls(series: pd.Series) -> np.ndarray | None:
+    null = series.isna().to_numpy(dtype=bool)
+    return null if null.any() else None
+
+
+def _dictionary_ids(where: str, positions: np.ndarray, categories: Ids) -> Ids:
+    null = positions < 0
+    if categories.null is not None:
+        null |= categories.null[positions]
+    return Ids(where, categories.kind, positions, null if null.any() else None, categories)
+
+
+def _integer_ids(series: pd.Series, where: str) -> Ids:
+    null = None if isinstance(series.dtype, np.dtype) else _nulls(series)
+    unsigned = series.dtype == np.uint64 or str(series.dtype) in ("UInt64", "uint64[pyarrow]")
+    fill: dict[str, Any] = {} if null is None else {"na_value": 0}
+    values = series.to_numpy(dtype=np.uint64 if unsigned else np.int64, **fill)
+    if unsigned and (not len(values) or values.max() <= np.iinfo(np.int64).max):
+        values = values.astype(np.int64)
+    return Ids(where, "integer", values, null)
+
+
+def _float_ids(series: pd.Series, where: str) -> Ids:
+    values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    null = np.isnan(values)
+    whole = null | ((np.abs(values) < 2.0**53) & (np.floor(values) == values))
+    if not whole.all():
+        raise IdTypeError(
+            f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers below 2**53 "
+            f"({examples(values[~whole])}); ids that went through float may have lost digits: "
+            "read them as integers or strings"
+        )
+    integers = np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
+    kind = "empty" if null.all() else "integer"
+    return Ids(where, kind, integers, null if null.any() else None)
+
+
+def _to_arrow(series: pd.Series) -> Any:
+    array = pa.array(series.array, from_pandas=True)
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _arrow_ids(series: pd.Series, where: str) -> Ids:
+    array = _to_arrow(series)
+    text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    array = array.cast(pa.large_string() if text else pa.large_binary())
+    null = array.is_null().to_numpy(zero_copy_only=False).astype(bool) if array.null_count else None
+    return Ids(where, "string" if text else "bytes", array, null)
+
+
+def _object_ids(series: pd.Series, where: str) -> Ids:
+    inferred = pd.api.types.infer_dtype(series, skipna=True)
+    if inferred == "string":
+        try:
+            array = pa.chunked_array([pa.array(series.to_numpy(), type=pa.large_string(), from_pandas=True)])
+        except UnicodeEncodeError:  # lone surrogates have no UTF-8 form
+            return Ids(where, "string", series.to_numpy(), _nulls(series))
+        return Ids(where, "string", array, _nulls(series))
+    if inferred == "boolean":
+        raise IdTypeError(f"{where} holds bool objects; ids are never bool")
+    null = _nulls(series)
+    if inferred == "empty":
+        return Ids(where, "empty", np.zeros(len(series), np.int64), null)
+    present = series.to_numpy() if null is None else series.to_numpy()[~null]
+    if inferred in ("integer", "floating", "mixed-integer-float"):
+        exact = pd.Series(present)
+        if inferred != "integer":
+            exact = exact.astype(np.float64)
+        else:
+            try:
+                exact = exact.astype(np.int64)
+            except OverflowError:
+                return Ids(where, "integer", series.to_numpy(), null)
+        read = read_ids(exact, where)
+        if null is None:
+            return read
+        values = np.zeros(len(series), read.values.dtype)
+        values[~null] = read.values
+        return Ids(where, "integer", values, null)
+    kinds = set(map(type, present))
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type")
+    kind = kinds.pop()
+    if kind.__hash__ is None:
+        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; expected hashable labels")
+    return Ids(where, kind.__name__, series.to_numpy(), null)
+
+
+# ---------------------------------------------------------------------------------------------- codes
+
+
+@dataclass
+class Codes:
+    """Ids of several columns as int32 codes below `n`, equal where the ids are equal, -1 for null.
+
+    `labels` (sorted where `ordered`) are the distinct ids by code, unless codes are `first` + id.
+    """
+
+    codes: list[np.ndarray]
+    n: int
+    labels: Any = None
+    ordered: bool = True
+    _rank: np.ndarray | None = field(default=None, repr=False)
+
+    def rank(self) -> np.ndarray | None:
+        """Position of each code in the order of the ids' values; None where that is the code itself."""
+        if self.ordered:
+            return None
+        if self._rank is None:
+            self._rank = _value_rank(self.labels)
+        return self._rank
+
+
+def _value_rank(labels: Any) -> np.ndarray:
+    rank = np.empty(len(labels), np.int32)
+    if isinstance(labels, pa.Array | pa.ChunkedArray):
+        # Arrow compares UTF-8 bytes, which is the order of code points.
+        order = pc.sort_indices(labels).to_numpy()
+    elif labels.dtype.kind in "iuM":
+        order = np.argsort(labels, kind="stable")
+    else:
+        try:
+            order = np.array(sorted(range(len(labels)), key=labels.__getitem__), dtype=np.int64)
+        except TypeError:  # labels without an order of their own, such as enums
+            order = np.array(sorted(range(len(labels)), key=lambda i: repr(labels[i])), dtype=np.int64)
+    rank[order] = np.arange(len(labels), dtype=np.int32)
+    return rank
+
+
+def check_kinds(columns: Sequence[Ids]) -> None:
+    """Raise IdTypeError if ids of two columns can never be equal."""
+    known = [ids for ids in columns if ids.kind != "empty" and len(ids)]
+    for ids in known[1:]:
+        if ids.kind != known[0].kind:
+            first = known[0]
+            raise IdTypeError(
+                f"{first.where} holds {first.kind} ids ({_sample(first)}) and {ids.where} {ids.kind} ids "
+                f"({_sample(ids)}); they can never match. Convert one of them, e.g. {_cast_hint(first, ids)}"
+            )
+
+
+def _sample(ids: Ids) -> str:
+    rows = np.arange(min(len(ids), 2)) if ids.null is None else np.flatnonzero(~ids.null)[:2]
+    return ", ".join(repr(value) for value in ids.show(rows))
+
+
+def _cast_hint(first: Ids, second: Ids) -> str:
+    text, other = (first, second) if first.kind == "string" else (second, first)
+    return f"{other.where}.astype(str)" if text.kind == "string" else f"both with .astype(str) on {other.where}"
+
+
+def encode(columns: Sequence[Ids]) -> Codes:
+    """Code several id columns of one kind together.
+
+    Small integer ranges are addressed directly (code = id - smallest id), strings by the dictionary of
+    each column and then of the dictionaries, everything else by one hash table.
+    """
+    check_kinds(columns)
+    leaves = [ids.dictionary if ids.dictionary is not None else ids for ids in columns]
+    coded = _encode_leaves([leaf for leaf in leaves if leaf.kind != "empty"])
+    rest = iter(coded.codes)
+    result = []
+    for ids, leaf in zip(columns, leaves, strict=True):
+        codes = np.full(len(leaf), -1, np.int32) if leaf.kind == "empty" else next(rest)
+        if ids.dictionary is not None:
+            codes = np.append(codes, np.int32(-1))[ids.values]  # position -1, a null, reads the last entry
+        if ids.null is not None:
+            codes[ids.null] = -1
+        result.append(codes)
+    coded.codes = result
+    return coded
+
+
+def _encode_leaves(leaves: list[Ids]) -> Codes:
+    if not leaves:
+        return Codes([], 0)
+    arrays = [leaf.values for leaf in leaves]
+    if all(isinstance(array, pa.ChunkedArray) for array in arrays):
+        return _encode_arrow(arrays)
+    if any(isinstance(array, pa.ChunkedArray) or array.dtype.kind == "O" for array in arrays):
+        return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
+    if any(array.dtype.kind == "M" for array in arrays):
+        together = np.concatenate(arrays)  # brings all to the finest unit
+        sizes = np.cumsum([len(array) for array in arrays])[:-1]
+        arrays = np.split(together.view(np.int64), sizes)
+    if len({array.dtype for array in arrays}) > 1:  # int64 beside uint64 with values beyond int64
+        smallest = min(array.min() for array in arrays if len(array))
+        arrays = [array.astype(object if smallest < 0 else np.uint64) for array in arrays]
+        if smallest < 0:
+            return _encode_hashed(arrays)
+    return encode_integers(arrays)
+
+
+def encode_integers(arrays: list[np.ndarray]) -> Codes:
+    """Code int64 or uint64 arrays together, by direct addressing where their range is small."""
+    filled = [array for array in arrays if len(array)]
+    if not filled:
+        return Codes([np.empty(0, np.int32) for _ in arrays], 0)
+    low, high = min(array.min() for array in filled), max(array.max() for array in filled)
+    span = int(high) - int(low) + 1
+    if span <= max(DIRECT_SPAN, sum(map(len, arrays))):
+        codes = []
+        for array in arrays:
+            code = np.empty(len(array), np.int32)
+            np.subtract(array, low, out=code, casting="unsafe")
+            codes.append(code)
+        return Codes(codes, span)
+    return _encode_hashed(arrays)
+
+
+def _encode_hashed(arrays: list[np.ndarray]) -> Codes:
+    codes, labels = pd.factorize(np.concatenate(arrays))
+    sizes = np.cumsum([len(array) for array in arrays])[:-1]
+    return Codes(np.split(codes.astype(np.int32), sizes), len(labels), labels, ordered=False)
+
+
+def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
+    encoded = [array.dictionary_encode().combine_chunks() for array in arrays]
+    encoded = [e.combine_chunks() if isinstance(e, pa.ChunkedArray) else e for e in encoded]
+    merged = pa.chunked_array([e.dictionary for e in encoded]).dictionary_encode()
+    merged = merged.unify_dictionaries().combine_chunks()
+    table = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+    codes, start = [], 0
+    for e in encoded:
+        own = np.append(table[start : start + len(e.dictionary)], np.int32(-1))
+        positions = e.indices.fill_null(-1) if e.indices.null_count else e.indices
+        codes.append(own[positions.to_numpy(zero_copy_only=False)])
+        start += len(e.dictionary)
+    return Codes(codes, len(merged.dictionary), merged.dictionary, ordered=False)

@@ -1,0 +1,271 @@
+"""What a metric sees: `Matched`, the record of all lists, and `Lists`, that record cut at one k.
+
+Contract: everything is an array. Per-list arrays have one entry per list of the population; `Hits` has one
+entry per recommended item that `true` judges, list after list, best rank first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .errors import DataError, OptionError, examples
+
+
+def ratio(above: Any, below: Any) -> np.ndarray:
+    """above / below, NaN (undefined) where below is 0."""
+    above, below = np.broadcast_arrays(np.asarray(above, np.float64), np.asarray(below, np.float64))
+    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below != 0)
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Recommended items that `true` judges: one entry each, in list order.
+
+    list : code of the list · rank : 1 for the first item · gain : relevance in `true` · number : 1 for the
+    list's first entry, 2 for its second · place : row among all recommended rows · truth : row among the
+    rows of `true`, as ranked by gain.
+    """
+
+    list: np.ndarray
+    rank: np.ndarray
+    gain: np.ndarray
+    number: np.ndarray
+    place: np.ndarray
+    truth: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.list)
+
+    def where(self, keep: np.ndarray) -> Hits:
+        if keep.all():
+            return self
+        rows = np.flatnonzero(keep)
+        return Hits(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+    @classmethod
+    def of(cls, list: np.ndarray, rank: np.ndarray, gain: np.ndarray, place: np.ndarray, truth: np.ndarray) -> Hits:
+        """Entries given in list order, numbered within each list."""
+        heads = np.flatnonzero(np.diff(list, prepend=-1))
+        length = np.diff(np.append(heads, len(list)))
+        number = np.arange(1, len(list) + 1) - np.repeat(heads, length)
+        return cls(list, rank, gain, number, place, truth)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What was wanted, one list per key, largest gain first: rows start[i]:start[i + 1] are key list i."""
+
+    start: np.ndarray
+    gain: np.ndarray
+    item: np.ndarray
+    rows: Callable[[np.ndarray], np.ndarray]  # positions in the frame `true` of some places
+    n_relevant: np.ndarray
+
+    @cached_property
+    def constant_gain(self) -> bool:
+        """All relevant rows have gain 1, as without a relevance column."""
+        return bool((self.gain == 1.0).all())
+
+
+@dataclass
+class Matched:
+    """All lists of the population beside their truth. See the module for what an entry is.
+
+    keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
+    n_true, n_pred : relevant and recommended items of each list · start : its first place among the
+    recommended rows, which have `item` (code) and `rows(places)` (positions in `pred`) · tie_level : equal for
+    equal scores of a list, None without ties · list_truth : the list's entry in `truth`, -1 for none.
+    """
+
+    keys: pd.DataFrame
+    by: pd.DataFrame
+    list_by: np.ndarray
+    n_true: np.ndarray
+    n_pred: np.ndarray
+    start: np.ndarray
+    item: np.ndarray
+    rows: Callable[[np.ndarray], np.ndarray]
+    tie_level: np.ndarray | None
+    list_truth: np.ndarray
+    truth: Truth
+    judged: Hits
+    n_items: int
+    counts: dict[str, int]
+    order: dict[str, Any]
+    catalogue: np.ndarray | None = None
+    judged_only: bool = False
+    values: Values | None = None
+    _views: dict[int | None, Lists] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.list_by)
+
+    @cached_property
+    def hits(self) -> Hits:
+        """The judged entries with gain above 0, numbered within their list."""
+        judged = self.judged
+        relevant = judged.gain > 0
+        if relevant.all():
+            return judged
+        return Hits.of(*(getattr(judged, name)[relevant] for name in ("list", "rank", "gain", "place", "truth")))
+
+    def at(self, k: int | None) -> Lists:
+        """The lists cut after rank k; None keeps them whole."""
+        if k not in self._views:
+            self._views[k] = Lists(self, k)
+        return self._views[k]
+
+
+class Lists:
+    """All lists cut at rank k: the argument of every metric.
+
+    Attributes are arrays with one entry per list (`n_true`, `n_pred`, `n_shown`, `n_hits`), or `Hits`.
+    """
+
+    def __init__(self, matched: Matched, k: int | None) -> None:
+        self.matched = matched
+        self.cut = np.iinfo(np.int64).max if k is None else k
+
+    def __len__(self) -> int:
+        return len(self.matched)
+
+    @property
+    def k(self) -> int:
+        """The cut-off."""
+        return self.cut
+
+    @property
+    def whole(self) -> Lists:
+        """The same lists without a cut-off."""
+        return self.matched.at(None)
+
+    @property
+    def n_true(self) -> np.ndarray:
+        """Relevant items of each list."""
+        return self.matched.n_true
+
+    @property
+    def n_pred(self) -> np.ndarray:
+        """Recommended items of each list, before the cut-off."""
+        return self.matched.n_pred
+
+    @cached_property
+    def n_shown(self) -> np.ndarray:
+        """Recommended items among the first k."""
+        return np.minimum(self.n_pred, self.cut)
+
+    @cached_property
+    def n_judged(self) -> np.ndarray:
+        """Rows of `true` of each list, relevant or not."""
+        matched = self.matched
+        length = np.append(np.diff(matched.truth.start), 0)
+        return length[matched.list_truth]
+
+    @cached_property
+    def hits(self) -> Hits:
+        """Relevant items among the first k, in rank order."""
+        return self.matched.hits.where(self.matched.hits.rank <= self.cut)
+
+    @cached_property
+    def judged(self) -> Hits:
+        """Items among the first k that `true` judges, relevant or not."""
+        return self.matched.judged.where(self.matched.judged.rank <= self.cut)
+
+    @cached_property
+    def n_hits(self) -> np.ndarray:
+        """Hits of each list."""
+        return self.sum(np.ones(len(self.hits)))
+
+    def sum(self, values: np.ndarray, over: Hits | None = None) -> np.ndarray:
+        """Sum per list of one value per hit (or per entry of `over`)."""
+        entries = self.hits if over is None else over
+        return np.bincount(entries.list, weights=values, minlength=len(self))
+
+    def sum_shown(self, values: np.ndarray) -> np.ndarray:
+        """Sum per list, over the items shown, of one value per recommended row of the whole lists."""
+        start = self.matched.start
+        edges = np.stack([start, start + self.n_shown], axis=1).ravel()
+        total = np.add.reduceat(np.append(values, 0.0), edges)[::2]
+        return np.where(self.n_shown > 0, total, 0.0)
+
+    def sum_true(self, values: np.ndarray) -> np.ndarray:
+        """Sum per list, over its relevant items, of one value per row of `true`."""
+        truth = self.matched.truth
+        key = np.repeat(np.arange(len(truth.start) - 1), np.diff(truth.start))
+        total = np.bincount(key, weights=np.where(truth.gain > 0, values, 0.0), minlength=len(truth.start) - 1)
+        return np.append(total, 0.0)[self.matched.list_truth]
+
+    def sum_ideal(
+        self, value: Callable[[np.ndarray, np.ndarray], np.ndarray], gain: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Sum per list of value(gain, rank) over the ideal list: its relevant items, best first, cut at k.
+
+        `gain` replaces the gains of the rows of `true`, which it must list in descending order per key.
+        """
+        truth = self.matched.truth
+        n_ideal = np.minimum(truth.n_relevant, self.cut)
+        if gain is None and truth.constant_gain:
+            # Equal gains: the sum depends on the number of items alone.
+            rank = np.arange(1, int(n_ideal.max(initial=0)) + 1)
+            total = np.concatenate([[0.0], np.cumsum(value(np.ones(len(rank)), rank))])[n_ideal]
+        else:
+            length = np.diff(truth.start)
+            key = np.repeat(np.arange(len(length)), length)
+            rank = np.arange(1, len(key) + 1) - np.repeat(truth.start[:-1], length)
+            within = rank <= n_ideal[key]
+            gains = (truth.gain if gain is None else gain)[within]
+            total = np.bincount(key[within], weights=value(gains, rank[within]), minlength=len(length))
+        return np.append(total, 0.0)[self.matched.list_truth]
+
+    @property
+    def n_candidates(self) -> np.ndarray:
+        """Items that could have been shown: the judged items with `judged_only`, else the catalogue."""
+        matched = self.matched
+        if matched.judged_only:
+            return self.n_judged
+        if matched.catalogue is None:
+            raise OptionError("needs items= (the catalogue) or judged_only=True")
+        inside = np.zeros(matched.n_items, bool)
+        inside[matched.catalogue] = True
+        for role, codes in (("pred", matched.item), ("true", matched.truth.item)):
+            outside = np.unique(codes[~inside[codes]])
+            if len(outside):
+                raise DataError(
+                    f"items= lacks {len(outside):,} items of {role}; the catalogue must hold every candidate"
+                )
+        return np.full(len(matched), len(np.unique(matched.catalogue)))
+
+    @property
+    def values(self) -> Values:
+        """Values of items, for money metrics."""
+        if self.matched.values is None:
+            raise OptionError("needs value_col= (value of an item in pred, true or items)")
+        return self.matched.values
+
+
+@dataclass
+class Values:
+    """Value of each recommended row and of each row of `true`, both in list order."""
+
+    shown: np.ndarray
+    bought: np.ndarray
+    where: tuple[str, str]
+
+    def checked(self, negative: str) -> Values:
+        """Refuse negative values (refunds), or clip them to 0."""
+        if negative == "clip":
+            return Values(np.maximum(self.shown, 0.0), np.maximum(self.bought, 0.0), self.where)
+        for values, where in ((self.shown, self.where[0]), (self.bought, self.where[1])):
+            below = values[values < 0]
+            if len(below):
+                raise DataError(
+                    f"{where} holds {len(below):,} negative values ({examples(below)}); "
+                    'drop refunds or pass negative="clip"'
+                )
+        return self

@@ -1,0 +1,530 @@
+"""Match once: two long frames become one record that every metric reads.
+
+Contract: `match` checks the frames, codes the ids, ranks each list, finds the hits, and returns a
+`Matched`: arrays in list order, no label among them but the key frames that are put back at the end.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .errors import (
+    ColumnError,
+    DataError,
+    DuplicateError,
+    DuplicateWarning,
+    EmptyPopulationError,
+    NoOverlapWarning,
+    TieError,
+    outside_recdf,
+)
+from .frames import (
+    Table,
+    as_frame,
+    column,
+    order_source,
+    read_catalogue,
+    read_pred,
+    read_true,
+    read_users,
+    read_values,
+)
+from .grouping import group_rows, offsets, pair_within, rank_within, spans
+from .ids import Codes, Ids, encode, encode_integers
+from .lists import Hits, Matched, Truth, Values
+from .options import Options, as_columns
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Rows of a table list after list, best first.
+
+    `code` of each list · `start` (n_lists + 1) · `item` code of each row · `moves` : how the rows came to stand
+    where they do, the last move last; row i came from moves[-1][i] before it · `level`: equal for rows of a
+    list with equal numbers, None where no two are equal.
+    """
+
+    code: np.ndarray
+    start: np.ndarray
+    item: np.ndarray
+    moves: tuple[np.ndarray, ...] = ()
+    level: np.ndarray | None = None
+
+    def rows(self, places: np.ndarray) -> np.ndarray:
+        """Rows of the table at some places."""
+        for move in reversed(self.moves):
+            places = move[places]
+        return places
+
+    def all_rows(self) -> np.ndarray | None:
+        """Row of the table at each place, None where they stand as in the table."""
+        return self.rows(np.arange(len(self.item))) if self.moves else None
+
+    def moved(self, places: np.ndarray) -> Ranked:
+        """The same lists; the row that comes to stand at i stood at places[i]."""
+        level = None if self.level is None else self.level[places]
+        return Ranked(self.code, self.start, self.item[places], (*self.moves, places), level)
+
+    def kept(self, keep: np.ndarray) -> Ranked:
+        """Only the rows where `keep`; ranks close up, and a list may become empty."""
+        return replace(self.moved(np.flatnonzero(keep)), start=offsets(keep)[self.start])
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Recommended rows and the rows of `true` that judge them, by ascending `place`; and repeated rows.
+
+    `place`, `truth` : places in the two `Ranked` · `repeat`, `first` : recommended rows whose item stands
+    earlier in the same list, and where.
+    """
+
+    place: np.ndarray
+    truth: np.ndarray
+    repeat: np.ndarray
+    first: np.ndarray
+
+
+def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
+    """Check, code, rank and match two frames; `items` is the catalogue (frame or ids), if one is given."""
+    true_frame, pred_frame, options = _frames(true, pred, options)
+    order = order_source(pred_frame, options)
+    wanted, offered = read_true(true_frame, options), read_pred(pred_frame, order, options)
+    given = None if isinstance(options.users, str) else read_users(options.users, as_columns(options.user_col))
+    catalogue = None if items is None else read_catalogue(items, options.item_col)
+
+    true_heads, pred_heads = _heads(wanted.keys), _heads(offered.keys + offered.by)
+    key_columns = [_at(wanted.keys, true_heads), _at(offered.keys, pred_heads)]
+    key_codes, n_keys = _encode_keys(key_columns if given is None else [*key_columns, given[1]])
+    by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by))
+    item_codes = encode([wanted.item, offered.item] + ([] if catalogue is None else [catalogue[1]]))
+
+    counts = {**wanted.counts, **offered.counts}
+    truth, gain, repeated = _rank_true(wanted, key_codes[0], true_heads, item_codes.codes[0], options, counts)
+    base = truth.code if given is None else pd.unique(key_codes[2])
+    only = base if not isinstance(options.users, str) or options.users in ("true", "both") else None
+    code = _pair_code(key_codes[1], by_code, n_keys, only)
+    shown = _rank_pred(offered, code, pred_heads, item_codes, options)
+    label_row = shown.rows(shown.start[:-1])  # before a list may become empty
+
+    truth_of_key = np.full(n_keys + 1, -1, np.int64)
+    truth_of_key[truth.code] = np.arange(len(truth.code))
+    pairs = _pair(shown, truth, truth_of_key[shown.code % n_keys], repeated)
+    shown, pairs = _settle(shown, pairs, gain, offered, options, counts)
+    _warn_duplicates(counts, options)
+    if not len(pairs.place):
+        _warn_no_overlap(wanted, offered, key_codes, item_codes)
+
+    lists = _population(base, shown.code, len(by_frame), n_keys, options)
+    if not len(lists):
+        raise EmptyPopulationError(
+            f"there is no list to evaluate: true has {len(wanted):,} rows, pred {len(offered):,}, "
+            f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
+        )
+    names = as_columns(options.user_col)
+    labelled = {"pred": (_labels(offered, names, label_row), shown.code % n_keys)}
+    labelled["true"] = (_labels(wanted, names, truth.rows(truth.start[:-1])), truth.code)
+    if given is not None:
+        labelled["given"] = (given[0][names], key_codes[2])
+
+    of_list = pd.Index(lists).get_indexer(shown.code)
+    start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
+    start[of_list], n_pred[of_list] = shown.start[:-1], np.diff(shown.start)
+    list_truth = truth_of_key[lists % n_keys]
+    n_relevant = np.diff(offsets(gain > 0)[truth.start])
+    group = np.repeat(np.arange(len(shown.code)), np.diff(np.searchsorted(pairs.place, shown.start)))
+    return Matched(
+        keys=_key_frame(lists % n_keys, n_keys, labelled, options),
+        by=by_frame,
+        list_by=lists // n_keys,
+        n_true=np.append(n_relevant, 0)[list_truth],
+        n_pred=n_pred,
+        start=start,
+        item=shown.item,
+        rows=lambda places: offered.frame_rows(shown.rows(places)),
+        tie_level=shown.level,
+        list_truth=list_truth,
+        truth=Truth(truth.start, gain, truth.item, lambda places: wanted.frame_rows(truth.rows(places)), n_relevant),
+        judged=Hits.of(
+            of_list[group], pairs.place - shown.start[group] + 1, gain[pairs.truth], pairs.place, pairs.truth
+        ),
+        n_items=item_codes.n,
+        counts=counts,
+        order=order,
+        catalogue=None if catalogue is None else item_codes.codes[2],
+        judged_only=options.judged_only,
+        values=_values(wanted, offered, truth, shown, catalogue, item_codes, options),
+    )
+
+
+def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.DataFrame, Options]:
+    user_cols, by = as_columns(options.user_col), as_columns(options.by)
+    names = [*by, *user_cols, options.item_col]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice or not user_cols:
+        raise ColumnError(f"by={by}, user_col={user_cols} and item_col={options.item_col!r} must be distinct columns")
+    true_frame = as_frame(true, "true", options.user_col, options.item_col)
+    pred_frame = as_frame(pred, "pred", options.user_col, options.item_col)
+    if isinstance(true, Mapping):
+        if isinstance(options.users, str) and options.users == "true":
+            options = options.updated(users=list(true))  # also the users whose list is empty
+        if options.relevance_col is None and "relevance" in true_frame.columns:
+            options = options.updated(relevance_col="relevance")
+    return true_frame, pred_frame, options
+
+
+# ------------------------------------------------------------------------------------------ list keys
+
+
+def _heads(columns: Sequence[Ids]) -> np.ndarray | None:
+    """First row of each run of equal keys; None where runs are so short that they save nothing."""
+    n = len(columns[0])
+    change = np.ones(n, bool)
+    if n:
+        change[1:] = np.logical_or.reduce([ids.changes() for ids in columns])
+    heads = np.flatnonzero(change)
+    return heads if 4 * len(heads) <= n else None
+
+
+def _at(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
+    return list(columns) if heads is None else [ids.take(heads) for ids in columns]
+
+
+def _encode_keys(tables: list[list[Ids]]) -> tuple[list[np.ndarray], int]:
+    """Code the list keys of several tables together: int32 below the returned number."""
+    coded = [encode(list(columns)) for columns in zip(*tables, strict=True)]
+    codes, n = coded[0].codes, coded[0].n
+    for more in coded[1:]:
+        joint = encode_integers(
+            [one.astype(np.int64) * more.n + two for one, two in zip(codes, more.codes, strict=True)]
+        )
+        codes, n = joint.codes, joint.n
+    return codes, max(n, 1)
+
+
+def _encode_by(offered: Table, heads: np.ndarray | None, names: list[str]) -> tuple[np.ndarray | None, pd.DataFrame]:
+    """Code of the `by` value of each row (or head), in order of first appearance, and their labels."""
+    if not offered.by:
+        return None, pd.DataFrame(index=range(1))
+    codes = pd.factorize(_encode_keys([_at(offered.by, heads)])[0][0])[0]
+    first = np.zeros(codes.max(initial=-1) + 1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays: the first row
+    rows = first if heads is None else heads[first]
+    return codes, _labels(offered, names, rows)
+
+
+def _labels(table: Table, names: list[str], rows: np.ndarray) -> pd.DataFrame:
+    return table.frame[names].take(table.frame_rows(rows)).reset_index(drop=True)
+
+
+def _pair_code(key: np.ndarray, by: np.ndarray | None, n_keys: int, only: np.ndarray | None) -> np.ndarray:
+    """One code per (by, key); -1 for keys that are not among `only`."""
+    code = key if by is None else by.astype(np.int64) * n_keys + key
+    if only is not None:
+        wanted = np.zeros(n_keys, bool)
+        wanted[only] = True
+        if not wanted.all():
+            code = np.where(wanted[key], code, -1)
+    return code
+
+
+def _population(base: np.ndarray, shown: np.ndarray, n_by: int, n_keys: int, options: Options) -> np.ndarray:
+    """Codes of the lists of the population, by value after by value."""
+    users = options.users if isinstance(options.users, str) else "true"
+    if users == "pred":
+        return shown[np.argsort(shown // n_keys, kind="stable")]
+    lists = (np.arange(n_by)[:, None] * n_keys + base).ravel()
+    if users == "both":
+        return lists[np.isin(lists, shown)]
+    if users == "all":
+        further = shown[~np.isin(shown % n_keys, base)]
+        lists = np.concatenate([lists, further])
+        lists = lists[np.argsort(lists // n_keys, kind="stable")]
+    return lists
+
+
+def _key_frame(
+    key: np.ndarray, n_keys: int, labelled: dict[str, tuple[pd.DataFrame, np.ndarray]], options: Options
+) -> pd.DataFrame:
+    """Labels of the lists' keys, in the dtype of the frame that the population is taken from."""
+    users = options.users if isinstance(options.users, str) else "given"
+    sources = [labelled[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
+    row_of = np.full(n_keys, -1, np.int64)
+    frames, above = [], 0
+    for labels, codes in sources:
+        row_of[codes] = np.arange(len(codes)) + above
+        frames.append(labels)
+        above += len(codes)
+    labels = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    return labels.take(row_of[key]).reset_index(drop=True)
+
+
+# ---------------------------------------------------------------------------------- rank, pair, settle
+
+
+def _group(code: np.ndarray, heads: np.ndarray | None, item: np.ndarray) -> Ranked:
+    """Bring the rows of each code together, in order of first appearance; rows of code -1 are left out."""
+    n = len(item)
+    if heads is not None:
+        length = np.diff(np.append(heads, n))
+        inside = code >= 0
+        if len(pd.unique(code[inside])) == np.count_nonzero(inside):
+            if inside.all():
+                return Ranked(code, np.append(heads, n), item)
+            row = spans(heads[inside], length[inside])
+            return Ranked(code[inside], offsets(length[inside]), item[row], (row,))
+        code = np.repeat(code, length)
+    inside = code >= 0
+    rows = None if inside.all() else np.flatnonzero(inside)
+    codes, start, row = group_rows(code if rows is None else code[rows])
+    if rows is not None:
+        row = rows[row]
+    return Ranked(codes, start, item[row], (row,))
+
+
+def _ranked(lists: Ranked, number: np.ndarray, descending: bool) -> Ranked:
+    """Order each list, best number first and NaN last; `level` tells which numbers are equal."""
+    key = number
+    for move in lists.moves:
+        key = key[move]
+    heads = lists.start[(lists.start > 0) & (lists.start < len(key))]
+    step = key[1:] < key[:-1] if descending else key[1:] > key[:-1]
+    step[heads - 1] = True  # the step into the next list
+    if step.all():
+        return lists
+    if descending:
+        key = ~key if key.dtype.kind in "iu" else -key
+    places = rank_within(key, lists.start)
+    if places is not None:
+        key, lists = key[places], lists.moved(places)
+    same = key[1:] == key[:-1]
+    if key.dtype.kind == "f":
+        same |= np.isnan(key[1:]) & np.isnan(key[:-1])
+    same[heads - 1] = False
+    if not same.any():
+        return lists
+    return replace(lists, level=np.cumsum(np.append(True, ~same), dtype=np.int32))
+
+
+def _tie_order(lists: Ranked, second: np.ndarray) -> np.ndarray | None:
+    """Places that order the rows of each level by `second` (int64 in 0..2**32); None if they stand so."""
+    assert lists.level is not None
+    tied = np.unique(np.searchsorted(lists.start, np.flatnonzero(np.diff(lists.level) == 0), side="right") - 1)
+    length = np.diff(lists.start)[tied]
+    rows = spans(lists.start[tied], length)
+    places = rank_within((lists.level[rows].astype(np.int64) << 32) + second[rows], offsets(length), stable=True)
+    if places is None:
+        return None
+    order = np.arange(len(lists.item))
+    order[rows] = rows[places]
+    return order
+
+
+def _rank_true(
+    wanted: Table,
+    code: np.ndarray,
+    heads: np.ndarray | None,
+    item: np.ndarray,
+    options: Options,
+    counts: dict[str, int],
+) -> tuple[Ranked, np.ndarray, np.ndarray]:
+    """Lists of `true` by key, largest gain first: the lists, gains, and repeated rows if they are kept."""
+    assert wanted.number is not None
+    lists = _group(code, heads, item)
+    if len(lists.item) and np.ptp(wanted.number) > 0:
+        lists = _ranked(lists, wanted.number, descending=True)
+    repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
+    if len(repeat):
+        counts["true_duplicates"] = len(repeat)
+        _refuse_duplicates(wanted, lists, repeat, options)
+        if options.duplicates == "drop":
+            keep = np.ones(len(lists.item), bool)
+            keep[repeat] = False
+            lists, repeat = lists.kept(keep), repeat[:0]
+    rows = lists.all_rows()
+    return lists, wanted.number if rows is None else wanted.number[rows], repeat
+
+
+def _refuse_duplicates(table: Table, lists: Ranked, repeat: np.ndarray, options: Options) -> None:
+    if options.duplicates != "raise":
+        return
+    rows = lists.rows(repeat[:5])
+    shown = list(zip(*[ids.show(rows) for ids in (*table.by, *table.keys, table.item)], strict=True))
+    raise DuplicateError(
+        f"{table.role} has {len(repeat):,} repeated (list, item) rows of {len(table):,}: "
+        f"{', '.join(map(repr, shown))}; "
+        'drop them or pass duplicates="drop"'
+    )
+
+
+def _rank_pred(offered: Table, code: np.ndarray, heads: np.ndarray | None, items: Codes, options: Options) -> Ranked:
+    """Recommended lists, best first, ties settled by everything but relevance."""
+    lists = _group(code, heads, items.codes[1])
+    if offered.number is None:
+        return lists
+    lists = _ranked(lists, offered.number, offered.descending)
+    if lists.level is None:
+        return lists
+    if options.ties == "raise":
+        place = np.flatnonzero(np.diff(lists.level) == 0)
+        rows = lists.rows(place[:1])
+        where = [ids.show(rows)[0] for ids in (*offered.by, *offered.keys)]
+        raise TieError(
+            f'pred has {len(place):,} items with the score of the item before them, first in list {where}; ties="raise"'
+        )
+    rank = items.rank()
+    value = (lists.item if rank is None else rank[lists.item]).astype(np.int64)
+    second = {"row": lists.rows(np.arange(len(lists.item))), "item_asc": value}.get(options.ties, items.n - value)
+    order = _tie_order(lists, second)
+    return lists if order is None else lists.moved(order)
+
+
+def _pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.ndarray) -> Pairs:
+    """Find each list's truth among its items. The j-th of equal items pairs with the j-th of equal rows of truth."""
+    if len(truth_of_list) == len(truth.code) and (truth_of_list == np.arange(len(truth.code))).all():
+        wanted, wanted_start, wanted_place = truth.item, truth.start, None
+    else:
+        length = np.append(np.diff(truth.start), 0)[truth_of_list]
+        wanted_start = offsets(length)
+        wanted_place = spans(truth.start[truth_of_list], length)
+        wanted = truth.item[wanted_place]
+    repeat, first, found = pair_within(shown.item, shown.start, wanted, wanted_start)
+    if len(repeated) and len(repeat):
+        found = _pair_repeats(shown, wanted, wanted_start, found, repeat)
+    elif len(repeated):
+        found[pair_within(wanted, wanted_start, wanted[:0], np.zeros_like(wanted_start))[0]] = -1
+    query = np.flatnonzero(found >= 0)
+    at = np.full(len(shown.item), -1, np.int32)
+    at[found[query]] = query
+    place = np.flatnonzero(at >= 0)
+    hit = at[place]
+    return Pairs(place, hit if wanted_place is None else wanted_place[hit], repeat, first)
+
+
+def _pair_repeats(
+    shown: Ranked, wanted: np.ndarray, wanted_start: np.ndarray, found: np.ndarray, repeat: np.ndarray
+) -> np.ndarray:
+    """Pair second occurrences with second rows of truth, and so on."""
+    item, start, queries = shown.item[repeat], np.searchsorted(repeat, shown.start), np.arange(len(wanted))
+    while True:
+        again = pair_within(wanted[queries], wanted_start, wanted[:0], np.zeros_like(wanted_start))[0]
+        found[queries[again]] = -1
+        if not len(again) or not len(repeat):
+            return found
+        queries, wanted_start = queries[again], np.searchsorted(again, wanted_start)
+        deeper, _, at = pair_within(item, start, wanted[queries], wanted_start)
+        found[queries] = np.where(at >= 0, repeat[at], -1)
+        repeat, item, start = repeat[deeper], item[deeper], np.searchsorted(deeper, start)
+
+
+def _settle(
+    shown: Ranked, pairs: Pairs, gain: np.ndarray, offered: Table, options: Options, counts: dict[str, int]
+) -> tuple[Ranked, Pairs]:
+    """Apply what needs the pairs: duplicates, condensed lists, and ties with the relevant items last."""
+    keep = np.ones(len(shown.item), bool)
+    if len(pairs.repeat):
+        counts["pred_duplicates"] = len(pairs.repeat)
+        _refuse_duplicates(offered, shown, pairs.repeat, options)
+        if options.duplicates == "drop":
+            keep[pairs.repeat] = False
+    if options.judged_only:
+        judged = np.zeros(len(keep), bool)
+        judged[pairs.place] = True
+        judged[pairs.repeat] |= judged[pairs.first]
+        counts["pred_unjudged"] = int((keep & ~judged).sum())
+        keep &= judged
+    if not keep.all():
+        to = offsets(keep)
+        repeat = keep[pairs.repeat]
+        pairs = Pairs(to[pairs.place], pairs.truth, to[pairs.repeat[repeat]], to[pairs.first[repeat]])
+        shown = shown.kept(keep)
+    if options.ties == "worst" and shown.level is not None:
+        grade = np.zeros(len(shown.item), np.int64)
+        grade[pairs.place] = np.searchsorted(np.unique(gain[gain > 0]), gain[pairs.truth], side="right")
+        grade[pairs.repeat] = grade[pairs.first]
+        order = _tie_order(shown, grade)
+        if order is not None:
+            to = np.empty_like(order)
+            to[order] = np.arange(len(order))
+            by_place = np.argsort(to[pairs.place])
+            pairs = Pairs(to[pairs.place][by_place], pairs.truth[by_place], to[pairs.repeat], to[pairs.first])
+            shown = shown.moved(order)
+    return shown, pairs
+
+
+def _values(
+    wanted: Table,
+    offered: Table,
+    truth: Ranked,
+    shown: Ranked,
+    catalogue: tuple[pd.DataFrame, Ids] | None,
+    items: Codes,
+    options: Options,
+) -> Values | None:
+    """Value of each recommended row (as recommended) and of each row of `true` (as bought)."""
+    name = options.value_col
+    if name is None:
+        return None
+    of_item = None
+    if catalogue is not None and name in catalogue[0].columns:
+        codes = items.codes[2]
+        if len(pd.unique(codes)) < len(codes):
+            raise DataError(f"items has {len(codes) - len(pd.unique(codes)):,} repeated ids; expected one row per item")
+        of_item = np.full(items.n, np.nan)
+        of_item[codes] = read_values(catalogue[0], name, "items")
+    found = []
+    for table, lists in ((offered, shown), (wanted, truth)):
+        if name in table.frame.columns:
+            rows = table.frame_rows(lists.all_rows())
+            values = read_values(table.frame, name, table.role)
+            found.append(values if rows is None else values[rows])
+        elif of_item is None:
+            column(table.frame, name, table.role)  # says what there is
+        else:
+            found.append(of_item[lists.item])
+            lacking = np.isnan(found[-1])
+            if lacking.any():
+                raise DataError(
+                    f"items has no {name!r} for {len(np.unique(lists.item[lacking])):,} items of {table.role}"
+                )
+    return Values(found[0], found[1], (f"pred[{name!r}]", f"true[{name!r}]"))
+
+
+# ------------------------------------------------------------------------------------------- warnings
+
+
+def _warn_duplicates(counts: dict[str, int], options: Options) -> None:
+    repeated = {role: counts[f"{role}_duplicates"] for role in ("true", "pred") if f"{role}_duplicates" in counts}
+    if repeated and options.duplicates == "drop":
+        found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
+        warnings.warn(
+            f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
+            '(duplicates="keep" counts them, "raise" refuses them)',
+            DuplicateWarning,
+            stacklevel=outside_recdf(),
+        )
+
+
+def _warn_no_overlap(wanted: Table, offered: Table, key_codes: list[np.ndarray], items: Codes) -> None:
+    """No hit at all: say so if that is because no user, or no item, is in both frames."""
+    if not len(wanted) or not len(offered):
+        return
+    for what, one, two, mine, theirs in (
+        ("user", key_codes[0], key_codes[1], wanted.keys[0], offered.keys[0]),
+        ("item", items.codes[0], items.codes[1], wanted.item, offered.item),
+    ):
+        if not np.isin(pd.unique(two), pd.unique(one)).any():
+            samples = [
+                f"{ids.where}: {', '.join(map(repr, ids.show(np.arange(min(2, len(ids))))))}" for ids in (mine, theirs)
+            ]
+            warnings.warn(
+                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)})",
+                NoOverlapWarning,
+                stacklevel=outside_recdf(),
+            )
+            return

@@ -1,0 +1,137 @@
+"""Money: metrics weighted by the value of an item. v_i is the value of the item at rank i as recommended."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ..grouping import rank_within
+from ..lists import Lists, ratio
+from ..metric import metric
+
+__all__ = ["money_ndcg", "money_precision", "money_recall", "revenue"]
+
+Negative = Literal["error", "clip"]
+
+
+@metric(needs=("value",))
+def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
+    """Share of the value shown in the first k that is the value of hits; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_{i ≤ k} v_i h_i / Σ_{i ≤ k} v_i, values as recommended; undefined for 0/0.
+
+    Parameters
+    ----------
+    negative : {"error", "clip"}, default "error"
+        Negative values (refunds) are refused, or count as 0.
+
+    References
+    ----------
+    Field usage: precision with prices as weights.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> true = pd.DataFrame({"user_id": [1], "item_id": ["a"], "price": [8.0]})
+    >>> pred = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "price": [10.0, 30.0]})
+    >>> rd.money_precision(true, pred, k=2, value_col="price")
+    0.25
+    """
+    shown = lists.values.checked(negative).shown
+    return ratio(lists.sum(shown[lists.hits.place]), lists.sum_shown(shown))
+
+
+@metric(bounds=(0.0, None), needs=("value",))
+def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
+    """Value of the hits over the value of all that was bought; larger is better, at least 0.
+
+    Formula
+    -------
+    Σ_{i ≤ k} v_i h_i / Σ_{t ∈ T} w_t, v as recommended, w as bought; undefined for 0/0. Above 1 only where items
+    were bought for less than they are recommended at.
+
+    Parameters
+    ----------
+    negative : {"error", "clip"}, default "error"
+        Negative values (refunds) are refused, or count as 0.
+
+    References
+    ----------
+    Field usage: recall with prices as weights.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> true = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "price": [10.0, 30.0]})
+    >>> pred = pd.DataFrame({"user_id": [1], "item_id": ["a"], "price": [10.0]})
+    >>> rd.money_recall(true, pred, k=2, value_col="price")
+    0.25
+    """
+    values = lists.values.checked(negative)
+    bought = lists.sum_true(values.bought)
+    return ratio(lists.sum(values.shown[lists.hits.place]), bought)
+
+
+@metric(bounds=(0.0, None), needs=("value",))
+def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
+    """Value of the hits in the first k, in the unit of the value column; larger is better, at least 0.
+
+    Formula
+    -------
+    Σ_{i ≤ k} v_i h_i, values as recommended.
+
+    Parameters
+    ----------
+    negative : {"error", "clip"}, default "error"
+        Negative values (refunds) are refused, or count as 0.
+
+    References
+    ----------
+    Field usage: sum of the prices of the hits.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> true = pd.DataFrame({"user_id": [1], "item_id": ["a"], "price": [8.0]})
+    >>> pred = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "price": [10.0, 30.0]})
+    >>> rd.revenue(true, pred, k=2, value_col="price")
+    10.0
+    """
+    return lists.sum(lists.values.checked(negative).shown[lists.hits.place])
+
+
+@metric(needs=("value",))
+def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
+    """NDCG with the value of an item, as bought, as its gain; larger is better, in [0, 1].
+
+    Formula
+    -------
+    DCG / IDCG, DCG = Σ_{i ≤ k} w_i h_i / log2(i + 1), w_i the value as bought of the item at rank i, and IDCG the
+    same sum over the relevant items by descending value; undefined for 0/0.
+
+    Parameters
+    ----------
+    negative : {"error", "clip"}, default "error"
+        Negative values (refunds) are refused, or count as 0.
+
+    References
+    ----------
+    Järvelin & Kekäläinen (2002), ACM TOIS 20(4), with values as gains.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> true = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "price": [10.0, 30.0]})
+    >>> pred = pd.DataFrame({"user_id": [1, 1], "item_id": ["b", "a"]})
+    >>> rd.money_ndcg(true, pred, k=2, value_col="price", items=true[["item_id", "price"]])
+    1.0
+    """
+    bought, truth = lists.values.checked(negative).bought, lists.matched.truth
+    # Rows that are not relevant go behind the others, beyond the ideal list.
+    worth = np.where(truth.gain > 0, bought, -1.0)
+    order = rank_within(-worth, truth.start)
+    ideal = lists.sum_ideal(lambda w, rank: w / np.log2(rank + 1), worth if order is None else worth[order])
+    return ratio(lists.sum(bought[lists.hits.truth] / np.log2(lists.hits.rank + 1)), ideal)

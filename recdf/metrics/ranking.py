@@ -1,0 +1,474 @@
+"""Ranking: how high do the hits stand? i is a rank, h_i = 1 if its item is a hit, g_i the item's gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from ..errors import DataError, OptionError, examples
+from ..lists import Hits, Lists, ratio
+from ..metric import metric
+
+__all__ = [
+    "arhr",
+    "auc",
+    "bpref",
+    "dcg",
+    "err",
+    "first_rank",
+    "mapr",
+    "mar",
+    "mrr",
+    "ndcg",
+    "pap",
+    "pauc",
+    "rbp",
+]
+
+Normalizer = Literal["relevant", "achievable", "hits", "k", "shown"]
+Gain = Literal["linear", "exp2", "binary"]
+Discount = Literal["log", "jk", "none"]
+
+
+def _normalized(lists: Lists, total: np.ndarray, normalizer: str) -> np.ndarray:
+    """total / d; a list without recommendations or hits has 0, not 0/0, where it has relevant items."""
+    n = lists.n_true
+    if normalizer == "k":
+        return total / lists.k
+    if normalizer == "hits":
+        return np.where(lists.n_hits > 0, ratio(total, lists.n_hits), 0.0)
+    if normalizer == "shown":
+        below = np.minimum(n, lists.n_shown)
+        return np.where((n > 0) & (below == 0), 0.0, ratio(total, below))
+    return ratio(total, n if normalizer == "relevant" else np.minimum(lists.k, n))
+
+
+@metric(aliases=("map", "ap"))
+def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
+    """Average precision at the ranks of the hits (MAP over lists); larger is better, in [0, 1].
+
+    Formula
+    -------
+    (1/d) Σ_{i ≤ k} h_i · P@i, P@i = hits in 1..i / i, where d is the normalizer.
+
+    Parameters
+    ----------
+    normalizer : {"relevant", "achievable", "hits", "k", "shown"}, default "relevant"
+        d = n_true (trec_eval) · min(k, n_true) · hits in 1..k, value 0 without hits · k ·
+        min(n_true, items shown). Undefined where n_true = 0, except for "hits" and "k", which give 0.
+
+    References
+    ----------
+    trec_eval `map_cut`; Buckley & Voorhees (2000), SIGIR.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.mapr({"u": ["a", "b"]}, {"u": ["a", "x", "y", "b"]}, k=10)
+    0.75
+    """
+    return _normalized(lists, lists.sum(lists.hits.number / lists.hits.rank), normalizer)
+
+
+@metric(aliases=("ar",))
+def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
+    """Average recall at the ranks of the hits; larger is better, in [0, 1].
+
+    Formula
+    -------
+    (1/d) Σ_{i ≤ k} h_i · R@i, R@i = hits in 1..i / n_true, where d is the normalizer.
+
+    Parameters
+    ----------
+    normalizer : {"hits", "relevant", "achievable", "k", "shown"}, default "hits"
+        d = hits in 1..k, value 0 without hits · n_true · min(k, n_true) · k · min(n_true, items shown).
+
+    References
+    ----------
+    rs_metrics `mar`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.mar({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
+    0.75
+    """
+    hits = lists.hits
+    return _normalized(lists, lists.sum(hits.number / lists.n_true[hits.list]), normalizer)
+
+
+@metric(aliases=("rr",))
+def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
+    """Reciprocal rank of the first hit, 0 without one; larger is better, in [0, 1].
+
+    Formula
+    -------
+    1 / min{i ≤ k : h_i = 1}; of="all": Σ_{i ≤ k} (h_i / i) / n_true.
+
+    Parameters
+    ----------
+    of : {"first", "all"}, default "first"
+        The first hit, or the mean over all relevant items (undefined where n_true = 0).
+
+    References
+    ----------
+    trec_eval `recip_rank`; Voorhees (1999), TREC-8.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.mrr({"u": ["a"]}, {"u": ["x", "a"]}, k=10)
+    0.5
+    """
+    hits = lists.hits
+    if of == "all":
+        return ratio(lists.sum(1 / hits.rank), lists.n_true)
+    return lists.sum((hits.number == 1) / hits.rank)
+
+
+@metric(bounds=(0.0, None))
+def arhr(lists: Lists) -> np.ndarray:
+    """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i).
+
+    Formula
+    -------
+    Σ_{i ≤ k} h_i / i.
+
+    References
+    ----------
+    Deshpande & Karypis (2004), ACM TOIS 22(1).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.arhr({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=10)
+    1.5
+    """
+    return lists.sum(1 / lists.hits.rank)
+
+
+def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
+    if kind == "exp2":
+        return np.exp2(gain) - 1
+    return (gain > 0).astype(np.float64) if kind == "binary" else gain
+
+
+def _discounts(kind: str | Callable[[int], float], base: float, rank: np.ndarray) -> np.ndarray:
+    if not base > 1:
+        raise OptionError(f"base={base}; the base of the logarithm must be above 1")
+    if callable(kind):
+        weights = np.array([kind(i) for i in range(1, int(rank.max(initial=0)) + 1)], dtype=np.float64)
+        return weights[rank - 1]
+    if kind == "log":
+        return 1 / (np.log2(rank + 1) / np.log2(base))
+    if kind == "jk":
+        return 1 / np.maximum(1, np.log2(rank) / np.log2(base))
+    return np.ones(len(rank))
+
+
+def _dcg(
+    lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, hits: Hits | None = None
+) -> np.ndarray:
+    hits = lists.hits if hits is None else hits
+    return lists.sum(_gains(gain, hits.gain) * _discounts(discount, base, hits.rank), hits)
+
+
+@metric
+def ndcg(
+    lists: Lists,
+    *,
+    gain: Gain = "linear",
+    discount: Discount | Callable[[int], float] = "log",
+    base: float = 2,
+    ideal: Literal["relevant", "k", "shown"] = "relevant",
+) -> np.ndarray:
+    """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1].
+
+    Formula
+    -------
+    DCG / IDCG, DCG = Σ_{i ≤ k} gain(g_i) · disc(i), and IDCG the same sum over the ideal list.
+
+    Parameters
+    ----------
+    gain : {"linear", "exp2", "binary"}, default "linear"
+        gain(g) = g · 2^g − 1 · 1 for g > 0.
+    discount : {"log", "jk", "none"} or function, default "log"
+        disc(i) = 1/log_b(i + 1) · 1/max(1, log_b i) (ranks up to b undiscounted) · 1 · or a function of
+        the rank.
+    base : float, default 2
+        Base b of the logarithm.
+    ideal : {"relevant", "k", "shown"}, default "relevant"
+        The best min(k, n_true) relevant items, undefined without any · k items of gain 1 (with graded
+        gains not bounded by 1) · the shown items re-sorted, 0 where none is relevant.
+
+    References
+    ----------
+    Järvelin & Kekäläinen (2002), ACM TOIS 20(4); trec_eval `ndcg_cut`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> round(rd.ndcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3), 6)
+    0.919721
+    """
+    total = _dcg(lists, gain, discount, base)
+    if ideal == "k":
+        rank = np.arange(1, lists.k + 1)
+        return total / np.sum(_gains(gain, np.ones(lists.k)) * _discounts(discount, base, rank))
+    if ideal == "shown":
+        hits = lists.hits
+        order = np.lexsort((-hits.gain, hits.list))
+        resorted = Hits(hits.list, hits.number, hits.gain[order], hits.number, hits.place, hits.truth)
+        best = _dcg(lists, gain, discount, base, resorted)
+        return np.where((lists.n_true > 0) & (best == 0), 0.0, ratio(total, best))
+    return ratio(total, lists.sum_ideal(lambda g, rank: _gains(gain, g) * _discounts(discount, base, rank)))
+
+
+@metric(bounds=(0.0, None), better=None)
+def dcg(
+    lists: Lists, *, gain: Gain = "linear", discount: Discount | Callable[[int], float] = "log", base: float = 2
+) -> np.ndarray:
+    """Discounted gain of the list; larger is better within one list, at least 0.
+
+    Formula
+    -------
+    Σ_{i ≤ k} gain(g_i) · disc(i).
+
+    Parameters
+    ----------
+    gain : {"linear", "exp2", "binary"}, default "linear"
+        gain(g) = g · 2^g − 1 · 1 for g > 0.
+    discount : {"log", "jk", "none"} or function, default "log"
+        disc(i) = 1/log_b(i + 1) · 1/max(1, log_b i) · 1 · or a function of the rank.
+    base : float, default 2
+        Base b of the logarithm.
+
+    References
+    ----------
+    Järvelin & Kekäläinen (2002), ACM TOIS 20(4).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.dcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
+    1.5
+    """
+    return _dcg(lists, gain, discount, base)
+
+
+@metric
+def rbp(lists: Lists, *, p: float = 0.8) -> np.ndarray:
+    """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1].
+
+    Formula
+    -------
+    (1 − p) Σ_{i ≤ k} g_i p^(i−1), gains in [0, 1].
+
+    Parameters
+    ----------
+    p : float in (0, 1), default 0.8
+        Persistence: probability of looking at the next rank.
+
+    References
+    ----------
+    Moffat & Zobel (2008), ACM TOIS 27(1).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> round(rd.rbp({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3, p=0.5), 6)
+    0.625
+    """
+    if not 0 < p < 1:
+        raise OptionError(f"p={p}; expected a probability between 0 and 1")
+    gains = lists.matched.truth.gain
+    if (gains > 1).any():
+        raise DataError(f"rbp takes gains in [0, 1]; true has {examples(gains[gains > 1])}: scale the relevance column")
+    return (1 - p) * lists.sum(lists.hits.gain * p ** (lists.hits.rank - 1.0))
+
+
+@metric
+def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
+    """Expected reciprocal rank of the item that satisfies the user; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_{i ≤ k} (1/i) s_i Π_{j<i} (1 − s_j), s = (2^g − 1) / 2^g_max.
+
+    Parameters
+    ----------
+    max_gain : float, optional
+        g_max, the largest possible gain; by default the largest in `true`.
+
+    References
+    ----------
+    Chapelle, Metlzer, Zhang & Grinspan (2009), CIKM.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.err({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=2)
+    0.625
+    """
+    gains = lists.matched.truth.gain
+    top = float(gains.max(initial=0.0)) if max_gain is None else float(max_gain)
+    if (gains > top).any():
+        raise DataError(f"err: true has gains above max_gain={top} ({examples(gains[gains > top])})")
+    hits = lists.hits
+    satisfied = (np.exp2(hits.gain) - 1) / np.exp2(top)
+    total, going_on = np.zeros(len(lists)), np.ones(len(lists))
+    order = np.argsort(hits.number, kind="stable")
+    edges = np.cumsum(np.bincount(hits.number))
+    for first, last in pairwise(edges.tolist()):  # the first hit of every list, then the second
+        these = order[first:last]
+        of, s = hits.list[these], satisfied[these]
+        total[of] += going_on[of] * s / hits.rank[these]
+        going_on[of] *= 1 - s
+    return total
+
+
+@metric
+def auc(lists: Lists, *, within: Literal["shown", "catalogue"] = "shown") -> np.ndarray:
+    """Share of (hit, miss) pairs in the right order, equal scores counting half; larger is better, in [0, 1].
+
+    Formula
+    -------
+    (Σ over hits of misses below + ½ Σ of misses with the same score) / (hits · misses), over the first k shown.
+    Undefined for a list with hits only or misses only.
+
+    Parameters
+    ----------
+    within : {"shown", "catalogue"}, default "shown"
+        "catalogue" (needs `items=` or `judged_only`): over all candidates; those not among the first k tie
+        at the bottom.
+
+    References
+    ----------
+    Hanley & McNeil (1982), Radiology 143(1).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.auc({"u": ["a", "b"]}, {"u": ["a", "x", "b", "y"]}, k=4)
+    0.75
+    """
+    hits, level = lists.hits, lists.matched.tie_level
+    above, tied = hits.rank - hits.number, np.zeros(len(hits))
+    if level is not None:
+        own = level[hits.place]
+        begin = lists.matched.start[hits.list]
+        top = np.searchsorted(level, own, side="left") - begin
+        bottom = np.minimum(np.searchsorted(level, own, side="right") - begin, lists.n_shown[hits.list])
+        first, last = np.searchsorted(own, own, side="left"), np.searchsorted(own, own, side="right")
+        above = top - (hits.number[first] - 1)
+        tied = bottom - top - (last - first)
+    misses = lists.n_shown - lists.n_hits
+    if within == "shown":
+        below = lists.sum((misses[hits.list] - above - tied) + tied / 2)
+        return ratio(below, lists.n_hits * misses)
+    negatives = lists.n_candidates - lists.n_true
+    below = lists.sum((negatives[hits.list] - above - tied) + tied / 2)
+    below += (lists.n_true - lists.n_hits) * (negatives - misses) / 2
+    return ratio(below, lists.n_true * negatives)
+
+
+@metric
+def pauc(lists: Lists) -> np.ndarray:
+    """Area under the ROC curve up to k misses, over the whole list; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ over hits of max(0, k − f) / (k · n_true), where f is the number of misses above the hit. The list is not
+    cut at k: k is the number of misses. Undefined for n_true = 0; what is not shown adds nothing.
+
+    References
+    ----------
+    Dodd & Pepe (2003), Biometrics 59(3); RecTools `PartialAUC`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.pauc({"u": ["a", "b"]}, {"u": ["a", "x", "b", "y"]}, k=2)
+    0.75
+    """
+    hits = lists.whole.hits
+    return ratio(lists.sum(np.maximum(0, lists.k - (hits.rank - hits.number)), hits), lists.k * lists.n_true)
+
+
+@metric
+def pap(lists: Lists) -> np.ndarray:
+    """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ over the first k hits of max(0, k − f) / (k · min(k, n_true)), where f is the number of misses above the
+    hit. The list is not cut at k. Undefined for n_true = 0.
+
+    References
+    ----------
+    Budhiraja, Hiranandani, Yarrabelly, Choure & Dhillon (2020), "Rich-Item Recommendations"; RecTools `PAP`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.pap({"u": ["a", "b", "c"]}, {"u": ["a", "x", "b", "y", "c"]}, k=2)
+    0.75
+    """
+    hits = lists.whole.hits
+    area = np.maximum(0, lists.k - (hits.rank - hits.number)) * (hits.number <= lists.k)
+    return ratio(lists.sum(area, hits), lists.k * np.minimum(lists.k, lists.n_true))
+
+
+@metric
+def bpref(lists: Lists) -> np.ndarray:
+    """Preference of judged relevant over judged other items; larger is better, in [0, 1].
+
+    Formula
+    -------
+    (1/R) Σ_{hits i ≤ k} (1 − min(o_i, R) / min(R, N)), the term 1 where o_i = 0: R = n_true, N judged items
+    of the list that are not relevant, o_i those of them above rank i. Needs rows of `true` that are not
+    relevant (gain 0 or below `min_relevance`). Undefined for R = 0.
+
+    References
+    ----------
+    trec_eval `bpref`; Buckley & Voorhees (2004), SIGIR.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.bpref({"u": {"a": 1, "b": 1, "x": 0}}, {"u": ["a", "x", "b"]}, k=3)
+    0.5
+    """
+    judged = lists.judged
+    relevant = judged.gain > 0
+    others_above = judged.number[relevant] - lists.hits.number
+    relevant_of, others_of = lists.n_true[lists.hits.list], (lists.n_judged - lists.n_true)[lists.hits.list]
+    lost = ratio(np.minimum(others_above, relevant_of), np.minimum(relevant_of, others_of))
+    return ratio(lists.sum(1 - np.where(others_above > 0, lost, 0.0)), lists.n_true)
+
+
+@metric(bounds=(1.0, None), better="smaller")
+def first_rank(lists: Lists) -> np.ndarray:
+    """Rank of the first hit; smaller is better, at least 1. Undefined without a hit.
+
+    Formula
+    -------
+    min{i ≤ k : h_i = 1}.
+
+    References
+    ----------
+    Field usage; 1 / `mrr` of a list.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.first_rank({"u": ["a"]}, {"u": ["x", "a"]}, k=10)
+    2.0
+    """
+    rank = np.full(len(lists), np.nan)
+    first = lists.hits.number == 1
+    rank[lists.hits.list[first]] = lists.hits.rank[first]
+    return rank

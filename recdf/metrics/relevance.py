@@ -1,0 +1,290 @@
+"""Relevance: do the first k hold what was wanted? R is the first k recommended items, T the relevant ones."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ..lists import Lists, ratio
+from ..metric import metric
+
+__all__ = [
+    "accuracy",
+    "confusion",
+    "f1",
+    "fallout",
+    "hitrate",
+    "hits",
+    "mcc",
+    "precision",
+    "recall",
+    "rprecision",
+    "specificity",
+]
+
+
+@metric(aliases=("hr", "success"))
+def hitrate(lists: Lists) -> np.ndarray:
+    """Share of lists with at least one hit in the first k; larger is better, in [0, 1].
+
+    Formula
+    -------
+    1 if any h_i = 1 for i ≤ k else 0, where h_i = 1 if the item at rank i is relevant.
+
+    References
+    ----------
+    trec_eval `success`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.hitrate({"u": ["a"], "v": ["b"]}, {"u": ["x", "a"], "v": ["x", "y"]}, k=2)
+    0.5
+    """
+    return lists.n_hits > 0
+
+
+@metric(bounds=(0.0, None), better=None)
+def hits(lists: Lists) -> np.ndarray:
+    """Number of hits in the first k; a count, at least 0.
+
+    Formula
+    -------
+    Σ_{i ≤ k} h_i, where h_i = 1 if the item at rank i is relevant.
+
+    References
+    ----------
+    trec_eval `num_rel_ret`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.hits({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
+    2.0
+    """
+    return lists.n_hits
+
+
+@metric
+def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k") -> np.ndarray:
+    """Share of the first k that is relevant; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor.
+
+    Parameters
+    ----------
+    divisor : {"k", "shown", "achievable"}, default "k"
+        d = k · min(k, n_pred), undefined for a list without recommendations · min(k, n_true), undefined
+        for a list without relevant items.
+
+    References
+    ----------
+    trec_eval `P`; `relative_P` for "achievable".
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.precision({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=4)
+    0.25
+    >>> rd.precision({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=4, divisor="shown")
+    0.5
+    """
+    below = {"k": lists.k, "shown": lists.n_shown, "achievable": np.minimum(lists.k, lists.n_true)}
+    return ratio(lists.n_hits, below[divisor])
+
+
+@metric
+def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "relevant") -> np.ndarray:
+    """Share of the relevant items that the first k hold; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor.
+
+    Parameters
+    ----------
+    divisor : {"relevant", "achievable"}, default "relevant"
+        d = n_true · min(k, n_true) (capped recall). Undefined for a list without relevant items.
+
+    References
+    ----------
+    trec_eval `recall`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.recall({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=1)
+    0.5
+    >>> rd.recall({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=1, divisor="achievable")
+    1.0
+    """
+    return ratio(lists.n_hits, lists.n_true if divisor == "relevant" else np.minimum(lists.k, lists.n_true))
+
+
+@metric(aliases=("fbeta",))
+def f1(lists: Lists, *, beta: float = 1.0) -> np.ndarray:
+    """Weighted harmonic mean of precision and recall; larger is better, in [0, 1].
+
+    Formula
+    -------
+    (1 + β²) P R / (β² P + R), 0 when P = R = 0, where P is precision@k (divisor k) and R recall@k.
+    Undefined for a list without relevant items.
+
+    Parameters
+    ----------
+    beta : float, default 1
+        Weight β of recall: above 1 recall counts more, below 1 precision.
+
+    References
+    ----------
+    van Rijsbergen (1979), Information Retrieval.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.f1({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2)
+    0.5
+    """
+    p, r = lists.n_hits / lists.k, ratio(lists.n_hits, lists.n_true)
+    return np.where(p + r == 0, 0.0, ratio((1 + beta**2) * p * r, beta**2 * p + r))
+
+
+@metric(cut=False)
+def rprecision(lists: Lists) -> np.ndarray:
+    """Precision at as many ranks as there are relevant items; larger is better, in [0, 1]. k is ignored.
+
+    Formula
+    -------
+    Σ_{i ≤ n} h_i / n, where n = n_true and h_i = 1 if the item at rank i is relevant. Undefined for n = 0.
+
+    References
+    ----------
+    trec_eval `Rprec`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.rprecision({"u": ["a", "b"]}, {"u": ["a", "x", "b"]})
+    0.5
+    """
+    within = lists.hits.rank <= lists.n_true[lists.hits.list]
+    return ratio(lists.sum(within), lists.n_true)
+
+
+def _confusion(lists: Lists) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    tp = lists.n_hits
+    fp, fn = lists.n_shown - tp, lists.n_true - tp
+    return tp, fp, fn, lists.n_candidates - tp - fp - fn
+
+
+@metric(bounds=(0.0, None), better=None, needs=("candidates",), outputs=("tp", "fp", "fn", "tn"))
+def confusion(lists: Lists) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Confusion counts of the first k, in the four columns tp, fp, fn, tn; counts, at least 0.
+
+    Formula
+    -------
+    tp = hits, fp = m − tp, fn = n − tp, tn = c − tp − fp − fn, where m = min(k, n_pred), n = n_true and c is
+    the number of candidates: the catalogue, or the judged items of the list with `judged_only`.
+
+    References
+    ----------
+    Manning, Raghavan, Schütze (2008), Introduction to Information Retrieval, section 8.3.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.confusion({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y", "z"])
+    {'tp@2': 1.0, 'fp@2': 1.0, 'fn@2': 1.0, 'tn@2': 2.0}
+    """
+    return _confusion(lists)
+
+
+@metric(needs=("candidates",))
+def accuracy(lists: Lists) -> np.ndarray:
+    """Share of the candidates on the right side of the cut; larger is better, in [0, 1].
+
+    Formula
+    -------
+    (tp + tn) / (tp + fp + fn + tn), the counts of `confusion`.
+
+    References
+    ----------
+    Manning, Raghavan, Schütze (2008), Introduction to Information Retrieval, section 8.3.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.accuracy({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
+    0.5
+    """
+    tp, fp, fn, tn = _confusion(lists)
+    return ratio(tp + tn, tp + fp + fn + tn)
+
+
+@metric(better="smaller", needs=("candidates",))
+def fallout(lists: Lists) -> np.ndarray:
+    """Share of the candidates that are not relevant and were shown; smaller is better, in [0, 1].
+
+    Formula
+    -------
+    fp / (fp + tn), the counts of `confusion`; undefined when every candidate is relevant.
+
+    References
+    ----------
+    Manning, Raghavan, Schütze (2008), Introduction to Information Retrieval, section 8.4.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.fallout({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
+    0.5
+    """
+    _, fp, _, tn = _confusion(lists)
+    return ratio(fp, fp + tn)
+
+
+@metric(needs=("candidates",))
+def specificity(lists: Lists) -> np.ndarray:
+    """Share of the candidates that are not relevant and were not shown; larger is better, in [0, 1].
+
+    Formula
+    -------
+    tn / (fp + tn), the counts of `confusion`; undefined when every candidate is relevant.
+
+    References
+    ----------
+    Manning, Raghavan, Schütze (2008), Introduction to Information Retrieval, section 8.6.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.specificity({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
+    0.5
+    """
+    _, fp, _, tn = _confusion(lists)
+    return ratio(tn, fp + tn)
+
+
+@metric(bounds=(-1.0, 1.0), needs=("candidates",))
+def mcc(lists: Lists) -> np.ndarray:
+    """Matthews correlation of shown and relevant; larger is better, in [−1, 1].
+
+    Formula
+    -------
+    (tp·tn − fp·fn) / √((tp+fp)(tp+fn)(tn+fp)(tn+fn)), the counts of `confusion`; undefined when a factor is 0.
+
+    References
+    ----------
+    Matthews (1975), Biochimica et Biophysica Acta 405(2).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.mcc({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=2, items=["a", "b", "x", "y"])
+    1.0
+    """
+    tp, fp, fn, tn = _confusion(lists)
+    return ratio(tp * tn - fp * fn, np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))

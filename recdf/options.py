@@ -1,0 +1,150 @@
+"""The options that every call shares: their defaults, values, and how a call takes them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from .errors import OptionError, closest
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "users": ("true", "pred", "both", "all"),
+    "ties": ("item_desc", "item_asc", "row", "worst", "raise"),
+    "duplicates": ("drop", "keep", "raise"),
+    "null_keys": ("raise", "drop"),
+    "nan_score": ("raise", "last", "drop"),
+    "undefined": ("nan", "zero", "raise"),
+}
+
+DESCRIPTION = """\
+user_col, item_col : str, default "user_id", "item_id"
+    Columns of the list key (a string or a list of strings) and of the item id.
+score_col, rank_col : str, optional
+    Order of `pred`: descending score or ascending rank. Neither given: a column named `rank`, else one
+    named `score`, else row order; `spec["order"]` tells which. Both given: error.
+relevance_col : str, optional
+    Gain of a `true` row, at least 0; without it every row has gain 1. A row of gain 0 is judged, not relevant.
+min_relevance : float, optional
+    Rows of `true` below it are judged, not relevant.
+value_col : str, optional
+    Value of an item (price) for the money metrics: in `pred` as recommended and in `true` as bought, else in `items`.
+judged_only : bool, default False
+    Drop recommended items that `true` does not judge, then rank again (condensed lists).
+by : str or list of str, optional
+    Columns of `pred` that tell recommenders apart; each value is evaluated on the whole population.
+users : {"true", "pred", "both", "all"}, list of ids or frame of ids, default "true"
+    Population: the lists over which a mean is taken.
+ties : {"item_desc", "item_asc", "row", "worst", "raise"}, default "item_desc"
+    Order of equal scores: larger item id first, smaller first, row order, relevant last, or an error.
+duplicates : {"drop", "keep", "raise"}, default "drop"
+    A (list, item) pair twice: best rank (`pred`) or largest gain (`true`) stays; every row counts, the second
+    recommendation of an item matching its second row in `true`; or an error.
+null_keys : {"raise", "drop"}, default "raise"
+    What happens to rows with a null user, item or `by` value.
+nan_score : {"raise", "last", "drop"}, default "raise"
+    What happens to rows with a null score or rank: error, ranked last, dropped.
+undefined : {"nan", "zero", "raise"}, default "nan"
+    Value of a metric that has none for a list (recall of a list without relevant items)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of one call, checked."""
+
+    user_col: str | Sequence[str] = "user_id"
+    item_col: str = "item_id"
+    score_col: str | None = None
+    rank_col: str | None = None
+    relevance_col: str | None = None
+    min_relevance: float | None = None
+    value_col: str | None = None
+    judged_only: bool = False
+    by: str | Sequence[str] | None = None
+    users: Any = "true"
+    ties: str = "item_desc"
+    duplicates: str = "drop"
+    null_keys: str = "raise"
+    nan_score: str = "raise"
+    undefined: str = "nan"
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            value = getattr(self, name)
+            if name == "users" and not isinstance(value, str):
+                continue
+            check_choice(name, value, allowed)
+        if self.score_col is not None and self.rank_col is not None:
+            raise OptionError(
+                f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; "
+                "the order of `pred` has one source"
+            )
+        if not isinstance(self.judged_only, bool):
+            raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")
+        if self.min_relevance is not None and (
+            isinstance(self.min_relevance, bool | str) or pd.isna(self.min_relevance)
+        ):
+            raise OptionError(f"min_relevance={self.min_relevance!r}; expected a number or None")
+
+    def updated(self, **changes: Any) -> Options:
+        return replace(self, **changes)
+
+    def spec(self) -> dict[str, Any]:
+        """JSON-safe form; a population given by ids is described, not copied."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if not isinstance(self.users, str):
+            values["users"] = f"{len(self.users)} given ids"
+        for name in ("user_col", "by"):
+            if values[name] is not None and not isinstance(values[name], str):
+                values[name] = list(values[name])
+        if self.min_relevance is not None:
+            values["min_relevance"] = float(self.min_relevance)
+        return values
+
+
+NAMES = tuple(field.name for field in fields(Options))
+
+
+def as_columns(columns: str | Sequence[str] | None) -> list[str]:
+    """Column option as a list of names."""
+    if columns is None:
+        return []
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
+def check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
+    """Raise OptionError unless `value` is one of `allowed`."""
+    if not any(type(value) is type(choice) and value == choice for choice in allowed):
+        valid = ", ".join(map(repr, allowed))
+        raise OptionError(f"{name}={value!r}; valid are {valid}{closest(str(value), allowed)}")
+
+
+def check_names(given: Sequence[str], valid: Sequence[str], what: str) -> None:
+    """Raise OptionError for the first name that is not valid."""
+    for name in given:
+        if name not in valid:
+            raise OptionError(f"{what} has no option {name!r}{closest(name, valid)}; valid are {', '.join(valid)}")
+
+
+def parameters() -> list[inspect.Parameter]:
+    """The options as keyword-only parameters, for signatures."""
+    return [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+        for field in fields(Options)
+    ]
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes_options(function: Function) -> Function:
+    """Show the shared options in the signature of a function that takes them as `**options`."""
+    signature = inspect.signature(function)
+    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    function.__signature__ = signature.replace(parameters=own + parameters())  # type: ignore[attr-defined]
+    doc = inspect.getdoc(function) or ""
+    function.__doc__ = doc.replace("{options}", DESCRIPTION)
+    return function
