@@ -73,7 +73,8 @@ def read_metrics(
         if null.any() and nan == "raise":
             raise DataError(
                 f"metric {name!r} is null in {int(null.sum()):,} of {len(data):,} rows (first: rows "
-                f'{np.flatnonzero(null)[:5].tolist()}); pass nan="drop" to leave them out, or fill them'
+                f'{np.flatnonzero(null)[:5].tolist()}); pass nan="drop" to leave them out, or say what they '
+                'are worth (evaluate with undefined="zero")'
             )
         columns = (num, den, *covariates.get(name, (None, None)))
         sample = Sample(*(None if column is None else values(column) for column in columns))  # type: ignore[arg-type]

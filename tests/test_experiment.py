@@ -625,6 +625,35 @@ def test_inputs_stay_as_they_are_and_tables_go_to_parquet(log, tmp_path):
     log.attrs.clear()
 
 
+def test_chain_from_lists_to_a_decision(tmp_path):
+    shop = rd.sample_shop()
+    bought = shop.true.merge(shop.assignment)
+    result = rd.evaluate(bought, shop.shown, ["ndcg@10", "hits@10", "first_rank@10"], by="variant", users="pred")
+    per_user = result.per_user.rename(columns={"variant": "shown_variant"})
+    assigned = shop.assignment.merge(shop.users[["user_id", "segment"]])
+    joined = rd.join_experiment(per_user, assigned, missing="zero")
+    assert len(joined) == len(shop.assignment)
+    table = rd.compare_variants(
+        joined,
+        {"ndcg": "ndcg@10", "ctr": ("hits@10", "n_pred")},
+        control="A",
+        by="segment",
+        covariates={"ndcg": "pre_spend"},
+        nan="drop",
+    )
+    table.to_parquet(tmp_path / "table.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "table.parquet"), table)
+    assert len(table) == 2 * joined["segment"].nunique()
+    models = rd.evaluate(shop.true, shop.pred, ["ndcg@10", "recall@10"], k=10, by="model")
+    compared = rd.compare_models(models.per_user, users="inner")
+    assert compared["metric"].unique().tolist() == ["ndcg@10", "recall@10"]
+    # Against pandas, pair by pair.
+    wide = models.per_user.pivot(index="user_id", columns="model", values="ndcg@10")
+    for found in compared[compared.metric == "ndcg@10"].itertuples():
+        want = stats.ttest_rel(wide[found.model], wide[found.baseline])
+        assert found.p_value == pytest.approx(want.pvalue)
+
+
 # ------------------------------------------------------------------------------------------- adjust, roll up, report
 
 
