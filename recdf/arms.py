@@ -67,6 +67,8 @@ def compare_arms(
                 warnings.append("shared_clusters")
             control, treatment = sum_by(control, clusters[kept_c]), sum_by(treatment, clusters[kept_t])
         found, x, problems = _effect(control, treatment, _strata(stratum, kept_c, kept_t, metric), settings)
+        if np.isnan(x):
+            control, treatment = (s._replace(x_num=None, x_den=None) for s in (control, treatment))
         samples.append((control, treatment, found["theta"], x))
         rows.append(
             {
@@ -149,9 +151,13 @@ def _effect(
         means = [linearise(s.num, s.den)[0] if len(s.num) else np.nan for s in (control, treatment)]
         return _row(NO_EFFECT, means), np.nan, ["too_few_users"]
     plain = arm(control.num, control.den), arm(treatment.num, treatment.den)
-    if np.isnan([plain[0].mean, plain[1].mean]).any():
+    if not np.isfinite([plain[0].mean, plain[1].mean]).all():
         return _row(NO_EFFECT, [plain[0].mean, plain[1].mean]), np.nan, ["zero_denominator"]
-    arms, theta, x = plain, np.nan, np.nan
+    arms, theta, x, problems = plain, np.nan, np.nan, []
+    if any(s.x_den is not None and not s.x_den.any() for s in (control, treatment)):
+        # New users have no past: a ratio over nothing explains nothing.
+        control, treatment = (s._replace(x_num=None, x_den=None) for s in (control, treatment))
+        problems = ["no_covariate"]
     if control.x_num is not None:
         theta, x = cuped_theta(pool(control, treatment))
         arms = cuped_arm(control, theta, x), cuped_arm(treatment, theta, x)
@@ -161,15 +167,17 @@ def _effect(
         arms = stratified_arm(values[0], strata[0], strata[2]), stratified_arm(values[1], strata[1], strata[2])
     means = [arms[0].mean, arms[1].mean]
     if not arms[0].var + arms[1].var > 0:
-        return _row(NO_EFFECT, means, theta), x, ["zero_variance"]
+        return _row(NO_EFFECT, means, theta), x, [*problems, "zero_variance"]
     reduction = np.nan if arms is plain else 1 - (arms[0].var + arms[1].var) / (plain[0].var + plain[1].var)
-    return _row(_tested(arms, len(control.num) + len(treatment.num), settings), means, theta, reduction), x, []
+    return _row(_tested(arms, len(control.num) + len(treatment.num), settings), means, theta, reduction), x, problems
 
 
 NO_EFFECT = Effect(*[np.nan] * 10)
 
 
 def _row(found: Effect, means: Sequence[Any], theta: Any = np.nan, reduction: Any = np.nan) -> dict[str, float]:
+    # A sum of denominators of 0 gives no mean, not an infinite one.
+    means = [mean if np.isfinite(mean) else np.nan for mean in means]
     relative = means[1] / means[0] - 1 if means[0] > 0 else np.nan
     numbers = {
         "mean_control": means[0],

@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import Codes, Floats, count, frame_of, group_codes, key_codes, metric_specs, require, share, split
+from .columns import (
+    Codes,
+    Floats,
+    by_columns,
+    count,
+    frame_of,
+    group_codes,
+    key_codes,
+    metric_specs,
+    require,
+    share,
+    split,
+)
 from .errors import EmptyPopulationError
 from .inference import Sample, arm, linearise
 from .options import as_columns, check_choice
@@ -90,7 +102,7 @@ def bootstrap_ci(
     frame_of("per_user", per_user)
     if not len(per_user):
         raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")
-    by_cols = as_columns(by)
+    by_cols = by_columns(per_user, "per_user", by, RESULT_COLUMNS)
     units = require(per_user, "per_user", as_columns(unit))
     specs = metric_specs(metrics, per_user, "per_user")
     columns = read_metrics(per_user, specs, {}, "drop", "per_user")
@@ -119,8 +131,12 @@ def bootstrap_ci(
     which = np.repeat(np.arange(len(groups)), len(columns))
     table = pd.DataFrame(rows).assign(method=method, n_resamples=n_resamples, seed=seed)
     result = pd.concat([groups[by_cols].iloc[which].reset_index(drop=True), table], axis=1)
-    order = ["metric", "value", "se", "ci_low", "ci_high", "n_units", "n_undefined", "method", "n_resamples", "seed"]
-    return result[[*by_cols, *order, "warning"]]
+    return result[[*by_cols, *RESULT_COLUMNS]]
+
+
+RESULT_COLUMNS = [
+    "metric", "value", "se", "ci_low", "ci_high", "n_units", "n_undefined", "method", "n_resamples", "seed", "warning",
+]  # fmt: skip
 
 
 def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:

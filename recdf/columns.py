@@ -58,6 +58,15 @@ def require(frame: pd.DataFrame, role: str, names: Sequence[str]) -> list[str]:
     return list(names)
 
 
+def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Sequence[str]) -> list[str]:
+    """Return the columns of `by` if they are there and do not have the name of a column of the result."""
+    names = require(frame, role, as_columns(by))
+    clash = [name for name in names if name in taken]
+    if clash:
+        raise OptionError(f"by={clash[0]!r} is also a column of the result; rename it in {role}")
+    return names
+
+
 def some_keys(frame: pd.DataFrame, rows: Any, names: Sequence[str]) -> str:
     """Show up to five distinct keys of the given rows (bool or positions) for a message."""
     found = frame[list(names)].iloc[np.flatnonzero(rows)[:1000] if np.asarray(rows).dtype == bool else rows]
@@ -70,6 +79,8 @@ def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]) 
 
     Returns one array of codes per frame, and n. Null keys and kinds that can never match raise.
     """
+    if not names:
+        raise OptionError("the key has no columns; expected a column name or a list of them")
     codes = [np.zeros(len(frame), np.int64) for _, frame in tables]
     n = 1
     for name in names:
@@ -98,8 +109,8 @@ def _close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
             present[own] = True
         renumbered = np.cumsum(present) - 1
         return [renumbered[own] for own in codes], int(present.sum())
-    distinct, together = np.unique(np.concatenate(codes), return_inverse=True)
-    return np.split(together.astype(np.int64), np.cumsum([len(own) for own in codes])[:-1]), len(distinct)
+    present, together = np.unique(np.concatenate(codes), return_inverse=True)
+    return np.split(together.astype(np.int64), np.cumsum([len(own) for own in codes])[:-1]), len(present)
 
 
 def distinct(codes: Codes, span: int) -> Codes:
@@ -150,6 +161,8 @@ def split(codes: Codes, n: int) -> list[Codes]:
 
 def metric_specs(metrics: Any, frame: pd.DataFrame, role: str, argument: str = "metrics") -> dict[str, Spec]:
     """Read `"m"`, `["m", ..]` or `{"name": "m" or ("numerator", "denominator")}` into name → columns."""
+    if metrics is None:
+        raise OptionError(f"{argument}=None; expected a column of {role}, a list of them or a mapping")
     if isinstance(metrics, str):
         metrics = [metrics]
     pairs = metrics.items() if isinstance(metrics, Mapping) else ((name, name) for name in metrics)

@@ -149,7 +149,8 @@ def join_experiment(
         early = _before_exposure(per_user, time_col, exposure_col, metric_user, exposure, ~stranger)
 
     group, groups = group_codes(per_user, "per_user", by_cols)
-    rows, metrics = _metric_rows(per_user, keys, by_cols, ~early, (metric_user, n_users), (group, len(groups)), how)
+    timeless = per_user.drop(columns=as_columns(time_col))
+    rows, metrics = _metric_rows(timeless, keys, by_cols, ~early, (metric_user, n_users), (group, len(groups)), how)
     cell = (np.arange(len(groups))[:, None] * n_users + user[first]).ravel()
     position = rows[cell]
     found = position >= 0
@@ -163,14 +164,13 @@ def join_experiment(
     keep = found if missing == "drop" else np.ones(len(cell), bool)
     labels = groups.iloc[np.repeat(np.arange(len(groups)), len(first))[keep]].reset_index(drop=True)
     carried_over = assignment.iloc[np.tile(first, len(groups))[keep]].reset_index(drop=True)
-    carried = [name for name in metrics.columns if name not in {*keys, *by_cols, time_col}]
+    carried = [name for name in metrics.columns if name not in {*keys, *by_cols}]
     taken = {name: _take(metrics[name], position[keep], missing) for name in carried}
     result = pd.concat([labels[by_cols], carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1)
     result["has_metrics"] = found[keep]
     if time_col is not None:
-        result["n_before_exposure"] = np.bincount(group[early] * n_users + metric_user[early], minlength=len(rows))[
-            cell[keep]
-        ]
+        dropped = np.bincount(group[early] * n_users + metric_user[early], minlength=len(rows))
+        result["n_before_exposure"] = dropped[cell[keep]]
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_experiment"] = {
         "user_col": keys,

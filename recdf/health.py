@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import distinct, frame_of, group_codes, key_codes, require, share
+from .columns import by_columns, distinct, frame_of, group_codes, key_codes, require, share
 from .errors import DataError, OptionError, examples
 from .experiment import in_several_variants
 from .inference import independence_test, share_test
@@ -78,11 +78,12 @@ def experiment_health(
     1       B          70      16.0  sample_ratio
     """
     share("alpha", alpha)
-    keys, by_cols = as_columns(user_col), as_columns(by)
+    keys = as_columns(user_col)
     frame_of("per_user", per_user)
     frame_of("assignment", assignment)
     require(per_user, "per_user", keys)
-    require(assignment, "assignment", [*keys, variant_col, *by_cols])
+    require(assignment, "assignment", [*keys, variant_col])
+    by_cols = by_columns(assignment, "assignment", by, ["variant"])
     if not len(assignment):
         raise DataError("assignment has no rows; expected one per assigned user")
     (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
@@ -116,7 +117,7 @@ def experiment_health(
     result = groups.iloc[repeat].reset_index(drop=True)[by_cols]
     with np.errstate(invalid="ignore"):
         columns = {
-            "variant" if variant_col in by_cols else variant_col: pd.Series(names * shape[0]),
+            "variant": pd.Series(names * shape[0]),
             "n_assigned": n,
             "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
             "expected_share": np.tile(planned / planned.sum(), shape[0]),

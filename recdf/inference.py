@@ -10,6 +10,7 @@ functions are used, because 1 − cdf underflows where a p-value is most interes
 
 from __future__ import annotations
 
+import warnings
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -268,7 +269,11 @@ def equivalence_p(diff: Any, se: Any, df: Any, margin: float) -> Any:
 
 def wilcoxon(diff: Floats, alternative: str) -> tuple[float, float]:
     """Wilcoxon's signed-rank statistic and p by the normal approximation, zeros dropped (SciPy)."""
-    found = scipy_module("stats").wilcoxon(diff, alternative=alternative, method="approx")
+    stats = scipy_module("stats")
+    with warnings.catch_warnings():
+        # SciPy warns of the approximation below 10 differences, which the caller asked for.
+        warnings.simplefilter("ignore", UserWarning)
+        found = stats.wilcoxon(diff, alternative=alternative, method="approx")
     return float(found.statistic), float(found.pvalue)
 
 

@@ -12,19 +12,20 @@ import pandas as pd
 from .arms import Settings, compare_arms
 from .columns import (
     Codes,
+    by_columns,
     count,
     distinct,
     frame_of,
     group_codes,
     key_codes,
     metric_specs,
-    require,
     share,
     some_keys,
     split,
 )
 from .decision import check_smaller, decide
 from .errors import DataError, DuplicateError, OptionError
+from .experiment import in_several_variants
 from .health import planned_shares
 from .inference import ALTERNATIVES, CORRECTIONS, detectable, share_test
 from .options import as_columns, check_choice
@@ -124,7 +125,8 @@ def compare_variants(
         true effect found with power 0.8 at the unadjusted alpha), `method`, `theta`, `variance_reduction` (1 − v/v
         without covariate and strata), `n_covariate_missing`, `warning`, `verdict`.
         Warnings: "zero_variance" and "too_few_users" (an arm below 2), "zero_denominator": no statistics;
-        "shared_clusters": a cluster has users in both arms, which are taken as independent; "sample_ratio".
+        "no_covariate": the covariate's denominators are all 0 in an arm, nothing is adjusted; "shared_clusters": a
+        cluster has users in both arms, which are taken as independent; "sample_ratio".
         Verdict, first rule that holds: "invalid: sample ratio" · "better" or "worse" (p_adj ≤ alpha) · "no difference
         shown", which is not proof of no difference: see the interval and `mde`.
 
@@ -161,7 +163,7 @@ def compare_variants(
     frame_of("data", data)
     _check_options(alternative, correction, nan, method, strata, cluster, sequential_n)
     alpha = 1 - share("confidence", confidence)
-    by_cols = require(data, "data", as_columns(by))
+    by_cols = by_columns(data, "data", by, RESULT_COLUMNS)
     specs = metric_specs(metrics, data, "data")
     decisive = subset("primary", primary, specs)
     means = {name: num if den is None else "" for name, (num, den) in specs.items()}
@@ -175,13 +177,14 @@ def compare_variants(
     if len(names) < 2:
         raise OptionError(f"data[{variant_col!r}] has one variant, {names[0]!r}; a comparison needs at least two")
     group, groups = group_codes(data, "data", by_cols)
-    users = _user_codes(data, user_col, by_cols, cluster, variant, group)
+    users = _user_codes(data, user_col, by_cols, as_columns(cluster), variant, group)
     stratum = group_codes(data, "data", as_columns(strata)) if strata is not None else None
     clusters = key_codes([("data", data)], as_columns(cluster))[0][0] if cluster is not None else None
     cells = split(group * len(names) + variant, len(groups) * len(names))
-    unbalanced = _sample_ratio_fails(
-        expected, names, variant, group, len(groups), users if clusters is None else clusters
-    )
+    # What was randomised: clusters that are each in one variant, else users.
+    n_clusters = 0 if clusters is None else int(clusters.max()) + 1
+    whole = clusters is not None and not in_several_variants(clusters, variant, n_clusters).any()
+    unbalanced = _sample_ratio_fails(expected, names, variant, group, len(groups), clusters if whole else users)
 
     settings = Settings(
         alternative, confidence, sequential_n, method, count("n_resamples", n_resamples), count("seed", seed, 0)
@@ -248,9 +251,9 @@ def _check_options(
 
 
 def _user_codes(
-    data: pd.DataFrame, user_col: Any, by_cols: list[str], cluster: Any, variant: Codes, group: Codes
+    data: pd.DataFrame, user_col: Any, by_cols: list[str], cluster: list[str], variant: Codes, group: Codes
 ) -> Codes | None:
-    """Codes of the users if a key is known; several rows of one user without a cluster raise."""
+    """Codes of the users if a key is known; a user in two variants, or in several rows without a cluster, raises."""
     keys = as_columns(user_col)
     if not keys:
         known = as_columns(data.attrs.get("recdf_experiment", {}).get("user_col")) or ["user_id"]
@@ -258,17 +261,17 @@ def _user_codes(
     if not keys:
         return None
     (codes,), n = key_codes([("data", data)], keys)
-    if cluster is not None:
+    # Rows within other clusters (a region, an hour) may be assigned row by row.
+    if cluster and set(cluster) != set(keys):
         return codes
-    arm_of = np.full(n, -1, np.int64)
-    arm_of[codes] = variant
-    crossed = arm_of[codes] != variant
-    if crossed.any():
+    several = in_several_variants(codes, variant, n)
+    if several.any():
         raise DataError(
-            f"{len(np.unique(codes[crossed])):,} users of data are in more than one variant "
-            f"({some_keys(data, crossed, keys)}); "
-            "build data with join_experiment, which can drop them"
+            f"{np.count_nonzero(several):,} users of data are in more than one variant "
+            f"({some_keys(data, several[codes], keys)}); build data with join_experiment, which can drop them"
         )
+    if cluster:
+        return codes
     cell = group * n + codes
     again = np.ones(len(cell), bool)
     again[np.unique(cell, return_index=True)[1]] = False

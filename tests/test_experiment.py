@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from scipy import stats
 
 import recdf as rd
@@ -263,6 +265,7 @@ def test_exposure_time_kinds():
         exposure_col="at", time_col="day", how="sum",
     )  # fmt: skip
     assert numbers["hits@10"].tolist() == [8.0, 3.0]
+    assert not any(name.startswith("day") for name in numbers.columns)
     dates = rd.join_experiment(
         days.assign(day=days["day"].dt.date), groups.assign(at=groups["at"].dt.as_unit("s")),
         exposure_col="at", time_col="day", how="sum",
@@ -297,6 +300,29 @@ def test_bad_joins(make, error, words):
     metrics, groups, options = make(METRICS, GROUPS)
     with pytest.raises(error, match=words):
         rd.join_experiment(metrics, groups, **options)
+
+
+@given(
+    st.lists(st.integers(-3, 12), unique=True, min_size=1),
+    st.lists(st.integers(-3, 12), unique=True, min_size=1),
+    st.sampled_from(["int64", "uint8", "Int32", "str", "category", "object"]),
+    st.sampled_from(["zero", "nan", "drop"]),
+)
+def test_join_is_a_left_merge(measured, assigned, dtype, missing):
+    assume(set(measured) & set(assigned))
+    metrics = pd.DataFrame({"user_id": measured, "n_pred": 7, "m": np.arange(len(measured)) / 4})
+    groups = pd.DataFrame({"user_id": assigned, "variant": ["AB"[u % 2] for u in assigned]})
+    want = groups.merge(metrics, how="inner" if missing == "drop" else "left")
+    if missing == "zero":
+        want = want.fillna({"n_pred": 0, "m": 0})
+    shift = metrics["user_id"] + 3, groups["user_id"] + 3
+    text = dtype == "str"
+    metrics["user_id"] = shift[0].astype(str) if text else shift[0].astype(dtype)
+    groups["user_id"] = shift[1].astype("string" if text else "int64")
+    joined = rd.join_experiment(metrics, groups, missing=missing)
+    assert joined["user_id"].tolist() == [str(u + 3) if text else u + 3 for u in want["user_id"]]
+    for name in ("n_pred", "m"):
+        np.testing.assert_array_equal(joined[name].to_numpy(float, na_value=np.nan), want[name].to_numpy(float))
 
 
 # ------------------------------------------------------------------------------------------- health
@@ -509,6 +535,37 @@ def test_covariate_options(log):
     assert found["diff"] == pytest.approx(want["diff"])
 
 
+def test_segment_of_new_users_has_no_covariate(log):
+    new = log.assign(pre_n_recs=log["pre_n_recs"].where(log.segment != "new", 0), pre_hits=0)
+    specs = {"ctr": ("hits", "n_recs")}
+    for method in ("welch", "bootstrap"):
+        options = {"control": "A", "by": "segment", "method": method, "n_resamples": 100}
+        table = rd.compare_variants(new, specs, covariates={"ctr": ("pre_hits", "pre_n_recs")}, **options)
+        plain = rd.compare_variants(new, specs, **options)
+        in_new = table["segment"] == "new"
+        assert (table.loc[in_new, "warning"] == "no_covariate").all()
+        assert (table.loc[~in_new, "warning"] == "").all()
+        np.testing.assert_allclose(table.loc[in_new, "p_value"], plain.loc[in_new, "p_value"])
+    nothing = rd.compare_variants(log.assign(n_recs=0), specs, control="A")
+    assert nothing["warning"].tolist() == ["zero_denominator"] * 2
+    assert nothing[["mean_control", "diff", "p_value"]].isna().all(axis=None)
+
+
+def test_sample_ratio_counts_what_was_randomised():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"user_id": np.arange(3000), "region": np.arange(3000) // 10, "m": rng.random(3000)})
+    # Whole regions: 100 against 200, although the users of A were thinned to be as many as those of B.
+    by_region = data.assign(variant=np.where(data["region"] < 200, "A", "B"))
+    by_region = by_region[(by_region["variant"] == "B") | (by_region["user_id"] % 2 == 0)]
+    options = {"control": "A", "cluster": "region", "expected": {"A": 1, "B": 1}}
+    assert by_region["variant"].value_counts().tolist() == [1000, 1000]
+    assert rd.compare_variants(by_region, "m", **options)["verdict"].tolist() == ["invalid: sample ratio"]
+    # Users within regions: each region is in both variants, so regions say nothing.
+    by_user = data.assign(variant=np.where(data["user_id"] % 10 < 3, "A", "B"))
+    found = rd.compare_variants(by_user, "m", **options).iloc[0]
+    assert (found["verdict"], found["n_control"], found["n_treatment"]) == ("invalid: sample ratio", 300, 300)
+
+
 def test_cuped_with_strata_and_with_clusters(log):
     two = log[log.variant != "C"]
     strata = rd.compare_variants(two, "ndcg", control="A", covariates="pre_ndcg", strata="segment").iloc[0]
@@ -550,6 +607,10 @@ BAD_COMPARISONS = [
     ("negative denominator", lambda d: (d.assign(n=-1), {"r": ("m", "n")}, {}), DataError, "negative in 8 rows"),
     ("covariate of no metric", lambda d: (d, "m", {"covariates": {"x": "m"}}), OptionError, r"\['x'\]"),
     ("null segment", lambda d: (d.assign(s=[None, *"xxxxxxx"]), "m", {"by": "s"}), NullKeyError, "1 of 8"),
+    ("two variants within the cluster", lambda d: (d.assign(user_id=[*range(6), 0, 1]), "m", {"cluster": "user_id"}),
+     DataError, "2 users"),
+    ("by of the result", lambda d: (d.assign(se=1), "m", {"by": "se"}), OptionError, "rename it"),
+    ("None", lambda d: (d, None, {}), OptionError, "metrics=None"),
     ("confidence", lambda d: (d, "m", {"confidence": 95}), OptionError, "between 0 and 1"),
     ("method", lambda d: (d, "m", {"method": "boot"}), OptionError, "'bootstrap'"),
     ("sequential", lambda d: (d, "m", {"sequential_n": 9, "alternative": "less"}), OptionError, "two-sided"),
