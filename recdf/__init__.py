@@ -1,9 +1,12 @@
 """recdf: evaluate logged recommendations in pandas. Two long frames in, two tidy metric tables out."""
 
 from . import errors
+from .audit import check
 from .bootstrap import bootstrap_ci
 from .compare import compare_models
+from .conventions import CONVENTIONS, Convention, conventions_table
 from .decision import adjust_pvalues
+from .dialects import compare_conventions
 from .errors import (
     ColumnError,
     DataError,
@@ -66,8 +69,10 @@ from .variants import compare_variants
 __version__ = "0.1.0"
 
 __all__ = [
+    "CONVENTIONS",
     "METRICS",
     "ColumnError",
+    "Convention",
     "DataError",
     "DuplicateError",
     "DuplicateWarning",
@@ -92,9 +97,12 @@ __all__ = [
     "auc",
     "bootstrap_ci",
     "bpref",
+    "check",
+    "compare_conventions",
     "compare_models",
     "compare_variants",
     "confusion",
+    "conventions_table",
     "dcg",
     "err",
     "errors",

@@ -79,8 +79,9 @@ class Matched:
 
     keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
     n_true, n_pred : relevant and recommended items of each list · start : its first place among the
-    recommended rows, which have `item` (code) and `rows(places)` (positions in `pred`) · tie_level : equal for
-    equal scores of a list, None without ties · list_truth : the list's entry in `truth`, -1 for none.
+    recommended rows, which have `item` (code) and `rows(places)` (positions in `pred`; as_given: the places
+    themselves) · tie_level : equal for equal scores of a list, None without ties · list_truth : the list's entry
+    in `truth`, -1 for none.
     """
 
     keys: pd.DataFrame
@@ -90,6 +91,7 @@ class Matched:
     n_pred: np.ndarray
     start: np.ndarray
     item: np.ndarray
+    as_given: bool
     rows: Callable[[np.ndarray], np.ndarray]
     tie_level: np.ndarray | None
     list_truth: np.ndarray
@@ -100,6 +102,7 @@ class Matched:
     order: dict[str, Any]
     catalogue: np.ndarray | None = None
     judged_only: bool = False
+    repeats_kept: bool = False
     values: Values | None = None
     _views: dict[int | None, Lists] = field(default_factory=dict, repr=False)
 
@@ -185,7 +188,8 @@ class Lists:
     def sum(self, values: np.ndarray, over: Hits | None = None) -> np.ndarray:
         """Sum per list of one value per hit (or per entry of `over`)."""
         entries = self.hits if over is None else over
-        return np.bincount(entries.list, weights=values, minlength=len(self))
+        # Without entries bincount counts in integers.
+        return np.bincount(entries.list, weights=values, minlength=len(self)).astype(np.float64, copy=False)
 
     def sum_shown(self, values: np.ndarray) -> np.ndarray:
         """Sum per list, over the items shown, of one value per recommended row of the whole lists."""
@@ -227,6 +231,8 @@ class Lists:
     def n_candidates(self) -> np.ndarray:
         """Items that could have been shown: the judged items with `judged_only`, else the catalogue."""
         matched = self.matched
+        if matched.repeats_kept:
+            raise DataError('candidates are distinct items, but duplicates="keep" counts repeated rows; pass "drop"')
         if matched.judged_only:
             return self.n_judged
         if matched.catalogue is None:

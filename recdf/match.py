@@ -98,7 +98,7 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
     given = None if isinstance(options.users, str) else read_users(options.users, as_columns(options.user_col))
     catalogue = None if items is None else read_catalogue(items, options.item_col)
 
-    true_heads, pred_heads = _heads(wanted.keys), _heads(offered.keys + offered.by)
+    true_heads, pred_heads = run_heads(wanted.keys), run_heads(offered.keys + offered.by)
     key_columns = [_at(wanted.keys, true_heads), _at(offered.keys, pred_heads)]
     key_codes, n_keys = _encode_keys(key_columns if given is None else [*key_columns, given[1]])
     by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by))
@@ -146,6 +146,7 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
         n_pred=n_pred,
         start=start,
         item=shown.item,
+        as_given=not shown.moves and offered.row is None,
         rows=lambda places: offered.frame_rows(shown.rows(places)),
         tie_level=shown.level,
         list_truth=list_truth,
@@ -158,6 +159,7 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
         order=order,
         catalogue=None if catalogue is None else item_codes.codes[2],
         judged_only=options.judged_only,
+        repeats_kept=options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts),
         values=_values(wanted, offered, truth, shown, catalogue, item_codes, options),
     )
 
@@ -181,7 +183,7 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
 # ------------------------------------------------------------------------------------------ list keys
 
 
-def _heads(columns: Sequence[Ids]) -> np.ndarray | None:
+def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     """First row of each run of equal keys; None where runs are so short that they save nothing."""
     n = len(columns[0])
     change = np.ones(n, bool)
@@ -504,7 +506,7 @@ def _warn_duplicates(counts: dict[str, int], options: Options) -> None:
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
         warnings.warn(
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
-            '(duplicates="keep" counts them, "raise" refuses them)',
+            '(duplicates="keep" counts them, "raise" refuses them); rd.check(true, pred) tells more',
             DuplicateWarning,
             stacklevel=outside_recdf(),
         )
@@ -523,7 +525,8 @@ def _warn_no_overlap(wanted: Table, offered: Table, key_codes: list[np.ndarray],
                 f"{ids.where}: {', '.join(map(repr, ids.show(np.arange(min(2, len(ids))))))}" for ids in (mine, theirs)
             ]
             warnings.warn(
-                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)})",
+                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); "
+                "rd.check(true, pred) tells more",
                 NoOverlapWarning,
                 stacklevel=outside_recdf(),
             )
