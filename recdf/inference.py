@@ -98,7 +98,8 @@ def _sum_of_squares(z: Floats) -> Any:
 
 def _largest(num: Floats, den: Floats | None) -> Any:
     """Largest value of the numerator in units of the estimate: what a spread is negligible against."""
-    largest = np.abs(num).max(axis=-1)
+    # Two reductions take no temporary array, unlike abs.
+    largest = np.maximum(num.max(axis=-1), -num.min(axis=-1))
     if den is None:
         return largest
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -42,8 +42,9 @@ class PairSettings:
 
 def paired_test(d: Floats, settings: PairSettings, margin: float | None) -> dict[str, Any]:
     """Statistics of the differences; what comes from resampling is still null."""
+    units = arm(d) if len(d) > 1 else None
     found: dict[str, Any] = {
-        "diff": float(d.mean()) if len(d) else np.nan,
+        "diff": float(units.mean) if units is not None else float(d[0]) if len(d) else np.nan,
         **dict.fromkeys(("se", "ci_low", "ci_high", "d_z", "statistic", "df", "p_value", "p_equivalence"), np.nan),
         "wins": int(np.count_nonzero(d > TIE)),
         "losses": int(np.count_nonzero(d < -TIE)),
@@ -51,7 +52,6 @@ def paired_test(d: Floats, settings: PairSettings, margin: float | None) -> dict
         "warning": "wilcoxon_not_mean" if settings.test == "wilcoxon" else "",
     }
     found["ties"] = len(d) - found["wins"] - found["losses"]
-    units = arm(d) if len(d) > 1 else None
     if units is None or not units.var > 0:
         problem = "zero_variance" if len(d) > 1 else "too_few_users"
         found["warning"] = "; ".join(filter(None, (found["warning"], problem)))
