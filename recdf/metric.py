@@ -202,12 +202,21 @@ def compute(matched: Matched, request: Request, options: Options) -> dict[str, n
                 f"metric {request.metric.name!r} returned shape {values.shape}, "
                 f"expected one value per list, ({len(lists)},)"
             )
+        values = _onto_bounds(values, request.metric.bounds)
         count = {} if options.convention is None else options.convention.undefined
         if request.metric.name in count:
             empty = (lists.n_true if count[request.metric.name] == "n_true" else lists.n_pred) == 0
             values = np.where(empty, np.nan, values)
         result[column] = _settle_undefined(column, values, options)
     return result
+
+
+def _onto_bounds(values: np.ndarray, bounds: tuple[float | None, float | None]) -> np.ndarray:
+    """Take back the last digits by which rounding carries a value past a bound."""
+    for bound, beyond in zip(bounds, (np.less, np.greater), strict=True):
+        if bound is not None and beyond(values, bound).any():
+            values = np.where(beyond(values, bound) & np.isclose(values, bound, rtol=1e-12, atol=1e-12), bound, values)
+    return values
 
 
 def _settle_undefined(column: str, values: np.ndarray, options: Options) -> np.ndarray:
