@@ -2,7 +2,10 @@
 
 from . import errors
 from .audit import check
+from .bootstrap import bootstrap_ci
+from .compare import compare_models
 from .conventions import CONVENTIONS, Convention, conventions_table
+from .decision import adjust_pvalues
 from .dialects import compare_conventions
 from .errors import (
     ColumnError,
@@ -11,6 +14,7 @@ from .errors import (
     DuplicateWarning,
     EmptyPopulationError,
     IdTypeError,
+    MissingExtraError,
     NoOverlapWarning,
     NullKeyError,
     OptionError,
@@ -20,7 +24,9 @@ from .errors import (
     UndefinedMetricError,
 )
 from .evaluate import Evaluation, evaluate, summarize
+from .experiment import join_experiment
 from .frames import from_dict, from_labelled
+from .health import experiment_health
 from .lists import Lists
 from .metric import METRICS, Metric, metric, metrics_table
 from .metrics import (
@@ -53,8 +59,12 @@ from .metrics import (
     rprecision,
     specificity,
 )
+from .plan import plan_experiment
+from .report import ReportTable, report_table
+from .rollup import roll_up
 from .sample import Shop, sample_shop
 from .storage import read_parquet
+from .variants import compare_variants
 
 __version__ = "0.1.0"
 
@@ -71,26 +81,33 @@ __all__ = [
     "IdTypeError",
     "Lists",
     "Metric",
+    "MissingExtraError",
     "NoOverlapWarning",
     "NullKeyError",
     "OptionError",
     "RecdfError",
     "RecdfWarning",
+    "ReportTable",
     "Shop",
     "TieError",
     "UndefinedMetricError",
     "accuracy",
+    "adjust_pvalues",
     "arhr",
     "auc",
+    "bootstrap_ci",
     "bpref",
     "check",
     "compare_conventions",
+    "compare_models",
+    "compare_variants",
     "confusion",
     "conventions_table",
     "dcg",
     "err",
     "errors",
     "evaluate",
+    "experiment_health",
     "f1",
     "fallout",
     "first_rank",
@@ -98,6 +115,7 @@ __all__ = [
     "from_labelled",
     "hitrate",
     "hits",
+    "join_experiment",
     "mapr",
     "mar",
     "mcc",
@@ -110,11 +128,14 @@ __all__ = [
     "ndcg",
     "pap",
     "pauc",
+    "plan_experiment",
     "precision",
     "rbp",
     "read_parquet",
     "recall",
+    "report_table",
     "revenue",
+    "roll_up",
     "rprecision",
     "sample_shop",
     "specificity",

@@ -58,6 +58,10 @@ class UndefinedMetricError(RecdfError, ValueError):
     """A metric has no value for a list and `undefined="raise"`."""
 
 
+class MissingExtraError(RecdfError, ImportError):
+    """An optional library that a call needs is not installed."""
+
+
 class RecdfWarning(UserWarning):
     """Base of every warning of recdf."""
 
