@@ -78,7 +78,7 @@ class Evaluation:
         ...     rd.read_parquet(folder) == result
         True
         """
-        write_evaluation(folder, {"per_user": self.per_user, "summary": self.summary}, self.spec, overwrite=overwrite)
+        write_evaluation(folder, self, overwrite=overwrite)
 
     def __repr__(self) -> str:
         return f"{self._title()}\n{self.summary.to_string(index=False)}"
