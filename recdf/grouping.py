@@ -40,8 +40,11 @@ def group_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
     """Concatenate the ranges start[i] .. start[i] + length[i] - 1."""
-    ends = np.cumsum(length)
-    return np.repeat(start - (ends - length), length) + np.arange(ends[-1] if len(ends) else 0)
+    before = np.cumsum(length) - length
+    total = int(length.sum())
+    rows = np.repeat((start - before).astype(np.int32), length)
+    rows += np.arange(total, dtype=np.int32)
+    return rows
 
 
 def offsets(length: np.ndarray) -> np.ndarray:
