@@ -89,7 +89,9 @@ def read_parquet(folder: Any) -> Evaluation:
     for name in ("per_user", "summary"):
         path = Path(folder) / f"{name}.parquet"
         if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist; expected a folder written by Evaluation.to_parquet")
+            raise FileNotFoundError(
+                f"{path} does not exist; expected a folder written by Evaluation.to_parquet or recdf evaluate --out"
+            )
         table = pq.read_table(path)
         metadata = table.schema.metadata or {}
         if METADATA_KEY not in metadata:
