@@ -81,7 +81,7 @@ class Evaluation:
         ...     rd.read_parquet(folder) == result
         True
         """
-        write_evaluation(folder, {"per_user": self.per_user, "summary": self.summary}, self.spec, overwrite=overwrite)
+        write_evaluation(folder, self, overwrite=overwrite)
 
     def join_experiment(
         self,

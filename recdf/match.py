@@ -320,13 +320,20 @@ def _ranked(lists: Ranked, number: np.ndarray, descending: bool) -> Ranked:
     return replace(lists, level=np.cumsum(np.append(True, ~same), dtype=np.int32))
 
 
-def _tie_order(lists: Ranked, second: np.ndarray) -> np.ndarray | None:
-    """Places that order the rows of each level by `second` (int64 in 0..2**32); None if they stand so."""
+def _tie_order(lists: Ranked, second: np.ndarray, by_row: bool = False) -> np.ndarray | None:
+    """Places that order the rows of each level by `second` (int64 in 0..2**32), and then by row if asked.
+
+    None if they stand so.
+    """
     assert lists.level is not None
     tied = np.unique(np.searchsorted(lists.start, np.flatnonzero(np.diff(lists.level) == 0), side="right") - 1)
     length = np.diff(lists.start)[tied]
     rows = spans(lists.start[tied], length)
-    places = rank_within((lists.level[rows].astype(np.int64) << 32) + second[rows], offsets(length), stable=True)
+    key = (lists.level[rows].astype(np.int64) << 32) + second[rows]
+    places = rank_within(key, offsets(length), stable=True)
+    ordered = key if places is None else key[places]
+    if by_row and (ordered[1:] == ordered[:-1]).any():  # the same item twice with the same number
+        places = np.lexsort((lists.rows(rows), key))
     if places is None:
         return None
     order = np.arange(len(lists.item))
@@ -348,6 +355,10 @@ def _rank_true(
     if len(lists.item) and np.ptp(wanted.number) > 0:
         lists = _ranked(lists, wanted.number, descending=True)
     repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
+    if len(repeat) and lists.level is not None:  # of equal gains the first row stays
+        order = _tie_order(lists, lists.rows(np.arange(len(lists.item))))
+        lists = lists if order is None else lists.moved(order)
+        repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
         _refuse_duplicates(wanted, lists, repeat, options)
@@ -389,7 +400,7 @@ def _rank_pred(offered: Table, code: np.ndarray, heads: np.ndarray | None, items
     rank = items.rank()
     value = (lists.item if rank is None else rank[lists.item]).astype(np.int64)
     second = {"row": lists.rows(np.arange(len(lists.item))), "item_asc": value}.get(options.ties, items.n - value)
-    order = _tie_order(lists, second)
+    order = _tie_order(lists, second, by_row=True)
     return lists if order is None else lists.moved(order)
 
 

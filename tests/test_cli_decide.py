@@ -3,7 +3,6 @@
 What the numbers are is tested in test_experiment.py and test_compare.py; here, that the commands give them.
 """
 
-import json
 import re
 import shlex
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from test_cli import fails, run
 
@@ -117,7 +115,7 @@ def test_sessions_join_to_users():
 
 
 def test_join_names_what_is_wrong():
-    with pytest.raises(rd.ColumnError, match="assignment has no column 'user_id'.*'usr'"):
+    with pytest.raises(rd.ColumnError, match=r"assignment has no column 'user_id'.*'usr'"):
         shown().join_experiment(GROUPS.rename(columns={"user_id": "usr"}))
     with pytest.raises(rd.ColumnError, match="did you mean 'variant'"):
         shown().join_experiment(GROUPS, variant_col="varian")
@@ -212,9 +210,10 @@ def test_compare_options_reach_the_comparison(capsys, folder):
     want = rd.compare_models(models().per_user, "recall@10", **options)
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     assert "90% CI" in out
-    spec = json.loads(pq.read_schema("out/comparison.parquet").metadata[b"recdf"])
-    assert spec["comparison"]["correction"] == "bh"
-    assert spec["evaluation"] == models().spec
+    attrs = written("out/comparison.parquet").attrs
+    assert attrs["recdf_comparison"]["correction"] == "bh"
+    assert attrs["recdf"] == models().spec
+    assert "effect (90% CI)" in rd.report_table(written("out/comparison.parquet")).frame
 
 
 def test_compare_finds_labels_that_are_not_strings(capsys, folder):
@@ -236,7 +235,7 @@ def test_compare_by_model_and_day(capsys, folder):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["absent"], "absent/per_user.parquet does not exist"),
+        (["absent"], "per_user.parquet does not exist; expected a folder written by"),
         (["groups.csv"], "groups.csv"),
         (["models", "--baseline", "popularty"], "--baseline popularty: no such model; did you mean 'popularity'?"),
         (["models", "--model", "knn", "als"], "--model als: no such model"),
@@ -254,8 +253,7 @@ def test_compare_by_model_and_day(capsys, folder):
     ],
 )
 def test_compare_fails_in_one_line(capsys, folder, arguments, expected):
-    line = fails(capsys, "compare", *arguments)
-    assert expected.replace("/", "/" if sys.platform != "win32" else "\\") in line or "--by" in line
+    assert expected in fails(capsys, "compare", *arguments)
 
 
 def test_out_is_kept_unless_overwrite(capsys, folder):
@@ -347,7 +345,7 @@ def test_experiment_by_variant_model_and_with_integer_variants(capsys, folder):
     rd.evaluate(SHOP.true, lists, "hits@10", by=["model", "variant"], users="pred").to_parquet("by")
     GROUPS.assign(variant=GROUPS["variant"].map(numbers)).to_csv("groups.csv", index=False)
     call = ["experiment", "by", "--assignment", "groups.csv", "--control", "0", "--missing", "zero", "--out", "out"]
-    code, out, err = run(capsys, *call, "--expected", "0=1", "1=1")
+    code, _, err = run(capsys, *call, "--expected", "0=1", "1=1")
     assert (code, err) == (0, "")
     table = written("out/comparison.parquet")
     assert table[["model", "control", "treatment"]].to_numpy().tolist() == [["m", 0, 1]]
@@ -377,7 +375,7 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
         (["--metric", "revnue@10"], "did you mean 'revenue@10'?"),
         (["--metric", "ctr=hits@10/n_prd"], "did you mean 'n_pred'?"),
         (["--covariate", "pre_spent"], "did you mean 'pre_spend'?"),
-        (["--covariate", "hit=pre_spend"], "--covariates names ['hit']"),
+        (["--covariate", "hit=pre_spend"], "covariates names ['hit']"),
         (["--segment", "segmnt"], "did you mean 'segment'?"),
         (["--segment", "metric"], "no column 'metric'"),
         (["--variant-col", "variants"], "did you mean 'variant'?"),
@@ -439,15 +437,17 @@ def test_check_prints_findings_and_a_warning_is_no_error(capsys, lists):
     for row in found.itertuples():
         assert re.search(rf"^{row.severity} +{row.finding}: {row.count} \(", out, flags=re.M)
         assert row.effect in out
-    assert out.splitlines()[-1] == f"found: {len(found)} warnings"
+    assert out.splitlines()[-1] == "found: 0 errors, 2 warnings, 0 notes"
 
 
 def test_check_of_errors_is_exit_code_1(capsys, lists):
     lists.assign(user_id=lists["user_id"].map("u{}".format)).to_csv("pred.csv", index=False)
     code, out, err = check(capsys)
     assert (code, err) == (1, "")
-    assert out.startswith("error    user ids that cannot match: 360 (100.0%)\n")
-    assert "found: 1 error\n" in out
+    assert out.startswith(
+        "error    no user in common: 30 (100.0%)\n         seen: true ['1', '2'], pred ['u1', 'u1']\n"
+    )
+    assert out.endswith("found: 1 errors, 0 warnings, 0 notes\n")
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,14 @@ def flag(name: str) -> str:
 
 def in_flags(text: str, flags: Mapping[str, str]) -> str:
     """A message in the words of the command line: Python's `null_keys="drop"` is `--null-keys drop` here."""
+    # An option that this command lacks is one of `recdf evaluate`.
+    flags = {name: flag(name) for name in NAMES} | dict(flags)
 
     def as_flag(found: re.Match[str]) -> str:
         value = found[2] or found[3]
         return flags[found[1]] + (f" {value}" if value else " " if found[4] else "")
 
-    return re.sub(rf"\b({'|'.join(flags)})=(?:True\b|\"(\w+)\"|'([^']*)'|(?=(\w|\[)))?", as_flag, text)
+    return re.sub(rf"\b({'|'.join(flags)})=(?:True\b|\"(\w+)\"|'([^']*)'|(?=([\w\[-])))?", as_flag, text)
 
 
 def add_out(group: Any, text: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from ..experiment import join_experiment
 from ..files import read_beside
 from ..health import experiment_health
 from ..report import report_table
-from ..storage import read_parquet, write_evaluation
+from ..storage import read_parquet
 from ..variants import compare_variants
 from .arguments import FILES, add_out, add_parameters, check_out, given_parameters
 
@@ -207,9 +209,12 @@ def _shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float
     for text in given:
         name, _, number = text.rpartition("=")
         try:
-            shares[next((label for label in labels if str(label) == name), name)] = float(number)
+            part = float(number)
         except ValueError:
             raise OptionError(f"--expected {text}; expected a variant and its share, as A=0.5") from None
+        # A planned variant that nobody was assigned to is a finding, not a mistake.
+        known = name in labels or not all(isinstance(label, str) for label in labels)
+        shares[_label("expected", name, variants) if known else name] = part
     return shares
 
 
@@ -309,6 +314,12 @@ def _text(table: pd.DataFrame) -> str:
 def _write(given: argparse.Namespace, tables: dict[str, pd.DataFrame], result: Evaluation) -> None:
     if given.out is None:
         return
-    spec = {"evaluation": result.spec, "comparison": tables["comparison"].attrs["recdf_comparison"]}
-    write_evaluation(given.out, tables, spec, overwrite=given.overwrite)
+    given.out.mkdir(parents=True, exist_ok=True)
+    # All files are complete before the first one takes its place.
+    with tempfile.TemporaryDirectory(prefix=".recdf-", dir=given.out) as staging:
+        for name, table in tables.items():
+            table.attrs["recdf"] = result.spec  # pandas writes attrs, and what was evaluated belongs to the numbers
+            table.to_parquet(Path(staging) / f"{name}.parquet", index=False)
+        for name in tables:
+            os.replace(Path(staging) / f"{name}.parquet", given.out / f"{name}.parquet")
     print(f"\nwrote {', '.join(str(given.out / f'{name}.parquet') for name in tables)}")

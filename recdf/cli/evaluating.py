@@ -14,11 +14,13 @@ from ..errors import OptionError
 from ..evaluate import evaluate
 from ..files import read_files
 from ..options import CHOICES, NAMES, Options, as_columns
-from .arguments import FILES, add_options, add_out, check_out, flag, given_options, in_flags
+from .arguments import FILES, add_options, add_out, check_out, given_options, in_flags
 
 __all__ = ["add_check", "add_evaluate"]
 
 RESULT_FILES = ("per_user.parquet", "summary.parquet")
+
+PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}
 
 # `check` reports what these decide, whatever they are.
 NOT_OF_CHECK = ("users", "ties", "duplicates", "null_keys", "nan_score", "undefined")
@@ -112,14 +114,15 @@ def _check(given: argparse.Namespace) -> int:
 
 def _findings(found: pd.DataFrame) -> str:
     """Each finding as a few lines: severity, what, how many, examples, effect."""
-    lines, flags = [], {name: flag(name) for name in NAMES}
+    lines = []
     for finding, severity, count, part, examples, effect in zip(*(found[name] for name in found.columns), strict=True):
         lines.append(f"{severity:<9}{finding}: {count:,}" + ("" if pd.isna(part) else f" ({_percent(part)})"))
         lines += [
-            f"{'':9}{name}: {text}" for name, text in (("seen", examples), ("effect", in_flags(effect, flags))) if text
+            f"{'':9}{name}: {text}" for name, text in (("seen", examples), ("effect", in_flags(effect, {}))) if text
         ]
-    counts = [f"{n:,} {what}" for what, n in found["severity"].value_counts(sort=False).items()]
-    return "\n".join([*lines, "", f"found: {', '.join(counts)}"])
+    counts = found["severity"].value_counts()
+    words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]
+    return "\n".join([*lines, "", f"found: {', '.join(words)}"])
 
 
 def _percent(part: float) -> str:
