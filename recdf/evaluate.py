@@ -285,10 +285,12 @@ def evaluate(
     taken = [name for name in columns if name in labels.columns]
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
-    per_user = pd.concat([labels, pd.DataFrame(columns)], axis=1)
+    # Not consolidated: millions of lists times many metrics would be copied.
+    per_user = pd.DataFrame({**{name: labels[name] for name in labels.columns}, **columns}, copy=False)
     spec = _spec(requests, shared, matched.order, matched.counts)
-    per_user.attrs["recdf"] = spec
-    summary = summarize(per_user, by=list(map(str, matched.by.columns)))
+    summary = _summary(per_user, list(map(str, matched.by.columns)), list(spec["metrics"]), spec, CONFIDENCE)
+    # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
+    per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, spec)
 
 
@@ -378,16 +380,26 @@ def summarize(
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
             raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
-    taken = [name for name in by if name in SUMMARY]
-    if taken:
-        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
     _refuse_repeated_lists(per_user)
     for name in names:
         if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
-    values = per_user[names].to_numpy(dtype=np.float64, na_value=np.nan)
+    plain = per_user.copy(deep=False)
+    plain.attrs = {}
+    table = _summary(plain, by, names, spec, confidence)
+    if spec:
+        table.attrs["recdf"] = spec
+    return table
+
+
+def _summary(
+    per_user: pd.DataFrame, by: list[str], names: list[str], spec: dict[str, Any], confidence: float
+) -> pd.DataFrame:
+    taken = [name for name in by if name in SUMMARY]
+    if taken:
+        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
     if by:
         grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
         group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
@@ -397,30 +409,37 @@ def summarize(
     else:
         group, n_groups = np.zeros(len(per_user), np.int64), 1
         labels = pd.DataFrame(index=range(1))
-    statistics = _statistics(values, group, n_groups, confidence)
+    statistics = _statistics(per_user, names, group, n_groups, confidence)
     described = [_describe(name, spec) for name in names]
     table = labels.take(np.repeat(np.arange(n_groups), len(names))).reset_index(drop=True)
     table["metric"] = [name for name, _ in described] * n_groups
     table["k"] = pd.array([k for _, k in described] * n_groups, dtype="Int64")
     for name, array in statistics.items():
         table[name] = array.ravel()
-    if spec:
-        table.attrs["recdf"] = spec
     return table
 
 
-def _statistics(values: np.ndarray, group: np.ndarray, n_groups: int, confidence: float) -> dict[str, np.ndarray]:
+def _statistics(
+    per_user: pd.DataFrame, names: list[str], group: np.ndarray, n_groups: int, confidence: float
+) -> dict[str, np.ndarray]:
     """Statistics of each column in each group, as (groups × columns) arrays."""
-    n, total, squares = (np.zeros((n_groups, values.shape[1])) for _ in range(3))
+    n, total, squares = (np.zeros((n_groups, len(names))) for _ in range(3))
     rows = np.bincount(group, minlength=n_groups)
+    # Groups that stand together are summed in place.
+    order = None if (group[1:] >= group[:-1]).all() else np.argsort(group, kind="stable")
+    start = np.cumsum(rows) - rows
     with np.errstate(invalid="ignore", divide="ignore"):
-        for j, column in enumerate(values.T):
-            defined = ~np.isnan(column)
-            x, g = (column, group) if defined.all() else (column[defined], group[defined])
-            n[:, j] = np.bincount(g, minlength=n_groups)
-            total[:, j] = np.bincount(g, weights=x, minlength=n_groups)
+        for j, name in enumerate(names):
+            column = per_user[name].to_numpy(dtype=np.float64, na_value=np.nan)
+            column = column if order is None else column[order]
+            missing = np.isnan(column)
+            some = bool(missing.any())
+            x = np.where(missing, 0.0, column) if some else column
+            n[:, j] = rows - _sums(missing, start, rows) if some else rows
+            total[:, j] = _sums(x, start, rows)
             mean = total[:, j] / n[:, j]
-            squares[:, j] = np.bincount(g, weights=(x - mean[g]) ** 2, minlength=n_groups)
+            off = x - (mean if n_groups == 1 else np.repeat(mean, rows))
+            squares[:, j] = _sums(np.where(missing, 0.0, off * off) if some else off * off, start, rows)
         value = np.where(n > 0, total / n, np.nan)
         std = np.where(n > 1, np.sqrt(squares / (n - 1)), np.nan)
         se = std / np.sqrt(n)
@@ -435,6 +454,15 @@ def _statistics(values: np.ndarray, group: np.ndarray, n_groups: int, confidence
         "n": count,
         "n_undefined": rows[:, None] - count,
     }
+
+
+def _sums(values: np.ndarray, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Sum of each group of rows that stand together."""
+    if len(start) == 1:
+        return np.array([values.sum()], dtype=np.float64)
+    # A group without rows starts where the next one does; reduceat would take that one's first row.
+    sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), start)
+    return np.where(rows > 0, sums, 0.0)
 
 
 def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: dict[str, Any]) -> list[str]:

@@ -194,7 +194,7 @@ def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     if n:
         change[1:] = np.logical_or.reduce([ids.changes() for ids in columns])
     heads = np.flatnonzero(change)
-    return heads if 4 * len(heads) <= n else None
+    return heads if 4 * len(heads) <= 3 * n else None
 
 
 def _at(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
@@ -273,13 +273,22 @@ def _key_frame(
 # ---------------------------------------------------------------------------------- rank, pair, settle
 
 
+def _all_differ(code: np.ndarray) -> bool:
+    """Whether no code (at least 0) stands twice."""
+    if not len(code) or code.max() > 64 * len(code):
+        return len(pd.unique(code)) == len(code)
+    seen = np.zeros(int(code.max()) + 1, bool)
+    seen[code] = True
+    return int(np.count_nonzero(seen)) == len(code)
+
+
 def _group(code: np.ndarray, heads: np.ndarray | None, item: np.ndarray) -> Ranked:
     """Bring the rows of each code together, in order of first appearance; rows of code -1 are left out."""
     n = len(item)
     if heads is not None:
         length = np.diff(np.append(heads, n))
         inside = code >= 0
-        if len(pd.unique(code[inside])) == np.count_nonzero(inside):
+        if _all_differ(code[inside]):
             if inside.all():
                 return Ranked(code, np.append(heads, n), item)
             row = spans(heads[inside], length[inside])
@@ -419,10 +428,9 @@ def _pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.
     elif len(repeated):
         found[pair_within(wanted, wanted_start, wanted[:0], np.zeros_like(wanted_start))[0]] = -1
     query = np.flatnonzero(found >= 0)
-    at = np.full(len(shown.item), -1, np.int32)
-    at[found[query]] = query
-    place = np.flatnonzero(at >= 0)
-    hit = at[place]
+    packed = (found[query].astype(np.int64) << 32) | query  # values sort faster than positions
+    packed.sort()
+    place, hit = packed >> 32, packed & (2**32 - 1)
     return Pairs(place, hit if wanted_place is None else wanted_place[hit], repeat, first)
 
 
