@@ -353,6 +353,18 @@ def test_experiment_by_variant_model_and_with_integer_variants(capsys, folder):
     assert table["diff"].item() == pytest.approx(want["diff"].item())
 
 
+def test_experiment_rolls_sessions_up(capsys, folder):
+    keys = ["user_id", "session"]
+    result = rd.evaluate(sessions(SHOP.true), sessions(SHOP.shown), "hits@10", user_col=keys, users="pred")
+    result.to_parquet("sessions")
+    call = ["experiment", "sessions", "--assignment", "groups.csv", "--control", "A", "--missing", "zero"]
+    assert "pass --how," in fails(capsys, *call)
+    assert run(capsys, *call, "--how", "sum", "--metric", "ctr=hits@10/n_pred", "--out", "out")[0] == 0
+    joined = result.join_experiment(GROUPS, missing="zero", how="sum")
+    want = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1})
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+
+
 def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
     """The same digits, as integers and as text, in the result; the CSV file cannot tell."""
     number = {user: i + 1 for i, user in enumerate(GROUPS["user_id"])}
@@ -376,6 +388,8 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
         (["--metric", "ctr=hits@10/n_prd"], "did you mean 'n_pred'?"),
         (["--covariate", "pre_spent"], "did you mean 'pre_spend'?"),
         (["--covariate", "hit=pre_spend"], "covariates names ['hit']"),
+        (["--covariate", "pre_spend", "hits@10=n_true"], "hits@10 has 'pre_spend' already; it takes one"),
+        (["--segment", "variant"], "is the column of the variant"),
         (["--segment", "segmnt"], "did you mean 'segment'?"),
         (["--segment", "metric"], "no column 'metric'"),
         (["--variant-col", "variants"], "did you mean 'variant'?"),

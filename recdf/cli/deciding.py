@@ -234,10 +234,11 @@ def _covariates(given: Sequence[str] | None, metrics: Iterable[str], columns: It
     found: dict[str, str] = {}
     for text in given or []:
         metric, _, column = text.rpartition("=")
-        if text in columns or not metric:
-            found = {**dict.fromkeys(metrics, text), **found}
-        else:
-            found[metric] = column
+        named = {metric: column} if metric and text not in columns else dict.fromkeys(metrics, text)
+        twice = [name for name in named if name in found]
+        if twice:
+            raise OptionError(f"--covariate {text}: {twice[0]} has {found[twice[0]]!r} already; it takes one")
+        found |= named
     return found or None
 
 
