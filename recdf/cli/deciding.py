@@ -83,7 +83,7 @@ def _compare(given: argparse.Namespace) -> None:
         baseline=baseline,
         **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
     )
-    n = sorted({f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max())})
+    n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     print(f"{' to '.join(n)} users, test {table['test'].iloc[0]}, {_adjusted(table)}\n")
     print(_compact(table))
     _write(given, {"comparison": table}, result)
