@@ -411,12 +411,13 @@ def _summary(
         labels = pd.DataFrame(index=range(1))
     statistics = _statistics(per_user, names, group, n_groups, confidence)
     described = [_describe(name, spec) for name in names]
-    table = labels.take(np.repeat(np.arange(n_groups), len(names))).reset_index(drop=True)
-    table["metric"] = [name for name, _ in described] * n_groups
-    table["k"] = pd.array([k for _, k in described] * n_groups, dtype="Int64")
-    for name, array in statistics.items():
-        table[name] = array.ravel()
-    return table
+    columns: dict[str, Any] = {
+        "metric": [name for name, _ in described] * n_groups,
+        "k": pd.array([k for _, k in described] * n_groups, dtype="Int64"),
+        **{name: array.ravel() for name, array in statistics.items()},
+    }
+    repeated = labels.take(np.repeat(np.arange(n_groups), len(names))).reset_index(drop=True)
+    return pd.DataFrame({**{name: repeated[name] for name in repeated.columns}, **columns}, copy=False)
 
 
 def _statistics(

@@ -34,8 +34,13 @@ def group_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return code[:0], np.zeros(1, np.int64), np.empty(0, np.int32)
     rows = grouped["row_list"].combine_chunks()
     rows = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
-    groups = grouped["code"].to_numpy()
-    return groups, rows.offsets.to_numpy().astype(np.int64), rows.values.to_numpy()
+    groups, start, row = grouped["code"].to_numpy(), rows.offsets.to_numpy().astype(np.int64), rows.values.to_numpy()
+    first = row[start[:-1]]
+    if (first[1:] > first[:-1]).all():
+        return groups, start, row
+    order = np.argsort(first)  # a few of many groups come too late out of Arrow's hash table
+    length = np.diff(start)[order]
+    return groups[order], offsets(length), row[spans(start[:-1][order], length)]
 
 
 def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:

@@ -99,6 +99,16 @@ def test_lists_stand_in_order_of_first_appearance():
         assert found == frame["user_id"].drop_duplicates().tolist()
 
 
+@pytest.mark.parametrize("users", ["true", "pred", "all"])
+def test_many_lists_stand_in_order_of_first_appearance(users):
+    rng = np.random.default_rng(0)
+    true = pd.DataFrame({"user_id": rng.integers(0, 3000, 9000), "item_id": rng.integers(0, 10**6, 9000)})
+    pred = pd.DataFrame({"user_id": rng.integers(1000, 4000, 9000), "item_id": rng.integers(0, 10**6, 9000)})
+    found = quietly(rd.evaluate, true, pred, "mrr@1", users=users).per_user["user_id"].tolist()
+    sources = {"true": [true], "pred": [pred], "all": [true, pred]}[users]
+    assert found == pd.concat(sources)["user_id"].drop_duplicates().tolist()
+
+
 def test_spec_is_json_safe_and_says_what_was_computed():
     true, pred = frames(5)
     result = quietly(
