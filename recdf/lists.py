@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from .errors import DataError, OptionError, examples
+from .sides import Sides
 
 
 def ratio(above: Any, below: Any) -> np.ndarray:
@@ -80,7 +81,8 @@ class Matched:
     keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
     n_true, n_pred : relevant and recommended items of each list · start : its first place among the
     recommended rows, which have `item` (code) and `rows(places)` (positions in `pred`) · tie_level : equal for
-    equal scores of a list, None without ties · list_truth : the list's entry in `truth`, -1 for none.
+    equal scores of a list, None without ties · list_truth : the list's entry in `truth`, -1 for none · repeat : rows whose
+    item stands earlier in the same list (with duplicates="keep") · sides : the side tables.
     """
 
     keys: pd.DataFrame
@@ -98,9 +100,13 @@ class Matched:
     n_items: int
     counts: dict[str, int]
     order: dict[str, Any]
+    sides: Sides
     catalogue: np.ndarray | None = None
     judged_only: bool = False
     values: Values | None = None
+    repeat: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    rating: Rating | None = None
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
     _views: dict[int | None, Lists] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -139,6 +145,11 @@ class Lists:
     def k(self) -> int:
         """The cut-off."""
         return self.cut
+
+    @property
+    def sides(self) -> Sides:
+        """Side tables of the call; what was not given raises an OptionError when it is asked for."""
+        return self.matched.sides
 
     @property
     def whole(self) -> Lists:
@@ -247,6 +258,14 @@ class Lists:
         if self.matched.values is None:
             raise OptionError("needs value_col= (value of an item in pred, true or items)")
         return self.matched.values
+
+
+@dataclass(frozen=True)
+class Rating:
+    """What was rated (per row of `true`) and what was predicted (per recommended row), read when asked for."""
+
+    given: Callable[[], np.ndarray]
+    predicted: Callable[[], np.ndarray]
 
 
 @dataclass
