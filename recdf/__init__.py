@@ -1,6 +1,9 @@
 """recdf: evaluate logged recommendations in pandas. Two long frames in, two tidy metric tables out."""
 
 from . import errors
+from .audit import check
+from .conventions import CONVENTIONS, Convention, conventions_table
+from .dialects import compare_conventions
 from .errors import (
     ColumnError,
     DataError,
@@ -56,8 +59,10 @@ from .storage import read_parquet
 __version__ = "0.1.0"
 
 __all__ = [
+    "CONVENTIONS",
     "METRICS",
     "ColumnError",
+    "Convention",
     "DataError",
     "DuplicateError",
     "DuplicateWarning",
@@ -78,7 +83,10 @@ __all__ = [
     "arhr",
     "auc",
     "bpref",
+    "check",
+    "compare_conventions",
     "confusion",
+    "conventions_table",
     "dcg",
     "err",
     "errors",

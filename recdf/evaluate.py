@@ -150,8 +150,8 @@ def evaluate(
     3   recall  3   0.50  2
     """
     check_names(list(options), NAMES, "evaluate")
-    shared = Options(**options)
-    requests = parse(metrics, k)
+    shared = Options.of(options)
+    requests = parse(metrics, k, shared)
     check_needs(requests, shared, items)
     matched = match(true, pred, shared, items)
     labels = label_frame(matched)

@@ -278,7 +278,8 @@ def order_source(frame: pd.DataFrame, options: Options) -> dict[str, str | None]
     if options.score_col is not None:
         return {"by": "score", "column": options.score_col}
     taken = {*as_columns(options.user_col), *as_columns(options.by), options.item_col, options.value_col}
-    for name in ("rank", "score"):
+    order = "rank" if options.convention is None else options.convention.order
+    for name in {"rank": ("rank", "score"), "score": ("score", "rank"), "row": ()}[order]:
         if name in frame.columns and name not in taken:
             return {"by": name, "column": name}
     return {"by": "row", "column": None}

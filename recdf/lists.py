@@ -103,6 +103,7 @@ class Matched:
     sides: Sides
     catalogue: np.ndarray | None = None
     judged_only: bool = False
+    repeats_kept: bool = False
     values: Values | None = None
     repeat: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     rating: Rating | None = None
@@ -196,7 +197,8 @@ class Lists:
     def sum(self, values: np.ndarray, over: Hits | None = None) -> np.ndarray:
         """Sum per list of one value per hit (or per entry of `over`)."""
         entries = self.hits if over is None else over
-        return np.bincount(entries.list, weights=values, minlength=len(self))
+        # Without entries bincount counts in integers.
+        return np.bincount(entries.list, weights=values, minlength=len(self)).astype(np.float64, copy=False)
 
     def sum_shown(self, values: np.ndarray) -> np.ndarray:
         """Sum per list, over the items shown, of one value per recommended row of the whole lists."""
@@ -238,6 +240,8 @@ class Lists:
     def n_candidates(self) -> np.ndarray:
         """Items that could have been shown: the judged items with `judged_only`, else the catalogue."""
         matched = self.matched
+        if matched.repeats_kept:
+            raise DataError('candidates are distinct items, but duplicates="keep" counts repeated rows; pass "drop"')
         if matched.judged_only:
             return self.n_judged
         if matched.catalogue is None:

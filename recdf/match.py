@@ -169,6 +169,7 @@ def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Mat
         order=order,
         catalogue=side_codes.get("items"),
         judged_only=options.judged_only,
+        repeats_kept=options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts),
         values=_values(wanted, offered, truth, shown, doors.catalogue, item_codes, options),
         repeat=pairs.repeat,
         rating=Rating(
@@ -544,7 +545,7 @@ def _warn_duplicates(counts: dict[str, int], options: Options) -> None:
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
         warnings.warn(
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
-            '(duplicates="keep" counts them, "raise" refuses them)',
+            '(duplicates="keep" counts them, "raise" refuses them); rd.check(true, pred) tells more',
             DuplicateWarning,
             stacklevel=outside_recdf(),
         )
@@ -563,7 +564,8 @@ def _warn_no_overlap(wanted: Table, offered: Table, key_codes: list[np.ndarray],
                 f"{ids.where}: {', '.join(map(repr, ids.show(np.arange(min(2, len(ids))))))}" for ids in (mine, theirs)
             ]
             warnings.warn(
-                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)})",
+                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); "
+                "rd.check(true, pred) tells more",
                 NoOverlapWarning,
                 stacklevel=outside_recdf(),
             )

@@ -116,21 +116,27 @@ class Metric:
                 raise OptionError(
                     f"{self.name} has no option {name!r}{closest(name, known)}; valid are {', '.join(known)}"
                 )
-        shared = Options(**{name: value for name, value in options.items() if name in NAMES})
-        request = self.request(
-            {n: v for n, v in options.items() if n in self.defaults}, check_k(k) if self.cut else None
-        )
+        shared = Options.of({name: value for name, value in options.items() if name in NAMES})
+        params = {name: value for name, value in options.items() if name in self.defaults}
+        request = self.request(params, check_k(k) if self.cut else None, shared)
         check_needs([request], shared, items)
         return match(true, pred, shared, items), request, shared
 
-    def request(self, params: Mapping[str, Any], k: int | None, label: str | None = None) -> Request:
-        """Check parameters and say what is to be computed."""
-        for name, value in params.items():
+    def request(self, params: Mapping[str, Any], k: int | None, options: Options, label: str | None = None) -> Request:
+        """Check parameters and say what is to be computed; a convention fills in what is not given."""
+        defaults = options.parameters(self.name)
+        for name, value in (*params.items(), *defaults.items()):
             self._check(name, value)
         changed = {n: params[n] for n in self.defaults if n in params and params[n] != self.defaults[n]}
         inside = ",".join(f"{n}={_show(v)}" for n, v in changed.items())
         name = label or self.name + (f"({inside})" if inside else "")
-        return Request(self, {**self.defaults, **params}, k, name)
+        return Request(self, {**self.defaults, **defaults, **params}, k, name)
+
+    def choices(self, name: str) -> list[Any]:
+        """Values of a parameter that is annotated with `Literal`, or an empty list."""
+        hint = self._types.get(name)
+        literals = [one for one in (hint, *typing.get_args(hint)) if typing.get_origin(one) is Literal]
+        return [choice for one in literals for choice in typing.get_args(one)]
 
     def _check(self, name: str, value: Any) -> None:
         if name not in self.defaults:
@@ -138,12 +144,8 @@ class Metric:
             raise OptionError(
                 f"{self.name} has no parameter {name!r}{closest(name, known)}; valid are {', '.join(known) or 'none'}"
             )
-        kind = self._types.get(name)
-        kinds = typing.get_args(kind) if kind is not None and typing.get_origin(kind) is not Literal else (kind,)
-        choices = [
-            choice for one in (kinds or (kind,)) if typing.get_origin(one) is Literal for choice in typing.get_args(one)
-        ]
-        if choices and not (callable(value) and len(kinds) > 1):
+        kind, choices = self._types.get(name), self.choices(name)
+        if choices and not (callable(value) and typing.get_origin(kind) is not Literal):
             check_choice(f"{self.name} parameter {name}", value, choices)
         elif kind in (float, int) and (isinstance(value, bool) or not isinstance(value, int | float | np.number)):
             raise OptionError(f"{self.name} parameter {name}={value!r}; expected a number")
@@ -200,6 +202,10 @@ def compute(matched: Matched, request: Request, options: Options) -> dict[str, n
                 f"metric {request.metric.name!r} returned shape {values.shape}, "
                 f"expected one value per list, ({len(lists)},)"
             )
+        count = {} if options.convention is None else options.convention.undefined
+        if request.metric.name in count:
+            empty = (lists.n_true if count[request.metric.name] == "n_true" else lists.n_pred) == 0
+            values = np.where(empty, np.nan, values)
         result[column] = _settle_undefined(column, values, options)
     return result
 
@@ -366,7 +372,9 @@ _STRING = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*(?:@\s*(\w+))?\s*")
 
 
 def parse(
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric], k: int | Sequence[int]
+    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    k: int | Sequence[int],
+    options: Options,
 ) -> list[Request]:
     """Read metric strings, records, or a mapping of own names to them, each at every k it does not name."""
     if isinstance(k, Sequence | np.ndarray | pd.Index | pd.Series | range) and not isinstance(k, str):
@@ -378,7 +386,7 @@ def parse(
     if isinstance(metrics, str | Metric):
         metrics = [metrics]
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, one) for one in metrics]
-    requests = [request for own, one in named for request in _parse_one(own, one, list(dict.fromkeys(ks)))]
+    requests = [request for own, one in named for request in _parse_one(own, one, list(dict.fromkeys(ks)), options)]
     columns = [column for request in requests for column in request.columns]
     if not columns:
         raise OptionError("metrics is empty; name at least one, such as 'ndcg@10'")
@@ -388,7 +396,7 @@ def parse(
     return requests
 
 
-def _parse_one(own: str | None, text: str | Metric, ks: list[int]) -> list[Request]:
+def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Options) -> list[Request]:
     if isinstance(text, Metric):
         found, params, at, label = text, {}, None, None
     elif isinstance(text, str):
@@ -399,7 +407,7 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int]) -> list[Reque
             )
         name, inside, at = match_.groups()
         found = find(name)
-        params = _parse_parameters(text, inside or "")
+        params = _parse_parameters(found, text, inside or "")
         given = ",".join(part.replace(" ", "") for part in (inside or "").split(",") if part.strip())
         label = name + (f"({given})" if given else "")
     else:
@@ -410,7 +418,7 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int]) -> list[Reque
         ks = [int(at)]
     requests = []
     for k in ks if found.cut else [None]:
-        request = found.request(params, k, label)
+        request = found.request(params, k, options, label)
         if own is not None:
             alone = at is not None or len(ks) == 1 or not found.cut
             if len(found.outputs) > 1:
@@ -422,7 +430,7 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int]) -> list[Reque
     return requests
 
 
-def _parse_parameters(text: str, inside: str) -> dict[str, Any]:
+def _parse_parameters(found: Metric, text: str, inside: str) -> dict[str, Any]:
     params: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in inside.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -430,7 +438,7 @@ def _parse_parameters(text: str, inside: str) -> dict[str, Any]:
             raise OptionError(f"metric string {text!r}: {part!r} is not of the form parameter=value")
         if name in params:
             raise OptionError(f"metric string {text!r} gives {name!r} twice")
-        params[name] = _literal(value)
+        params[name] = value if value in found.choices(name) else _literal(value)
     return params
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import pandas as pd
 
+from .conventions import Convention, find_convention
 from .errors import OptionError, closest
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -48,7 +49,10 @@ null_keys : {"raise", "drop"}, default "raise"
 nan_score : {"raise", "last", "drop"}, default "raise"
     What happens to rows with a null score or rank: error, ranked last, dropped.
 undefined : {"nan", "zero", "raise"}, default "nan"
-    Value of a metric that has none for a list (recall of a list without relevant items)."""
+    Value of a metric that has none for a list (recall of a list without relevant items).
+like : str or Convention, optional
+    Convention of another library (`conventions_table()` lists them): defaults of all of the above and of metric
+    parameters; what is given explicitly wins."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,23 @@ class Options:
     null_keys: str = "raise"
     nan_score: str = "raise"
     undefined: str = "nan"
+    like: str | Convention | None = None
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Options:
+        """Options as given, on top of those of the convention that `like` names."""
+        convention = find_convention(given.get("like"))
+        defaults = {} if convention is None else convention.options
+        check_names(list(defaults), NAMES, "the convention")
+        return cls(**{**defaults, **given, "like": convention})
+
+    def parameters(self, metric: str) -> Mapping[str, Any]:
+        """The convention's parameters of a metric."""
+        return {} if self.convention is None else self.convention.metrics.get(metric, {})
+
+    @property
+    def convention(self) -> Convention | None:
+        return find_convention(self.like)
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -102,6 +123,7 @@ class Options:
                 values[name] = list(values[name])
         if self.min_relevance is not None:
             values["min_relevance"] = float(self.min_relevance)
+        values["like"] = None if self.convention is None else self.convention.name
         return values
 
 

@@ -459,15 +459,28 @@ def discounted_sum(gains, gain, discount, base):
     return sum(transform(g, gain) * weight(i, discount, base) for i, g in enumerate(gains, start=1))
 
 
-@oracle
-def dcg(one, *, gain="linear", discount="log", base=2):
-    """Σ gain(g_i) · disc(i) over the first k."""
-    return discounted_sum([s.gain for s in one.shown], gain, discount, base)
+def mean_weight(one, s, discount, base):
+    """Mean over the ranks of all items placed like s of their weight, which is 0 beyond k."""
+    ranks = [i for i, other in enumerate(one.ranked, start=1) if other.place == s.place]
+    return sum(weight(i, discount, base) for i in ranks if i <= one.k) / len(ranks)
 
 
 @oracle
-def ndcg(one, *, gain="linear", discount="log", base=2, ideal="relevant"):
-    """DCG / IDCG; IDCG of the best min(k, n) gains, of k gains of 1 ("k") or of the shown gains re-sorted ("shown")."""
+def dcg(one, *, gain="linear", discount="log", base=2, tied="ranked"):
+    """Σ gain(g_i) · disc(i) over the first k; "averaged": over the whole list, each item with its ties' mean weight."""
+    if tied == "ranked":
+        return discounted_sum([s.gain for s in one.shown], gain, discount, base)
+    if tied == "averaged":
+        return sum(transform(s.gain, gain) * mean_weight(one, s, discount, base) for s in one.ranked)
+    raise ValueError(f"unknown tied {tied!r}")
+
+
+@oracle
+def ndcg(one, *, gain="linear", discount="log", base=2, ideal="relevant", tied="ranked"):
+    """DCG / IDCG of the best min(k, n) gains, of k gains of 1 ("k"), or of the gains re-sorted.
+
+    Of the first k items ("shown") or of the best k of the whole list ("listed").
+    """
     if ideal == "relevant":
         gains = sorted((t.gain for t in one.relevant), reverse=True)[: one.k]
     elif ideal == "k":
@@ -476,9 +489,13 @@ def ndcg(one, *, gain="linear", discount="log", base=2, ideal="relevant"):
         if one.n > 0 and one.hits == 0:
             return 0.0
         gains = sorted((s.gain for s in one.shown), reverse=True)
+    elif ideal == "listed":
+        if one.n > 0 and not any(s.hit for s in one.ranked):
+            return 0.0
+        gains = sorted((s.gain for s in one.ranked), reverse=True)[: one.k]
     else:
         raise ValueError(f"unknown ideal {ideal!r}")
-    return ratio(dcg(one, gain=gain, discount=discount, base=base), discounted_sum(gains, gain, discount, base))
+    return ratio(dcg(one, gain=gain, discount=discount, base=base, tied=tied), discounted_sum(gains, gain, discount, base))
 
 
 @oracle

@@ -169,11 +169,27 @@ def _discounts(kind: str | Callable[[int], float], base: float, rank: np.ndarray
     return np.ones(len(rank))
 
 
-def _dcg(
-    lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, hits: Hits | None = None
+def _dcg(lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, tied: str) -> np.ndarray:
+    if tied == "ranked" or lists.matched.tie_level is None:
+        hits = lists.hits
+        return lists.sum(_gains(gain, hits.gain) * _discounts(discount, base, hits.rank))
+    # Each hit of the whole list has the mean discount of the ranks of its score; ranks beyond k have none.
+    hits = lists.whole.hits
+    top, bottom = _tied_ranks(lists.whole, hits)
+    ranks = np.arange(1, min(lists.k, int(bottom.max(initial=0))) + 1)
+    total = np.concatenate([[0.0], np.cumsum(_discounts(discount, base, ranks))])
+    upto = total[np.minimum(bottom, lists.k)] - total[np.minimum(top - 1, lists.k)]
+    return lists.sum(_gains(gain, hits.gain) * upto / (bottom - top + 1), hits)
+
+
+def _idcg_of_list(
+    lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, whole: bool
 ) -> np.ndarray:
-    hits = lists.hits if hits is None else hits
-    return lists.sum(_gains(gain, hits.gain) * _discounts(discount, base, hits.rank), hits)
+    """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole list."""
+    hits = lists.whole.hits if whole else lists.hits
+    gains = hits.gain[np.lexsort((-hits.gain, np.cumsum(hits.number == 1)))]  # lists stay where they are
+    discounted = _gains(gain, gains) * _discounts(discount, base, hits.number)
+    return lists.sum(np.where(hits.number <= lists.k, discounted, 0.0), hits)
 
 
 @metric
@@ -183,7 +199,8 @@ def ndcg(
     gain: Gain = "linear",
     discount: Discount | Callable[[int], float] = "log",
     base: float = 2,
-    ideal: Literal["relevant", "k", "shown"] = "relevant",
+    ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
+    tied: Literal["ranked", "averaged"] = "ranked",
 ) -> np.ndarray:
     """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1].
 
@@ -200,13 +217,16 @@ def ndcg(
         the rank.
     base : float, default 2
         Base b of the logarithm.
-    ideal : {"relevant", "k", "shown"}, default "relevant"
-        The best min(k, n_true) relevant items, undefined without any · k items of gain 1 (with graded
-        gains not bounded by 1) · the shown items re-sorted, 0 where none is relevant.
+    ideal : {"relevant", "k", "shown", "listed"}, default "relevant"
+        The best min(k, n_true) relevant items, undefined without any · k items of gain 1, which takes
+        gains in [0, 1] or `gain="binary"` · the first k re-sorted · the best k of the whole list; the last two
+        are 0 where a list with relevant items shows none.
+    tied : {"ranked", "averaged"}, default "ranked"
+        Equal scores have the ranks that `ties` gives them, or share the mean discount of their ranks.
 
     References
     ----------
-    Järvelin & Kekäläinen (2002), ACM TOIS 20(4); trec_eval `ndcg_cut`.
+    Järvelin & Kekäläinen (2002), ACM TOIS 20(4); trec_eval `ndcg_cut`; McSherry & Najork (2008), ECIR, for ties.
 
     Examples
     --------
@@ -214,22 +234,37 @@ def ndcg(
     >>> round(rd.ndcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3), 6)
     0.919721
     """
-    total = _dcg(lists, gain, discount, base)
+    if ideal == "shown" and tied == "averaged":
+        raise OptionError(
+            'tied="averaged" credits items below rank k, which ideal="shown" leaves out; take ideal="listed"'
+        )
+    gains = lists.matched.truth.gain
+    if ideal == "k" and gain != "binary" and (gains > 1).any():
+        raise DataError(
+            f'ndcg with ideal="k" takes gains in [0, 1]; true has {examples(gains[gains > 1])}: '
+            'scale the relevance column or pass gain="binary"'
+        )
+    total = _dcg(lists, gain, discount, base, tied)
     if ideal == "k":
         rank = np.arange(1, lists.k + 1)
         return total / np.sum(_gains(gain, np.ones(lists.k)) * _discounts(discount, base, rank))
-    if ideal == "shown":
-        hits = lists.hits
-        order = np.lexsort((-hits.gain, hits.list))
-        resorted = Hits(hits.list, hits.number, hits.gain[order], hits.number, hits.place, hits.truth)
-        best = _dcg(lists, gain, discount, base, resorted)
-        return np.where((lists.n_true > 0) & (best == 0), 0.0, ratio(total, best))
-    return ratio(total, lists.sum_ideal(lambda g, rank: _gains(gain, g) * _discounts(discount, base, rank)))
+    if ideal == "relevant":
+        best = lists.sum_ideal(lambda g, rank: _gains(gain, g) * _discounts(discount, base, rank))
+    else:
+        best = _idcg_of_list(lists, gain, discount, base, whole=ideal == "listed")
+        best = np.where((lists.n_true > 0) & (best == 0), np.inf, best)
+    # A mean of discounts can round to above the discounts that it is the mean of.
+    return np.minimum(ratio(total, best), np.inf if tied == "ranked" else 1.0)
 
 
 @metric(bounds=(0.0, None), better=None)
 def dcg(
-    lists: Lists, *, gain: Gain = "linear", discount: Discount | Callable[[int], float] = "log", base: float = 2
+    lists: Lists,
+    *,
+    gain: Gain = "linear",
+    discount: Discount | Callable[[int], float] = "log",
+    base: float = 2,
+    tied: Literal["ranked", "averaged"] = "ranked",
 ) -> np.ndarray:
     """Discounted gain of the list; larger is better within one list, at least 0.
 
@@ -245,6 +280,8 @@ def dcg(
         disc(i) = 1/log_b(i + 1) · 1/max(1, log_b i) · 1 · or a function of the rank.
     base : float, default 2
         Base b of the logarithm.
+    tied : {"ranked", "averaged"}, default "ranked"
+        Equal scores have the ranks that `ties` gives them, or share the mean discount of their ranks.
 
     References
     ----------
@@ -256,7 +293,7 @@ def dcg(
     >>> rd.dcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
     1.5
     """
-    return _dcg(lists, gain, discount, base)
+    return _dcg(lists, gain, discount, base, tied)
 
 
 @metric
@@ -330,6 +367,16 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
     return total
 
 
+def _tied_ranks(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
+    """First and last rank within the cut that has the score of each hit."""
+    level = lists.matched.tie_level
+    if level is None:
+        return hits.rank, hits.rank
+    own, begin = level[hits.place], lists.matched.start[hits.list]
+    bottom = np.searchsorted(level, own, side="right") - begin
+    return np.searchsorted(level, own, side="left") - begin + 1, np.minimum(bottom, lists.n_shown[hits.list])
+
+
 @metric
 def auc(lists: Lists, *, within: Literal["shown", "catalogue"] = "shown") -> np.ndarray:
     """Share of (hit, miss) pairs in the right order, equal scores counting half; larger is better, in [0, 1].
@@ -355,16 +402,14 @@ def auc(lists: Lists, *, within: Literal["shown", "catalogue"] = "shown") -> np.
     >>> rd.auc({"u": ["a", "b"]}, {"u": ["a", "x", "b", "y"]}, k=4)
     0.75
     """
-    hits, level = lists.hits, lists.matched.tie_level
-    above, tied = hits.rank - hits.number, np.zeros(len(hits))
-    if level is not None:
-        own = level[hits.place]
-        begin = lists.matched.start[hits.list]
-        top = np.searchsorted(level, own, side="left") - begin
-        bottom = np.minimum(np.searchsorted(level, own, side="right") - begin, lists.n_shown[hits.list])
-        first, last = np.searchsorted(own, own, side="left"), np.searchsorted(own, own, side="right")
-        above = top - (hits.number[first] - 1)
-        tied = bottom - top - (last - first)
+    hits = lists.hits
+    top, bottom = _tied_ranks(lists, hits)
+    before, tied_hits = hits.number - 1, np.ones(len(hits))
+    if lists.matched.tie_level is not None:
+        level = lists.matched.tie_level[hits.place]
+        first, last = np.searchsorted(level, level, side="left"), np.searchsorted(level, level, side="right")
+        before, tied_hits = hits.number[first] - 1, last - first
+    above, tied = top - 1 - before, bottom - top + 1 - tied_hits
     misses = lists.n_shown - lists.n_hits
     if within == "shown":
         below = lists.sum((misses[hits.list] - above - tied) + tied / 2)

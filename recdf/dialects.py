@@ -1,0 +1,146 @@
+"""`compare_conventions`: the same data in the words of every library, and which rule makes each difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .conventions import CONVENTIONS, Convention, find_convention
+from .errors import OptionError
+from .match import match
+from .metric import check_k, compute, find, mean
+from .options import NAMES, Options, check_names, takes_options
+
+__all__ = ["compare_conventions"]
+
+METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
+
+
+@takes_options
+def compare_conventions(
+    true: Any,
+    pred: Any,
+    k: int = 10,
+    *,
+    metrics: Sequence[str] = METRICS_IN_COMMON,
+    conventions: Sequence[str | Convention] = tuple(CONVENTIONS),
+    **options: Any,
+) -> pd.DataFrame:
+    """The same metrics by the rules of every library, and the rules that make the difference.
+
+    Parameters
+    ----------
+    true, pred : DataFrame, mapping or Arrow stream
+        As for `evaluate`, without `by`.
+    k : int, default 10
+        Cut-off.
+    metrics : list of str
+        Names of metrics.
+    conventions : list of str or Convention, default all
+        The first one is what the others are compared with.
+    {options}
+
+    Returns
+    -------
+    DataFrame
+        One row per metric and convention that has it: `metric`, `k`, `convention`, `value`, `diff` (from the
+        first convention that has the metric), `n` (lists in the mean), `n_undefined`, `rule`: the rules that, each
+        applied alone to the first convention, change the number, with the change; "" where nothing differs.
+
+    Raises
+    ------
+    OptionError
+        If `by` or `like` is given, or a name is unknown.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> table = rd.compare_conventions({"u": ["a"], "v": ["b"]}, {"u": ["a", "x"]}, metrics=["precision"])
+    >>> table.set_index("convention").loc["rs_metrics", "rule"]
+    'divisor=shown (+0.45)'
+    """
+    for name in ("by", "like"):
+        if options.get(name) is not None:
+            raise OptionError(f"compare_conventions takes no {name}=")
+    check_names(list(options), NAMES, "compare_conventions")
+    records = [record for like in conventions if (record := find_convention(like)) is not None]
+    if not records:
+        raise OptionError("conventions is empty; name at least one")
+    measure = _Measure(true, pred, check_k(k), options)
+    rows = []
+    for name in metrics:
+        metric = find(name).name
+        having = [record for record in records if metric in record.metrics]
+        for record in having:
+            value, n, n_undefined = measure(metric, record)
+            base, _, _ = measure(metric, having[0])
+            rule = "" if record is having[0] else _rule(measure, metric, having[0], record, value)
+            rows.append((metric, k, record.name, value, value - base, n, n_undefined, rule))
+    names = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
+    return pd.DataFrame(rows, columns=names).astype({"k": "Int64", "n": "int64", "n_undefined": "int64"})
+
+
+class _Measure:
+    """Mean of a metric by a convention; frames are matched once per set of options."""
+
+    def __init__(self, true: Any, pred: Any, k: int, given: dict[str, Any]) -> None:
+        self.frames, self.k, self.given = (true, pred), k, given
+        self.matched: dict[Any, Any] = {}
+
+    def __call__(self, metric: str, record: Convention) -> tuple[float, int, int]:
+        options = Options.of({**self.given, "like": record})
+        key = (record.order, repr(sorted(record.options.items())))
+        if key not in self.matched:
+            self.matched[key] = match(*self.frames, options)
+        request = find(metric).request({}, self.k, options)
+        values = next(iter(compute(self.matched[key], request, options).values()))
+        undefined = int(np.isnan(values).sum())
+        return mean(values), len(values) - undefined, undefined
+
+
+def _rule(measure: _Measure, metric: str, base: Convention, other: Convention, value: float) -> str:
+    """The settings of `other` that, alone, change what `base` gives."""
+    start = measure(metric, base)[0]
+    if _same(start, value):
+        return ""
+    changes = _single_changes(metric, base, other)
+    alone = [(words, measure(metric, changed)[0] - start) for words, changed in changes]
+    found = [f"{words} ({change:+.4g})" for words, change in alone if not _same(change, 0.0)]
+    together = " and ".join(words for words, _ in alone)
+    return ", ".join(found) or f"only together: {together} ({value - start:+.4g})"
+
+
+def _single_changes(metric: str, base: Convention, other: Convention) -> list[tuple[str, Convention]]:
+    """`base` with one setting of `other` at a time."""
+
+    def changed(**parts: Any) -> Convention:
+        settings = {"order": base.order, "options": base.options, "undefined": base.undefined, "metrics": base.metrics}
+        return Convention(f"{base.name}, changed", **{**settings, **parts})
+
+    result = []
+    if other.order != base.order:
+        result.append((f"order by {other.order}", changed(order=other.order)))
+    for name in sorted({*base.options, *other.options}):
+        if base.options.get(name) != other.options.get(name):
+            default = getattr(Options(), name)
+            value = other.options.get(name, default)
+            result.append((f"{name}={value}", changed(options={**base.options, name: value})))
+    ours, theirs = base.metrics[metric], other.metrics[metric]
+    for name in sorted({*ours, *theirs}):
+        value = theirs.get(name, find(metric).defaults[name])
+        if ours.get(name, find(metric).defaults[name]) != value:
+            metrics: Mapping[str, Any] = {**base.metrics, metric: {**ours, name: value}}
+            result.append((f"{name}={value}", changed(metrics=metrics)))
+    if base.undefined.get(metric) != other.undefined.get(metric):
+        words = {"n_pred": "without recommendations", "n_true": "without truth"}.get(
+            other.undefined.get(metric, ""), ""
+        )
+        result.append((f"lists {words} skipped" if words else "no list skipped", changed(undefined=other.undefined)))
+    return result
+
+
+def _same(one: float, two: float) -> bool:
+    return one == two or abs(one - two) <= 1e-12 or (np.isnan(one) and np.isnan(two))

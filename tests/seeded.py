@@ -1,0 +1,118 @@
+"""Seeded frames with everything a log has (holes, ties, repeats, grades), and the oracle's word on them."""
+
+import functools
+import itertools
+import math
+import typing
+import warnings
+
+import numpy as np
+import oracle
+import pandas as pd
+
+import recdf as rd
+
+N_ITEMS = 14
+ITEMS = list(range(N_ITEMS))
+
+# Values of the numeric parameters of the built-in metrics to try beside the default.
+NUMBERS = {"beta": [0.5, 2.0], "base": [3], "p": [0.3], "max_gain": [6.0]}
+
+
+@functools.cache
+def frames(seed, top=1.0, n_users=24):
+    """`true` and `pred`, to be copied before a change.
+
+    Users with and without recommendations, without truth, with judged non-relevant truth only, ragged lists, equal
+    and null scores, repeated rows in both frames; gains up to `top`; two models that share the lists unevenly.
+    """
+    rng = np.random.default_rng(seed)
+    true, pred = [], []
+    gains = np.array([0.0, 0.25, 0.5, 1.0]) * top
+    for user in rng.permutation(n_users) * 3 - 5:
+        wants = rng.integers(0, 8) if rng.random() > 0.15 else 0
+        barren = rng.random() < 0.15
+        for item in rng.choice(N_ITEMS, wants, replace=rng.random() < 0.3):
+            true.append((user, item, 0.0 if barren else rng.choice(gains), rng.integers(0, 9) / 4))
+        for model in "ba":
+            shows = rng.integers(0, 12) if rng.random() > 0.15 else 0
+            for item in rng.choice(N_ITEMS, shows, replace=rng.random() < 0.3):
+                score = rng.integers(-3, 4) / 2 if rng.random() > 0.1 else math.nan
+                pred.append((model, user, item, score, rng.integers(1, 8), rng.integers(0, 9) / 4))
+    true = [true[i] for i in rng.permutation(len(true))]
+    pred = [pred[i] for i in rng.permutation(len(pred))]
+    true_frame = pd.DataFrame(true, columns=["user_id", "item_id", "relevance", "value"])
+    pred_frame = pd.DataFrame(pred, columns=["model", "user_id", "item_id", "score", "rank", "value"])
+    return true_frame, pred_frame
+
+
+def distinct(seed, top=1.0):
+    """The same frames without repeated rows, equal or null scores: the order of rows says nothing."""
+    true, pred = frames(seed, top)
+    true = true.drop_duplicates(["user_id", "item_id"], ignore_index=True)
+    pred = pred.drop_duplicates(["model", "user_id", "item_id"], ignore_index=True).drop(columns="rank")
+    return true, pred.assign(score=np.random.default_rng(seed).permutation(len(pred)) / 8)
+
+
+def variants(metric):
+    """Every combination of the metric's choices, and each of its numbers, as dicts of parameters."""
+    choices, numbers = {}, {}
+    for name, hint in typing.get_type_hints(metric.kernel).items():
+        if name in metric.defaults:
+            literals = [one for one in (hint, *typing.get_args(hint)) if typing.get_origin(one) is typing.Literal]
+            if literals:
+                choices[name] = [value for one in literals for value in typing.get_args(one)]
+            else:
+                numbers[name] = NUMBERS[name]
+    found = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+    found += [{name: value} for name, values in numbers.items() for value in values]
+    # The package refuses this pair: the ideal list would lack items that the list is credited for.
+    found = [one for one in found if (one.get("ideal"), one.get("tied")) != ("shown", "averaged")]
+    if "discount" in choices:
+        found += [{"discount": "log", "base": 10}, {"discount": "jk", "base": 3}]
+    return found
+
+
+def text(metric, params):
+    """Metric string without a cut-off."""
+    return metric.name + (f"({','.join(f'{n}={v}' for n, v in params.items())})" if params else "")
+
+
+def quietly(function, *args, **kwargs):
+    """Call with the warnings about repeated rows and disjoint ids off; tests of their own look at those."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rd.RecdfWarning)
+        return function(*args, **kwargs)
+
+
+def column_options(options, pred):
+    """Options of recdf and the frame `pred` for options of the oracle (`order`, `relevance`, `users`, ...)."""
+    found = {name: value for name, value in options.items() if name not in ("order", "relevance")}
+    if options.get("relevance"):
+        found["relevance_col"] = "relevance"
+    if options["order"] == "row":
+        pred = pred.drop(columns=["score", "rank"], errors="ignore")
+    else:
+        found[f"{options['order']}_col"] = options["order"]
+    return found, pred
+
+
+def records(frame):
+    """Rows as dicts of Python objects, null scores as None."""
+    return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).itertuples(index=False)]
+
+
+def oracle_values(lists, name, params, undefined):
+    """One row of floats per list: the oracle's values of one metric."""
+    rows, params = [], {n: v for n, v in params.items() if n != "negative"}  # no value here is negative
+    for one in lists.values():
+        value = oracle.METRICS[name](one, **params)
+        row = list(value.values()) if isinstance(value, dict) else [float(value)]
+        rows.append([0.0 if undefined == "zero" and math.isnan(x) else x for x in row])
+    return np.array(rows, dtype=float)
+
+
+def assert_close(found, expected, what=""):
+    np.testing.assert_allclose(
+        np.asarray(found, float), np.asarray(expected, float), rtol=1e-12, atol=1e-12, err_msg=str(what)
+    )
