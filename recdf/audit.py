@@ -15,9 +15,10 @@ from .errors import IdTypeError, RecdfWarning
 from .frames import as_frame, column, order_source, read_numbers
 from .ids import Ids, check_kinds, encode, read_ids
 from .lists import Hits, Matched
-from .match import match
+from .match import match, run_heads
 from .metric import check_k, compute, find, label_frame, mean
 from .options import NAMES, Options, as_columns, check_names, takes_options
+from .sides import Given
 
 __all__ = ["check"]
 
@@ -106,7 +107,7 @@ def check(true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = No
     forgiving = shared.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecdfWarning)
-        matched = match(true_frame, pred_frame, forgiving, items)
+        matched = match(true_frame, pred_frame, forgiving, Given(items=items))
     _check_lists(found, matched, len(true_frame), len(pred_frame), k)
     _check_order(found, matched, pred_frame, order, k, shared)
     if items is not None:
@@ -159,46 +160,55 @@ def _check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options:
 
 def _check_common(found: Findings, what: str, name: str, wanted: Ids, offered: Ids) -> bool:
     """Ids of `true` that nobody of `pred` has, and whether they only look different."""
-    codes = encode([wanted, offered])
-    mine, theirs = (np.bincount(c[c >= 0], minlength=codes.n) for c in codes.codes)
-    common = (mine > 0) & (theirs > 0)
-    _check_look_alikes(found, what, wanted, offered, codes.labels, mine, theirs)
+    heads = [None if ids.null is not None else run_heads([ids]) for ids in (wanted, offered)]
+    codes = encode(
+        [ids if head is None else ids.take(head) for ids, head in zip((wanted, offered), heads, strict=True)]
+    )
+    present = []
+    for code in codes.codes:
+        flags = np.zeros(codes.n + 1, bool)  # the last one is for nulls, code -1
+        flags[code] = True
+        present.append(flags[:-1])
+    common = present[0] & present[1]
+    own = codes.codes[0] if heads[0] is None else np.repeat(codes.codes[0], np.diff(np.append(heads[0], len(wanted))))
+    _check_look_alikes(found, what, codes.labels, own, *present)
     if not common.any():
         sample = [ids.show(np.arange(min(2, len(ids)))) for ids in (wanted, offered)]
         examples = f"true {sample[0]}, pred {sample[1]}"
         found.add(f"no {what} in common", "error", len(wanted), len(wanted), examples, "every list scores 0")
         return False
-    missed = int(mine[~common].sum())
+    lost = ~np.append(common, True)[own]
+    missed = int(lost.sum())
     if what == "item" and missed > FEW_ITEMS_IN_COMMON * len(wanted):
-        row = np.flatnonzero(~common[codes.codes[0]])[:5]
+        row = np.flatnonzero(lost)[:5]
         effect = f"recall cannot pass {1 - missed / len(wanted):.3g} of the rows of true"
         found.add("relevant items that nobody was recommended", "info", missed, len(wanted), wanted.show(row), effect)
     return True
 
 
 def _check_look_alikes(
-    found: Findings, what: str, wanted: Ids, offered: Ids, labels: Any, mine: np.ndarray, theirs: np.ndarray
+    found: Findings, what: str, labels: Any, own: np.ndarray, mine: np.ndarray, theirs: np.ndarray
 ) -> None:
     """Strings of one frame only that equal one of the other but for zeros, a trailing .0, blanks or case."""
-    if wanted.kind != "string" or not isinstance(labels, pa.Array | pa.ChunkedArray):
+    if not isinstance(labels, pa.Array | pa.ChunkedArray) or not pa.types.is_large_string(labels.type):
         return
     text = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
     plain = pc.utf8_lower(pc.utf8_trim_whitespace(text))
     plain = pc.replace_substring_regex(plain, r"\.0+$", "")
     plain = pc.replace_substring_regex(plain, r"^0+(\d)", r"\1")
-    plain_code = plain.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    n = int(plain_code.max(initial=-1)) + 1
-    only_mine, only_theirs = (mine > 0) & (theirs == 0), (theirs > 0) & (mine == 0)
-    in_theirs = np.zeros(n, bool)
-    in_theirs[plain_code[only_theirs]] = True
-    alike = only_mine & in_theirs[plain_code]
+    code = plain.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    only_mine, only_theirs = mine & ~theirs, theirs & ~mine
+    in_theirs = np.zeros(int(code.max(initial=-1)) + 1, bool)
+    in_theirs[code[only_theirs]] = True
+    alike = only_mine & in_theirs[code]
     if not alike.any():
         return
     first = int(np.flatnonzero(alike)[0])
-    other = int(np.flatnonzero(only_theirs & (plain_code == plain_code[first]))[0])
+    other = int(np.flatnonzero(only_theirs & (code == code[first]))[0])
     examples = f"true {text[first].as_py()!r}, pred {text[other].as_py()!r}"
     effect = "they do not match: write both the same way (leading zeros, '.0', blanks, case)"
-    found.add(f"{what} ids that only look different", "warning", int(mine[alike].sum()), len(wanted), examples, effect)
+    count = int(np.append(alike, False)[own].sum())
+    found.add(f"{what} ids that only look different", "warning", count, len(own), examples, effect)
 
 
 def _check_numbers(
@@ -301,45 +311,48 @@ def _check_order(
                 f"ties across rank {k}", "warning", int(across.sum()), len(served), _names(matched, across), effect
             )
         else:
-            tied = np.zeros(len(matched), bool)
-            step = np.flatnonzero(np.diff(level) == 0)
-            tied[served[np.searchsorted(np.append(start, len(level)), step, side="right") - 1]] = True
+            tied = _lists_where(matched, _tied(matched))
             found.add("equal scores", "info", int(tied.sum()), len(served), _names(matched, tied), effect)
-    place = np.arange(len(matched.item))
-    rows = matched.rows(place)
-    of = np.repeat(served, length) if (np.diff(start) >= 0).all() else None
-    if of is None:  # lists stand in another order than their rows
-        by_start = np.argsort(start)
-        served, start, length = served[by_start], start[by_start], length[by_start]
-        of = np.repeat(served, length)
     if order["by"] == "rank" and "pred_duplicates" not in matched.counts:
-        rank = read_numbers(pred[order["column"]], "rank")[rows]
+        rank = _in_list_order(matched, read_numbers(pred[order["column"]], "rank"))
         first = np.zeros(len(matched), bool)
         first[served] = rank[start] != 1
         effect = "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 as it stands"
         found.add(
             "ranks that do not start at 1", "warning", int(first.sum()), len(served), _names(matched, first), effect
         )
-        gaps = np.zeros(len(matched), bool)
-        gap = (of[1:] == of[:-1]) & (rank[1:] - rank[:-1] > 1)
-        gaps[of[1:][gap]] = True
+        gaps = _lists_where(matched, rank[1:] > rank[:-1] + 1)
         effect = "gaps close up: items below a gap move up"
         found.add("ranks with gaps", "warning", int(gaps.sum()), len(served), _names(matched, gaps), effect)
         if "score" in pred.columns and pd.api.types.is_numeric_dtype(pred["score"].dtype):
-            score = read_numbers(pred["score"], "score")[rows]
-            against = np.zeros(len(matched), bool)
-            against[of[1:][(of[1:] == of[:-1]) & (score[1:] > score[:-1])]] = True
+            score = _in_list_order(matched, read_numbers(pred["score"], "score"))
+            against = _lists_where(matched, score[1:] > score[:-1])
             effect = "rank decides; pass score_col= to order by score"
             names = _names(matched, against)
             found.add(
                 "score order that contradicts the ranks", "warning", int(against.sum()), len(served), names, effect
             )
-    if order["by"] == "score" and (of[1:] != of[:-1]).sum() == _runs(pred, options) - 1:
-        against = np.zeros(len(matched), bool)
-        against[of[1:][(of[1:] == of[:-1]) & (np.diff(rows) < 0) & ~_tied(matched)]] = True
+    if order["by"] == "score" and not matched.as_given and len(served) == _runs(pred, options):
+        rows = matched.rows(np.arange(len(matched.item)))
+        against = _lists_where(matched, (rows[1:] < rows[:-1]) & ~_tied(matched))
         effect = "the score decides; if the rows were in the right order, smaller scores are better: pass rank_col="
         names = _names(matched, against)
         found.add("row order that contradicts the scores", "info", int(against.sum()), len(served), names, effect)
+
+
+def _in_list_order(matched: Matched, number: np.ndarray) -> np.ndarray:
+    return number if matched.as_given else number[matched.rows(np.arange(len(matched.item)))]
+
+
+def _lists_where(matched: Matched, step: np.ndarray) -> np.ndarray:
+    """Lists in which a step from one place to the next is flagged."""
+    served = np.flatnonzero(matched.n_pred > 0)
+    served = served[np.argsort(matched.start[served], kind="stable")]
+    start = matched.start[served]
+    step[start[1:] - 1] = False  # a step into the next list
+    flagged = np.zeros(len(matched), bool)
+    flagged[served[np.searchsorted(start, np.flatnonzero(step), side="right") - 1]] = True
+    return flagged
 
 
 def _tied(matched: Matched) -> np.ndarray:
@@ -350,14 +363,10 @@ def _tied(matched: Matched) -> np.ndarray:
 
 def _runs(pred: pd.DataFrame, options: Options) -> int:
     """Number of runs of equal list keys: that of the lists where the frame is grouped."""
-    keys = pred[[*as_columns(options.by), *as_columns(options.user_col)]]
-    change = np.zeros(max(len(keys) - 1, 0), bool)
-    for name in keys.columns:
-        ids = read_ids(keys[name], name)
-        if ids.null is not None:
-            return -1
-        change |= ids.changes()
-    return int(change.sum()) + 1
+    keys = [read_ids(pred[name], name) for name in (*as_columns(options.by), *as_columns(options.user_col))]
+    if any(ids.null is not None for ids in keys):
+        return -1
+    return int(np.logical_or.reduce([ids.changes() for ids in keys]).sum()) + 1
 
 
 TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")

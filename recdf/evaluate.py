@@ -11,14 +11,18 @@ import numpy as np
 import pandas as pd
 
 from .errors import ColumnError, DataError, OptionError, closest
+from .lists import Matched
 from .match import match
 from .metric import Metric, Request, check_needs, compute, label_frame, parse
 from .options import NAMES, Options, as_columns, check_names, takes_options
+from .segments import exposure_rows, group_column, item_group_frames
+from .sides import SIDES, Given
 from .storage import write_evaluation
 
 __all__ = ["Evaluation", "evaluate", "summarize"]
 
 CONFIDENCE = 0.95
+SUMMARY = ["metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +106,12 @@ def evaluate(
     k: int | Sequence[int] = 10,
     *,
     items: Any = None,
+    log: Any = None,
+    aspects: Any = None,
+    features: Any = None,
+    base: Any = None,
+    popular: Any = None,
+    item_by: str | None = None,
     **options: Any,
 ) -> Evaluation:
     """Evaluate recommendations: one row per list and one row per metric.
@@ -109,7 +119,7 @@ def evaluate(
     Parameters
     ----------
     true : DataFrame, mapping or Arrow stream
-        What was wanted: one row per (list key, item) that is relevant or judged.
+        What was wanted: one row per (list key, item) that is relevant or judged. None if no metric asks for it.
     pred : DataFrame, mapping or Arrow stream
         What was shown: one row per (list key, item), with a score, a rank, or in row order.
     metrics : str, Metric, list of them, or mapping of own names to them
@@ -118,13 +128,28 @@ def evaluate(
         Cut-offs of the metrics that name none.
     items : DataFrame, list, Series or Index, optional
         Catalogue: one row per item that could have been shown; with `value_col` also the items' values.
+    log : DataFrame, mapping or Arrow stream, optional
+        Past interactions, one row per (user, item), with those columns of the list key that it has.
+    aspects : mapping or DataFrame, optional
+        User -> list of item sets; or one row per (user, aspect, item); or per (aspect, item), for all users.
+    features : str, list of str, DataFrame, Series, mapping or callable, optional
+        What items are compared by: columns of `items` (all but its id by default), or a frame indexed by item, or
+        a similarity of two arrays of positions in `items`.
+    base : DataFrame, mapping or Arrow stream, optional
+        A baseline's recommendations, in the columns of `pred`.
+    popular : list, Series, Index or DataFrame, optional
+        Items that everybody knows.
+    item_by : str, optional
+        Column of `items`: the summary then also holds each accuracy metric within each group of items, that is,
+        with the items of the group alone as relevant ones and the lists as they are. The column is null in the rows
+        of all items; with `users="true"` or `"both"` a group's population is the lists that have it in `true`.
     {options}
 
     Returns
     -------
     Evaluation
         `.per_user` (one row per list of the population and `by` value), `.summary` (one row per `by` value,
-        metric and k), `.spec`.
+        metric and k; metrics of exposure stand here alone), `.spec`.
 
     Raises
     ------
@@ -152,21 +177,79 @@ def evaluate(
     check_names(list(options), NAMES, "evaluate")
     shared = Options.of(options)
     requests = parse(metrics, k, shared)
-    check_needs(requests, shared, items)
-    matched = match(true, pred, shared, items)
+    given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
+    if item_by is not None and items is None:
+        raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
+    check_needs(requests, shared, given, true)
+    matched = match(true, pred, shared, given)
     labels = label_frame(matched)
     columns: dict[str, np.ndarray] = {"n_true": matched.n_true, "n_pred": matched.n_pred}
     for request in requests:
-        columns.update(compute(matched, request, shared))
+        if request.metric.per == "list":
+            columns.update(compute(matched, request, shared))
     taken = [name for name in columns if name in labels.columns]
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
     per_user = pd.concat([labels, pd.DataFrame(columns)], axis=1)
     per_user.columns = pd.Index([str(name) for name in per_user.columns])
     spec = _spec(requests, shared, matched.order, matched.counts)
-    per_user.attrs["recdf"] = spec
-    summary = summarize(per_user, by=list(matched.by.columns))
+    summary = _summary(per_user, matched, requests, shared, item_by, spec)
+    if item_by is not None:
+        spec["item_by"] = item_by
+    per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, spec)
+
+
+def _summary(
+    per_user: pd.DataFrame,
+    matched: Matched,
+    requests: list[Request],
+    options: Options,
+    item_by: str | None,
+    spec: dict[str, Any],
+) -> pd.DataFrame:
+    """Means of the per-user columns, metrics of exposure, and means within groups of items."""
+    by = list(matched.by.columns)
+    number = {column: i for i, request in enumerate(requests) for column in request.columns}
+    names = [name for name in per_user.columns if name in number]
+    groups: list[tuple[np.ndarray, dict[str, Any]]] = []
+    found = []
+    if names:
+        groups.append((np.ones(len(per_user), bool), {name: per_user[name].to_numpy() for name in names}))
+    labels = pd.Series([], dtype=object)
+    if item_by is not None:
+        if item_by in by:
+            raise ColumnError(f"item_by={item_by!r} is also a column of by; rename it in items")
+        labels, parts = item_group_frames(matched, requests, options, item_by)
+        groups += parts
+    first = 0 if names else 1
+    for group, (population, values) in enumerate(groups, start=first):
+        if not values or not population.any():
+            continue
+        frame = pd.concat([per_user.loc[population, by].reset_index(drop=True), pd.DataFrame(values)], axis=1)
+        frame.attrs["recdf"] = spec
+        part = summarize(frame, by=by, metrics=list(values))
+        present = np.unique(matched.list_by[population])
+        part["_by"] = np.repeat(present, len(values))
+        part["_metric"] = np.tile([number[name] for name in values], len(present))
+        found.append(part.assign(_group=group - 1))
+    exposed = exposure_rows(matched, requests, options)
+    if len(exposed):
+        found.append(exposed.assign(_group=-1))
+    summary = pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
+    # Sorting is stable: the outputs of one metric keep their order.
+    summary = summary.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
+    for i, name in enumerate(by):
+        labelled = matched.by[name].take(summary["_by"].to_numpy()).reset_index(drop=True)
+        if name in summary.columns:
+            summary[name] = labelled
+        else:
+            summary.insert(i, name, labelled)
+    summary = summary[[*by, *(name for name in SUMMARY if name in summary.columns), "_group"]]
+    group_of = summary.pop("_group").to_numpy()
+    if item_by is not None:
+        summary.insert(len(by), item_by, group_column(labels, group_of))
+    return summary
 
 
 def _spec(requests: list[Request], options: Options, order: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:

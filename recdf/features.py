@@ -68,7 +68,9 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
         if kind == "string" and separator:
             parts = [[part.strip() for part in value.split(separator) if part.strip()] for value in values]
         part_length = np.fromiter((len(part) for part in parts), np.int64, len(parts))
-        part_code, names = pd.factorize(pd.Series([one for part in parts for one in part], dtype=None if parts else object))
+        part_code, names = pd.factorize(
+            pd.Series([one for part in parts for one in part], dtype=None if parts else object)
+        )
         length = np.append(part_length, 0)[row_code]
         codes = part_code[spans(np.append(offsets(part_length)[:-1], 0)[row_code], length)]
     if (codes < 0).any():
@@ -206,7 +208,9 @@ def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.nd
 def _vectors(values: list[Any], length: np.ndarray, null: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.unique(length[~null])
     if len(lengths) != 1:
-        raise DataError(f"feature {name!r} holds vectors of {len(lengths)} lengths ({lengths[:5].tolist()}); expected one")
+        raise DataError(
+            f"feature {name!r} holds vectors of {len(lengths)} lengths ({lengths[:5].tolist()}); expected one"
+        )
     matrix = np.zeros((len(null), lengths[0]))
     matrix[~null] = np.asarray(values, dtype=np.float64).reshape(-1, lengths[0])
     if not np.isfinite(matrix).all():

@@ -80,9 +80,10 @@ class Matched:
 
     keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
     n_true, n_pred : relevant and recommended items of each list · start : its first place among the
-    recommended rows, which have `item` (code) and `rows(places)` (positions in `pred`) · tie_level : equal for
-    equal scores of a list, None without ties · list_truth : the list's entry in `truth`, -1 for none · repeat : rows whose
-    item stands earlier in the same list (with duplicates="keep") · sides : the side tables.
+    recommended rows, which have `item` (code) and `rows(places)` (positions in `pred`; as_given: the places
+    themselves) · tie_level : equal for equal scores of a list, None without ties · list_truth : the list's entry
+    in `truth`, -1 for none · sides : the side tables · repeat : rows whose item stands earlier in the same
+    list, with duplicates="keep".
     """
 
     keys: pd.DataFrame
@@ -92,6 +93,7 @@ class Matched:
     n_pred: np.ndarray
     start: np.ndarray
     item: np.ndarray
+    as_given: bool
     rows: Callable[[np.ndarray], np.ndarray]
     tie_level: np.ndarray | None
     list_truth: np.ndarray

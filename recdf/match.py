@@ -101,7 +101,7 @@ def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Mat
     doors = read_sides(given, options)
     base = doors.tables.get("base")
 
-    true_heads, pred_heads = _heads(wanted.keys), _heads(offered.keys + offered.by)
+    true_heads, pred_heads = run_heads(wanted.keys), run_heads(offered.keys + offered.by)
     key_columns = [_at(wanted.keys, true_heads), _at(offered.keys, pred_heads)]
     key_columns += [] if asked is None else [asked[1]]
     key_codes, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
@@ -157,6 +157,7 @@ def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Mat
         n_pred=n_pred,
         start=start,
         item=shown.item,
+        as_given=not shown.moves and offered.row is None,
         rows=lambda places: offered.frame_rows(shown.rows(places)),
         tie_level=shown.level,
         list_truth=list_truth,
@@ -205,7 +206,7 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
 # ------------------------------------------------------------------------------------------ list keys
 
 
-def _heads(columns: Sequence[Ids]) -> np.ndarray | None:
+def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     """First row of each run of equal keys; None where runs are so short that they save nothing."""
     n = len(columns[0])
     change = np.ones(n, bool)

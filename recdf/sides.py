@@ -135,8 +135,10 @@ def _read_features(
 ) -> tuple[list[pd.Series] | None, Callable[..., Any] | None, Ids | None]:
     """Feature columns, a similarity of rows, and the ids of the rows."""
     item_col = options.item_col
-    if features is None or isinstance(features, str) or (
-        isinstance(features, list | tuple) and all(isinstance(name, str) for name in features)
+    if (
+        features is None
+        or isinstance(features, str)
+        or (isinstance(features, list | tuple) and all(isinstance(name, str) for name in features))
     ):
         if catalogue is None:
             if features is None:
@@ -385,7 +387,9 @@ class Sides:
         self._needed("features")
         doors = self._doors
         assert doors.feature_columns is not None
-        row_of = _unique_rows(self._codes["features"], self._n_items, "features" if doors.catalogue is None else "items")
+        row_of = _unique_rows(
+            self._codes["features"], self._n_items, "features" if doors.catalogue is None else "items"
+        )
         return Features(row_of, doors.feature_columns, doors.similarity)
 
     @cached_property
@@ -417,6 +421,4 @@ class Sides:
         entry = np.unique(np.stack([key, aspect]), axis=1) if len(key) else np.zeros((2, 0), np.int64)
         n_users = int(max(user.max(initial=0), -1 if list_user is None else list_user.max(initial=-1))) + 1
         own = pd.unique(entry[0] // self._n_items * n_aspects + entry[1]) // n_aspects
-        return Aspects(
-            entry[0], entry[1], n_aspects, list_user, np.bincount(own, minlength=n_users), self._n_items
-        )
+        return Aspects(entry[0], entry[1], n_aspects, list_user, np.bincount(own, minlength=n_users), self._n_items)

@@ -495,7 +495,9 @@ def ndcg(one, *, gain="linear", discount="log", base=2, ideal="relevant", tied="
         gains = sorted((s.gain for s in one.ranked), reverse=True)[: one.k]
     else:
         raise ValueError(f"unknown ideal {ideal!r}")
-    return ratio(dcg(one, gain=gain, discount=discount, base=base, tied=tied), discounted_sum(gains, gain, discount, base))
+    return ratio(
+        dcg(one, gain=gain, discount=discount, base=base, tied=tied), discounted_sum(gains, gain, discount, base)
+    )
 
 
 @oracle

@@ -253,8 +253,7 @@ def ndcg(
     else:
         best = _idcg_of_list(lists, gain, discount, base, whole=ideal == "listed")
         best = np.where((lists.n_true > 0) & (best == 0), np.inf, best)
-    # A mean of discounts can round to above the discounts that it is the mean of.
-    return np.minimum(ratio(total, best), np.inf if tied == "ranked" else 1.0)
+    return ratio(total, best)
 
 
 @metric(bounds=(0.0, None), better=None)
