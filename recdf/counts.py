@@ -118,10 +118,3 @@ class Counts:
     def new(self) -> np.ndarray:
         """How often each item was shown to a user who had not had it before, by the log."""
         return self.per_item(~self.sides.log.seen(self.matched)[self.places])
-
-    def count_outside(self) -> None:
-        """Record, once per call, the recommended rows whose item is not in the catalogue."""
-        counts = self.matched.counts
-        if "pred_outside_items" not in counts:
-            inside = self.sides.catalogue.inside
-            counts["pred_outside_items"] = int(np.count_nonzero(~inside[self.matched.item]))

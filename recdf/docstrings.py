@@ -59,7 +59,7 @@ def full_doc(
     if per == "item":
         result = "float, or dict of groups to floats\n    One number for all lists; there is no `.per_user`."
     block = (
-        f"Parameters\n----------\n" + "\n".join(parts) + f"\n{DESCRIPTION}\n\nReturns\n-------\n{result}\n\n"
+        "Parameters\n----------\n" + "\n".join(parts) + f"\n{DESCRIPTION}\n\nReturns\n-------\n{result}\n\n"
         "Raises\n------\nColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError\n"
         "    For input that no metric can be computed from; each is also the builtin KeyError, TypeError or ValueError."
     )

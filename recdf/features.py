@@ -1,4 +1,4 @@
-"""What items are like: categories from one column, and similarities of items from feature columns.
+"""How similar items are, by feature columns or a caller's function.
 
 Contract: a table has one entry per row of the frame that the caller gave, and `row_of` leads from item codes to
 rows, -1 for none. Similarities are taken for blocks of lists at a time, never for all items against all items.
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from .categories import flatten, is_nested, read_labels
 from .errors import DataError, OptionError
 from .frames import read_numbers
-from .grouping import offsets, spans
+from .grouping import spans
 
 if TYPE_CHECKING:  # lists need this module
     from .lists import Lists
@@ -24,71 +25,6 @@ if TYPE_CHECKING:  # lists need this module
 BLOCK_BYTES = 2**22
 
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-
-# ------------------------------------------------------------------------------------------ categories
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Categories of each row (or item code): `code[start[i]:start[i + 1]]`, positions in `names`."""
-
-    names: pd.Index
-    start: np.ndarray
-    code: np.ndarray
-
-    @property
-    def length(self) -> np.ndarray:
-        return np.diff(self.start)
-
-    def of_rows(self, row_of: np.ndarray) -> Labels:
-        """The labels by item code."""
-        length = np.append(self.length, 0)[row_of]
-        entries = spans(np.append(self.start[:-1], 0)[row_of], length)
-        return Labels(self.names, offsets(length), self.code[entries])
-
-    def entries(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All categories of some items: the position in `items` and the category of each entry."""
-        length = self.length[items]
-        return np.repeat(np.arange(len(items)), length), self.code[spans(self.start[:-1][items], length)]
-
-
-def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
-    """Categories of a column: plain values, strings that `separator` splits, or lists of values."""
-    if _is_nested(series):
-        values, length = _flatten(series)
-        codes, names = pd.factorize(pd.Series(values))
-    else:
-        row_code, values = pd.factorize(series)
-        kind = pd.api.types.infer_dtype(values, skipna=True)
-        if kind == "categorical":
-            values = pd.Index(values.astype(values.categories.dtype))
-            kind = pd.api.types.infer_dtype(values, skipna=True)
-        parts = [[value] for value in values]
-        if kind == "string" and separator:
-            parts = [[part.strip() for part in value.split(separator) if part.strip()] for value in values]
-        part_length = np.fromiter((len(part) for part in parts), np.int64, len(parts))
-        part_code, names = pd.factorize(
-            pd.Series([one for part in parts for one in part], dtype=None if parts else object)
-        )
-        length = np.append(part_length, 0)[row_code]
-        codes = part_code[spans(np.append(offsets(part_length)[:-1], 0)[row_code], length)]
-    if (codes < 0).any():
-        raise DataError(f"{where} holds lists with null values")
-    return Labels(pd.Index(names), offsets(length), codes)
-
-
-def _is_nested(series: pd.Series) -> bool:
-    """The column holds lists, arrays or sets."""
-    present = series.dropna()
-    return len(present) > 0 and isinstance(present.iloc[0], list | tuple | set | frozenset | np.ndarray)
-
-
-def _flatten(series: pd.Series) -> tuple[list[Any], np.ndarray]:
-    """All values of a column of lists, and the length of each; a null is an empty list."""
-    null = series.isna().to_numpy()
-    rows = [[] if gone else list(value) for value, gone in zip(series, null, strict=True)]
-    return [one for row in rows for one in row], np.fromiter((len(row) for row in rows), np.int64, len(rows))
 
 
 # ------------------------------------------------------------------------------------------ similarity
@@ -103,9 +39,9 @@ class Features:
     function: Similarity | None = None
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def known(self, separator: str) -> np.ndarray:
+    def known(self, kind: str | Similarity, separator: str) -> np.ndarray:
         """Row of each item code, -1 for an item that has no row or a null in it."""
-        if self.function is not None:
+        if self.function is not None or callable(kind):
             return self.row_of
         return self._once(("known", separator), lambda: self._known(separator))
 
@@ -132,22 +68,26 @@ class Features:
         blocks, null = zip(*(_numbers_of(series, separator, one_hot) for series in self.columns), strict=True)
         return np.concatenate(blocks, axis=1), np.logical_or.reduce(null)
 
-    def similar(self, kind: str | Similarity, separator: str) -> tuple[Similarity, int]:
-        """A function of two blocks of rows, (lists × a) and (lists × b), to (lists × a × b); and its width in bytes.
+    def unit(self, separator: str) -> np.ndarray:
+        """Rows of length 1; a row of zeros stays, so that its similarity is 0."""
+        return self._once(("unit", separator), lambda: _unit(self.matrix(separator)))
 
-        Row -1 is the row of zeros.
+    def similar(self, kind: str | Similarity, separator: str) -> tuple[Similarity, int, int]:
+        """A function of two blocks of rows, (lists × a) and (lists × b), to (lists × a × b).
+
+        Row -1 is the row of zeros. Beside it, the bytes that it needs for each pair and for each row.
         """
-        own = self.function if self.function is not None else kind if callable(kind) else None
+        own = kind if callable(kind) else self.function
         if own is not None:
-            return _pairs_of(own), 24
+            return _pairs_of(own), 48, 8
         if kind == "hamming":
             values = self.values(separator)
-            width = values.shape[1] * values.itemsize
-            return lambda a, b: (values[a][:, :, None] == values[b][:, None]).mean(axis=-1), width
+            width = values.shape[1]
+            return lambda a, b: (values[a][:, :, None] == values[b][:, None]).mean(axis=-1), width, 8 * width
         matrix = self.matrix(separator)
         if kind == "cosine":
-            unit = self._once(("unit", separator), lambda: _unit(matrix))
-            return lambda a, b: unit[a] @ unit[b].swapaxes(1, 2), 8 * matrix.shape[1]
+            unit = self.unit(separator)
+            return lambda a, b: unit[a] @ unit[b].swapaxes(1, 2), 8, 8 * matrix.shape[1]
         sets = self._once(("sets", separator), lambda: (matrix != 0).astype(np.float64))
         size = sets.sum(axis=1)
 
@@ -156,7 +96,7 @@ class Features:
             either = size[a][:, :, None] + size[b][:, None] - both
             return np.divide(both, either, out=np.zeros_like(both), where=either > 0)
 
-        return jaccard, 8 * matrix.shape[1]
+        return jaccard, 32, 8 * matrix.shape[1]
 
 
 def _below_zeros(matrix: np.ndarray) -> np.ndarray:
@@ -164,7 +104,6 @@ def _below_zeros(matrix: np.ndarray) -> np.ndarray:
 
 
 def _unit(matrix: np.ndarray) -> np.ndarray:
-    """Rows of length 1; a row of zeros stays, so that its similarity is 0."""
     length = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))[:, None]
     return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
 
@@ -185,8 +124,8 @@ def _pairs_of(function: Similarity) -> Similarity:
 def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.ndarray, np.ndarray]:
     """One column as a matrix, and where it is null."""
     null = series.isna().to_numpy(dtype=bool)
-    if _is_nested(series):
-        values, length = _flatten(series)
+    if is_nested(series):
+        values, length = flatten(series)
         kind = pd.api.types.infer_dtype(values, skipna=False) if values else "empty"
         if kind in ("integer", "floating", "mixed-integer-float", "boolean"):
             return _vectors(values, length, null, str(series.name))
@@ -221,62 +160,92 @@ def _vectors(values: list[Any], length: np.ndarray, null: np.ndarray, name: str)
 # ------------------------------------------------------------------------------------------ lists
 
 
-def shown_rows(lists: Lists, row_of: np.ndarray, width_bytes: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of lists and, lists × ranks, the row of each item shown, -1 for none."""
-    matched = lists.matched
-    deepest = int(lists.n_shown.max(initial=0))
-    if not deepest:
-        return
-    size = max(1, BLOCK_BYTES // (deepest * width_bytes))
-    ranks = np.arange(deepest)
-    for low in range(0, len(lists), size):
-        block = slice(low, min(low + size, len(lists)))
-        n_shown = lists.n_shown[block, None]
-        places = matched.start[block, None] + ranks
-        if (n_shown == deepest).all():
-            yield block, row_of[matched.item[places]]
-        else:
-            inside = ranks < n_shown
-            yield block, np.where(inside, row_of[matched.item[np.where(inside, places, 0)]], -1)
+def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
+    """Lists × ranks: the row of each item shown in some lists, -1 for none."""
+    n_shown = lists.n_shown[which]
+    ranks = np.arange(n_shown.max(initial=0))
+    places = lists.matched.start[which][:, None] + ranks
+    inside = ranks < n_shown[:, None]
+    if inside.all():
+        return row_of[lists.matched.item[places]]
+    return np.where(inside, row_of[lists.matched.item[np.where(inside, places, 0)]], -1)
+
+
+def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
+    """Lists in blocks that need about BLOCK_BYTES each, lists that need nothing left out, alike ones together."""
+    order = np.argsort(bytes_of_list, kind="stable")
+    order = order[np.searchsorted(bytes_of_list[order], 0, side="right") :]
+    low = 0
+    while low < len(order):
+        high = min(low + max(1, BLOCK_BYTES // int(bytes_of_list[order[low]])), len(order))
+        # The last list of a block needs most, and the block is padded to it.
+        while high - low > 1 and (high - low) * bytes_of_list[order[high - 1]] > 2 * BLOCK_BYTES:
+            high = low + (high - low + 1) // 2
+        yield order[low:high]
+        low = high
 
 
 def mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
     """Mean similarity over the pairs of items shown in each list; NaN for lists without a pair."""
-    features = lists.sides.features
-    key = ("similarity", lists.cut, kind, separator, id(features))
+    key = ("similarity", lists.cut, kind, separator)
     if key not in lists.matched.cache:
-        lists.matched.cache[key] = _mean_similarity(lists, features, kind, separator)
+        lists.matched.cache[key] = _mean_similarity(lists, kind, separator)
     return lists.matched.cache[key]
 
 
-def _mean_similarity(lists: Lists, features: Features, kind: str | Similarity, separator: str) -> np.ndarray:
-    count_unknown(lists, features.known(separator), "pred_without_features")
+def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+    features = lists.sides.features
+    row_of = features.known(kind, separator)
+    lists.note("pred_without_features", row_of < 0)
     total, n = np.zeros(len(lists)), np.zeros(len(lists))
-    row_of = features.known(separator)
     if kind == "cosine" and features.function is None:
         # Σ over pairs of x·y = (|Σ x|² − Σ |x|²) / 2, so no pair is ever formed.
-        unit = features._once(("unit", separator), lambda: _unit(features.matrix(separator)))
+        unit = features.unit(separator)
         squares = np.einsum("ij,ij->i", unit, unit)
-        for block, rows in shown_rows(lists, row_of, 8 * unit.shape[1]):
+        for some in blocks(lists.n_shown * 8 * unit.shape[1]):
+            rows = rows_of(lists, some, row_of)
             added = unit[rows[:, 0]]
             for rank in range(1, rows.shape[1]):
                 added += unit[rows[:, rank]]
-            total[block] = (np.einsum("ij,ij->i", added, added) - squares[rows].sum(axis=1)) / 2
-            n[block] = np.count_nonzero(rows >= 0, axis=1)
+            total[some] = (np.einsum("ij,ij->i", added, added) - squares[rows].sum(axis=1)) / 2
+            n[some] = np.count_nonzero(rows >= 0, axis=1)
     else:
-        similar, width = features.similar(kind, separator)
-        deepest = int(lists.n_shown.max(initial=0))
-        upper = np.triu(np.ones((deepest, deepest), bool), 1)
-        for block, rows in shown_rows(lists, row_of, deepest * max(width, 8)):
-            pair = (rows >= 0)[:, :, None] & (rows >= 0)[:, None] & upper
-            total[block] = np.where(pair, similar(rows, rows), 0.0).sum(axis=(1, 2))
-            n[block] = np.count_nonzero(rows >= 0, axis=1)
+        similar, pair_bytes, row_bytes = features.similar(kind, separator)
+        for some in blocks(lists.n_shown**2 * pair_bytes + lists.n_shown * row_bytes):
+            rows = rows_of(lists, some, row_of)
+            known = rows >= 0
+            pair = known[:, :, None] & known[:, None] & np.triu(np.ones((rows.shape[1],) * 2, bool), 1)
+            total[some] = np.where(pair, similar(rows, rows), 0.0).sum(axis=(1, 2))
+            n[some] = np.count_nonzero(known, axis=1)
     pairs = n * (n - 1) / 2
     return np.divide(total, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
 
 
-def count_unknown(lists: Lists, known: np.ndarray, name: str) -> None:
-    """Record, once per call, how many recommended rows have an item that the side table does not know."""
-    counts = lists.matched.counts
-    if name not in counts:
-        counts[name] = int(np.count_nonzero(known[lists.matched.item] < 0))
+def nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+    """Largest similarity of each recommended row of the first k to an item of the user's log; NaN where unknown."""
+    key = ("nearest", lists.cut, kind, separator)
+    if key not in lists.matched.cache:
+        lists.matched.cache[key] = _nearest(lists, kind, separator)
+    return lists.matched.cache[key]
+
+
+def _nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+    features, log, matched = lists.sides.features, lists.sides.log, lists.matched
+    row_of = features.known(kind, separator)
+    lists.note("pred_without_features", row_of < 0)
+    similar, pair_bytes, row_bytes = features.similar(kind, separator)
+    start, item, _ = log.pairs
+    past_row = row_of[item]
+    found = np.full(len(matched.item), np.nan)
+    for some in blocks(log.n_history * lists.n_shown * pair_bytes + (log.n_history > 0) * lists.n_shown * row_bytes):
+        rows = rows_of(lists, some, row_of)
+        length = log.n_history[some]
+        steps = np.arange(length.max())
+        inside = steps < length[:, None]
+        past = np.where(inside, past_row[np.where(inside, start[log.list_user[some]][:, None] + steps, 0)], -1)
+        known = (rows >= 0)[:, :, None] & (past >= 0)[:, None]
+        largest = np.where(known, similar(rows, past), -np.inf).max(axis=2)
+        places = spans(matched.start[some], lists.n_shown[some])
+        largest = largest[np.arange(rows.shape[1]) < lists.n_shown[some][:, None]]
+        found[places] = np.where(np.isneginf(largest), np.nan, largest)
+    return found

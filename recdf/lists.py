@@ -105,6 +105,7 @@ class Matched:
     sides: Sides
     catalogue: np.ndarray | None = None
     judged_only: bool = False
+    has_true: bool = True
     repeats_kept: bool = False
     values: Values | None = None
     repeat: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
@@ -114,6 +115,11 @@ class Matched:
 
     def __len__(self) -> int:
         return len(self.list_by)
+
+    def needs_true(self, otherwise: str) -> None:
+        """Raise if there is no `true`."""
+        if not self.has_true:
+            raise OptionError(f"needs true=, {otherwise}")
 
     @cached_property
     def hits(self) -> Hits:
@@ -208,6 +214,16 @@ class Lists:
         edges = np.stack([start, start + self.n_shown], axis=1).ravel()
         total = np.add.reduceat(np.append(values, 0.0), edges)[::2]
         return np.where(self.n_shown > 0, total, 0.0)
+
+    def mean_shown(self, per_item: np.ndarray, divisor: str = "shown") -> np.ndarray:
+        """Sum per list, over the items shown, of one value per item code, over their number or over k."""
+        total = self.sum_shown(per_item[self.matched.item])
+        return ratio(total, self.n_shown if divisor == "shown" else self.k)
+
+    def note(self, name: str, unknown: np.ndarray) -> None:
+        """Count, once per call, the recommended rows whose item (bool per code) a side table does not know."""
+        if name not in self.matched.counts:
+            self.matched.counts[name] = int(np.count_nonzero(unknown[self.matched.item]))
 
     def sum_true(self, values: np.ndarray) -> np.ndarray:
         """Sum per list, over its relevant items, of one value per row of `true`."""

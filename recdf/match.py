@@ -170,6 +170,7 @@ def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Mat
         order=order,
         catalogue=side_codes.get("items"),
         judged_only=options.judged_only,
+        has_true=true is not None,
         repeats_kept=options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts),
         values=_values(wanted, offered, truth, shown, doors.catalogue, item_codes, options),
         repeat=pairs.repeat,

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from .categories import Labels, read_labels
 from .errors import ColumnError, DataError, OptionError
-from .features import Features, Labels, read_labels
+from .features import Features
 from .frames import Table, as_frame, column, order_source, read_catalogue, read_keyed, read_pred
 from .grouping import offsets, pair_within, spans
 from .ids import Ids, encode_keys, read_ids
@@ -72,10 +73,15 @@ class Doors:
     item_col: str
 
     @property
+    def features_of_items(self) -> bool:
+        """The features are columns of the catalogue."""
+        return self.catalogue is not None and self.feature_ids is self.catalogue[1]
+
+    @property
     def item_ids(self) -> dict[str, Ids]:
         found = {} if self.catalogue is None else {"items": self.catalogue[1]}
         found.update({name: table.item for name, table in self.tables.items()})
-        if self.feature_ids is not None:
+        if self.feature_ids is not None and not self.features_of_items:
             found["features"] = self.feature_ids
         if self.popular is not None:
             found["popular"] = self.popular
@@ -145,10 +151,7 @@ def _read_features(
                 return None, None, None
             raise OptionError(f"features={features!r} names columns of items=, which is not given")
         frame, ids = catalogue
-        if features is None:
-            names = [name for name in frame.columns if name != item_col]
-        else:
-            names = as_columns(features)
+        names = [name for name in frame.columns if name != item_col] if features is None else as_columns(features)
         return [column(frame, name, "items") for name in names], None, ids
     if callable(features):
         if catalogue is None:
@@ -207,6 +210,13 @@ class Catalogue:
     @cached_property
     def row_of(self) -> np.ndarray:
         return _unique_rows(self.code, self.n_items, "items")
+
+    @cached_property
+    def row_of_first(self) -> np.ndarray:
+        """First row of each item code, also where ids repeat; -1 for none."""
+        found = np.full(self.n_items, -1, np.int64)
+        found[self.code[::-1]] = np.arange(len(self.code))[::-1]
+        return found
 
     def labels(self, name: str, separator: str | None = "|") -> Labels:
         """Categories of each item from one column; `separator` splits strings that name several."""
@@ -379,17 +389,18 @@ class Sides:
     def log(self) -> Log:
         self._needed("log")
         user, list_user = self._users["log"]
-        assert user is not None and list_user is not None
+        assert user is not None
+        assert list_user is not None
         return Log(user, self._codes["log"], list_user, self._n_items, self.item_rank)
 
     @cached_property
     def features(self) -> Features:
-        self._needed("features")
         doors = self._doors
-        assert doors.feature_columns is not None
-        row_of = _unique_rows(
-            self._codes["features"], self._n_items, "features" if doors.catalogue is None else "items"
-        )
+        if doors.feature_columns is None:
+            raise OptionError(f"needs {SIDES['features']}")
+        if doors.features_of_items:
+            return Features(self.catalogue.row_of, doors.feature_columns, doors.similarity)
+        row_of = _unique_rows(self._codes["features"], self._n_items, "features")
         return Features(row_of, doors.feature_columns, doors.similarity)
 
     @cached_property

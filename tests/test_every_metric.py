@@ -4,28 +4,18 @@ A check is a plain function of a metric that raises AssertionError, so that the 
 of them catches a metric that is wrong.
 """
 
-import datetime as dt
-import decimal
-import doctest
 import functools
-import inspect
 import itertools
-import pickle
 import random
-import uuid
 from dataclasses import replace
 
 import numpy as np
 import oracle
-import pandas as pd
-import pyarrow as pa
 import pytest
 from seeded import (
     ITEMS,
-    N_ITEMS,
     assert_close,
     column_options,
-    distinct,
     frames,
     oracle_values,
     quietly,
@@ -35,7 +25,6 @@ from seeded import (
 )
 
 import recdf as rd
-from recdf import metric as metric_module
 
 BUILT_IN = list(rd.METRICS.values())
 every_metric = pytest.mark.parametrize("metric", BUILT_IN, ids=[m.name for m in BUILT_IN])
