@@ -116,7 +116,7 @@ def _add_evaluate(commands: Any) -> None:
         "-k", nargs="+", action="extend", type=int, help="cut-offs of metrics that name none (default 10)"
     )
     options = command.add_argument_group("options")
-    texts = _option_texts() | {"user_col": "Columns of the list key.", "item_col": "Column of the item id."}
+    texts = option_texts()
     types = typing.get_type_hints(Options)
     for field in fields(Options):
         _add_option(options, field.name, types[field.name], texts.get(field.name, ""))
@@ -164,12 +164,12 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _option_texts() -> dict[str, str]:
+def option_texts() -> dict[str, str]:
     """Help of each option, from the docstring that all calls share."""
-    texts: dict[str, str] = {}
+    texts = {}
     for names, text in re.findall(r"^(\w[\w, ]*?) : .*\n((?:    .*\n?)+)", DESCRIPTION, flags=re.M):
         texts.update(dict.fromkeys(names.split(", "), " ".join(text.split())))
-    return texts
+    return texts | {"user_col": "Column or columns of the list key.", "item_col": "Column of the item id."}
 
 
 # ------------------------------------------------------------------------------------------ evaluate

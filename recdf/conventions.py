@@ -74,7 +74,6 @@ CONVENTIONS: dict[str, Convention] = {
                     "hits",
                     "precision",
                     "recall",
-                    "f1",
                     "rprecision",
                     "mapr",
                     "mrr",
@@ -145,10 +144,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "mapr": {"normalizer": "achievable"},
                 "mrr": {},
                 "ndcg": BINARY,
-                "auc": {},
-            },
-            differs={
-                "auc": "RePlay gives 1 to a list of hits alone, 0 to one of misses alone; recdf leaves both undefined."
+                "auc": {"tied": "ranked", "one_class": "share"},
             },
         ),
         Convention(
@@ -193,7 +189,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "mrr": {},
                 "ndcg": {**BINARY, "discount": "jk"},
                 "dcg": {**BINARY, "discount": "jk"},
-                "rbp": {"p": 0.85},
+                "rbp": {"p": 0.85, **BINARY},
             },
             undefined=dict.fromkeys(("hitrate", "mrr", "dcg", "rbp"), "n_true"),
             differs={"mapr": "LensKit raises for a list without truth; recdf leaves it undefined."},
@@ -212,6 +208,7 @@ CONVENTIONS: dict[str, Convention] = {
             rules="ndcg_score on a scored candidate list: equal scores share their mean gain; the ideal is the "
             "candidate list itself, re-sorted.",
             order="score",
+            options={"users": "pred"},
             metrics={
                 "ndcg": {"ideal": "listed", "tied": "averaged"},
                 "dcg": {"tied": "averaged"},

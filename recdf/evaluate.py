@@ -22,7 +22,7 @@ from .storage import write_evaluation
 __all__ = ["Evaluation", "evaluate", "summarize"]
 
 CONFIDENCE = 0.95
-SUMMARY = ["metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined"]
+SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined")
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,6 @@ def evaluate(
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
     per_user = pd.concat([labels, pd.DataFrame(columns)], axis=1)
-    per_user.columns = pd.Index([str(name) for name in per_user.columns])
     spec = _spec(requests, shared, matched.order, matched.counts)
     summary = _summary(per_user, matched, requests, shared, item_by, spec)
     if item_by is not None:
@@ -209,7 +208,7 @@ def _summary(
     spec: dict[str, Any],
 ) -> pd.DataFrame:
     """Means of the per-user columns, metrics of exposure, and means within groups of items."""
-    by = list(matched.by.columns)
+    by = list(map(str, matched.by.columns))
     number = {column: i for i, request in enumerate(requests) for column in request.columns}
     names = [name for name in per_user.columns if name in number]
     groups: list[tuple[np.ndarray, dict[str, Any]]] = []
@@ -240,12 +239,12 @@ def _summary(
     # Sorting is stable: the outputs of one metric keep their order.
     summary = summary.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
     for i, name in enumerate(by):
-        labelled = matched.by[name].take(summary["_by"].to_numpy()).reset_index(drop=True)
+        labelled = matched.by.iloc[:, i].take(summary["_by"].to_numpy()).reset_index(drop=True)
         if name in summary.columns:
             summary[name] = labelled
         else:
             summary.insert(i, name, labelled)
-    summary = summary[[*by, *(name for name in SUMMARY if name in summary.columns), "_group"]]
+    summary = summary[[*by, *SUMMARY, "_group"]]
     group_of = summary.pop("_group").to_numpy()
     if item_by is not None:
         summary.insert(len(by), item_by, group_column(labels, group_of))
@@ -270,8 +269,8 @@ def _spec(requests: list[Request], options: Options, order: dict[str, Any], coun
                 metrics[column]["name"] = output
     return {
         "recdf": __version__,
-        "user_col": as_columns(options.user_col),
-        "by": as_columns(options.by),
+        "user_col": list(map(str, as_columns(options.user_col))),
+        "by": list(map(str, as_columns(options.by))),
         "metrics": metrics,
         "options": options.spec(),
         "order": order,
@@ -338,6 +337,9 @@ def summarize(
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
             raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
+    taken = [name for name in by if name in SUMMARY]
+    if taken:
+        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
     _refuse_repeated_lists(per_user)

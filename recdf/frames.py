@@ -157,7 +157,7 @@ def from_labelled(
 def column(frame: pd.DataFrame, name: Any, role: str) -> pd.Series:
     """Return one column, or a ColumnError that lists what there is."""
     if name not in frame.columns:
-        have = ", ".join(map(repr, frame.columns))
+        have = ", ".join(map(repr, frame.columns)) or "none"
         raise ColumnError(f"{role} has no column {name!r}; it has {have}{closest(str(name), frame.columns)}")
     found = frame[name]
     if isinstance(found, pd.DataFrame):
@@ -168,6 +168,8 @@ def column(frame: pd.DataFrame, name: Any, role: str) -> pd.Series:
 def read_numbers(series: pd.Series, where: str) -> np.ndarray:
     """Return float64 (NaN for null), or int64 or uint64 for integers without nulls, which stay exact."""
     dtype = series.dtype
+    if pd.api.types.is_complex_dtype(dtype):
+        raise DataError(f"{where} holds complex numbers; expected real ones")
     if pd.api.types.is_bool_dtype(dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     if pd.api.types.is_integer_dtype(dtype) and not series.hasnans:
@@ -314,34 +316,40 @@ def read_keyed(frame: pd.DataFrame, role: str, user_cols: list[str], options: Op
     return _read(frame, role, None, [], options.updated(user_col=user_cols))
 
 
+def _id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
+    """Frame of ids given as a frame, or for one column as a list, array, Series or Index."""
+    if isinstance(data, pd.DataFrame) or (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")):
+        return as_frame(data, role)
+    if len(names) > 1:
+        raise ColumnError(f"{role} must be a frame with the columns {names}; found {type(data).__name__}")
+    if isinstance(data, pa.Array | pa.ChunkedArray):
+        data = data.to_pylist()
+    elif not isinstance(data, Iterable) or isinstance(data, str | bytes):
+        raise TypeError(
+            f"{role} is a {type(data).__name__}; expected a frame, or a list, array, Series or Index of ids"
+        )
+    values = data if isinstance(data, pd.Series | pd.Index) else pd.Series(list(data))
+    return pd.DataFrame({names[0]: values.array})
+
+
+def _known_ids(frame: pd.DataFrame, role: str, name: str) -> Ids:
+    """Read an id column in which no null makes sense."""
+    ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
+    if ids.null is not None:
+        raise NullKeyError(f"{ids.where} has {ids.null.sum():,} null ids")
+    return ids
+
+
 def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[Ids]]:
     """Read a population given as ids or as a frame of ids: the frame, and its ids."""
-    if isinstance(users, pd.DataFrame):
-        frame = users
-    elif len(user_cols) > 1:
-        raise ColumnError(f"users must be a frame with the columns {user_cols}; found {type(users).__name__}")
-    else:
-        frame = pd.DataFrame(
-            {user_cols[0]: users if isinstance(users, pd.Series | pd.Index) else pd.Series(list(users))}
-        )
-    ids = [read_ids(column(frame, name, "users"), f"users[{name!r}]") for name in user_cols]
-    for each in ids:
-        if each.null is not None:
-            raise NullKeyError(f"{each.where} has {each.null.sum():,} null ids")
-    return frame, ids
+    frame = _id_frame(users, "users", user_cols)
+    return frame, [_known_ids(frame, "users", name) for name in user_cols]
 
 
 def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.DataFrame, Ids]:
     """Read `items`: a frame with one row per item, or its ids as a list, array, Series or Index."""
-    if hasattr(items, "__arrow_c_stream__") and not isinstance(items, pd.DataFrame) and not hasattr(items, "dtype"):
-        items = as_frame(items, role)
-    if not isinstance(items, pd.DataFrame):
-        values = items if isinstance(items, pd.Series | pd.Index) else pd.Series(list(items))
-        items = pd.DataFrame({item_col: values.array})
-    ids = read_ids(column(items, item_col, role), f"{role}[{item_col!r}]")
-    if ids.null is not None:
-        raise NullKeyError(f"{ids.where} has {ids.null.sum():,} null ids")
-    return items, ids
+    frame = _id_frame(items, role, [item_col])
+    return frame, _known_ids(frame, role, item_col)
 
 
 def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:

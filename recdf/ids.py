@@ -77,7 +77,7 @@ def read_ids(series: pd.Series, where: str) -> Ids:
     if isinstance(dtype, pd.ArrowDtype):
         kind = dtype.pyarrow_dtype
         if pa.types.is_dictionary(kind):
-            array = pa.chunked_array(_to_arrow(series)).unify_dictionaries().combine_chunks()
+            array = _to_arrow(series).unify_dictionaries().combine_chunks()
             categories = read_ids(pd.Series(array.dictionary, dtype=pd.ArrowDtype(kind.value_type)), where)
             return _dictionary_ids(where, array.indices.fill_null(-1).to_numpy(zero_copy_only=False), categories)
         if (

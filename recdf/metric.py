@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -18,7 +18,7 @@ import pandas as pd
 
 from .counts import Counts
 from .docstrings import full_doc, section
-from .errors import OptionError, UndefinedMetricError, closest
+from .errors import ColumnError, OptionError, UndefinedMetricError, closest
 from .lists import Matched
 from .match import match
 from .options import NAMES, Options, check_choice, parameters
@@ -188,8 +188,10 @@ class Metric:
         kind, choices = self._types.get(name), self.choices(name)
         if choices and not (callable(value) and typing.get_origin(kind) is not Literal):
             check_choice(f"{self.name} parameter {name}", value, choices)
-        elif kind in (float, int) and (isinstance(value, bool) or not isinstance(value, int | float | np.number)):
-            raise OptionError(f"{self.name} parameter {name}={value!r}; expected a number")
+        elif float in (kind, *typing.get_args(kind)) and not (
+            _is_number(value) or value is self.defaults[name] is None
+        ):
+            raise OptionError(f"{self.name} parameter {name}={value!r}; expected a finite number")
 
     def __reduce__(self) -> str:
         return self.__qualname__
@@ -243,12 +245,21 @@ def compute(matched: Matched, request: Request, options: Options) -> dict[str, n
                 f"metric {request.metric.name!r} returned shape {values.shape}, "
                 f"expected one value per list, ({len(lists)},)"
             )
+        values = _onto_bounds(values, request.metric.bounds)
         count = {} if options.convention is None else options.convention.undefined
         if request.metric.name in count:
             empty = (lists.n_true if count[request.metric.name] == "n_true" else lists.n_pred) == 0
             values = np.where(empty, np.nan, values)
         result[column] = _settle_undefined(column, values, options)
     return result
+
+
+def _onto_bounds(values: np.ndarray, bounds: tuple[float | None, float | None]) -> np.ndarray:
+    """Take back the last digits by which rounding carries a value past a bound."""
+    for bound, beyond in zip(bounds, (np.less, np.greater), strict=True):
+        if bound is not None and beyond(values, bound).any():
+            values = np.where(beyond(values, bound) & np.isclose(values, bound, rtol=1e-12, atol=1e-12), bound, values)
+    return values
 
 
 def compute_counts(matched: Matched, request: Request, options: Options) -> list[Any]:
@@ -260,10 +271,9 @@ def compute_counts(matched: Matched, request: Request, options: Options) -> list
         except OptionError as error:
             raise OptionError(f"{request.definition}: {error}") from None
         parts = value if isinstance(value, dict) else {None: value}
-        settled = {
-            group: float(_settle_undefined(request.columns[0], np.array([part], np.float64), options)[0])
-            for group, part in parts.items()
-        }
+        values = _onto_bounds(np.array(list(parts.values()), np.float64), request.metric.bounds)
+        values = _settle_undefined(request.columns[0], values, options)
+        settled = dict(zip(parts, values.tolist(), strict=True))
         found.append(settled if isinstance(value, dict) else settled[None])
     return found
 
@@ -288,13 +298,21 @@ def mean(values: np.ndarray) -> float:
 def label_frame(matched: Matched) -> pd.DataFrame:
     """`by` and list key columns, one row per list."""
     by = matched.by.take(matched.list_by).reset_index(drop=True)
-    return matched.keys if not len(by.columns) else pd.concat([by, matched.keys], axis=1)
+    labels = matched.keys.copy(deep=False) if not len(by.columns) else pd.concat([by, matched.keys], axis=1)
+    labels.columns = pd.Index(map(str, labels.columns))
+    if not labels.columns.is_unique:
+        raise ColumnError(f"the key and by columns {list(labels.columns)} have equal names")
+    return labels
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
 def check_k(k: Any) -> int:
     """Return k as an int, or raise."""
-    if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or k < 1:
-        raise OptionError(f"k={k!r}; expected a positive integer")
+    if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k < 2**31:
+        raise OptionError(f"k={k!r}; expected a positive integer below 2**31")
     return int(k)
 
 
@@ -460,7 +478,7 @@ def parse(
             raise OptionError("k is an empty list; expected positive integers")
     else:
         ks = [check_k(k)]
-    if isinstance(metrics, str | Metric):
+    if isinstance(metrics, str | Metric) or not isinstance(metrics, Iterable):
         metrics = [metrics]
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, one) for one in metrics]
     requests = [request for own, one in named for request in _parse_one(own, one, list(dict.fromkeys(ks)), options)]
@@ -490,8 +508,8 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Opti
     else:
         raise OptionError(f"metric {text!r} is a {type(text).__name__}; expected a metric string or a Metric")
     if at is not None:
-        if not at.isdigit() or int(at) < 1:
-            raise OptionError(f"metric string {text!r}: k must be a positive integer")
+        if not at.isdecimal() or not 1 <= int(at) < 2**31:
+            raise OptionError(f"metric string {text!r}: k must be a positive integer below 2**31")
         ks = [int(at)]
     requests = []
     for k in ks if found.cut else [None]:
@@ -502,6 +520,8 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Opti
                 raise OptionError(
                     f"{found.name} has several columns ({', '.join(found.outputs)}) and takes no own name"
                 )
+            if not isinstance(own, str) or own in ("", "n_true", "n_pred"):
+                raise OptionError(f"own name {own!r} of metric {text!r}; expected a name of no other result column")
             request = Request(found, request.params, k, own, own_column=own if alone else None)
         requests.append(request)
     return requests

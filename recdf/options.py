@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -95,7 +95,7 @@ class Options:
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
             value = getattr(self, name)
-            if name == "users" and not isinstance(value, str):
+            if name == "users" and isinstance(value, Collection) and not isinstance(value, str | bytes):
                 continue
             check_choice(name, value, allowed)
         if self.score_col is not None and self.rank_col is not None:
@@ -118,9 +118,11 @@ class Options:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if not isinstance(self.users, str):
             values["users"] = f"{len(self.users)} given ids"
-        for name in ("user_col", "by"):
-            if values[name] is not None and not isinstance(values[name], str):
-                values[name] = list(values[name])
+        for name, value in values.items():
+            if name in ("user_col", "by") and value is not None and not isinstance(value, str):
+                values[name] = [str(one) for one in as_columns(value)]
+            elif name.endswith("_col") and value is not None:
+                values[name] = str(value)
         if self.min_relevance is not None:
             values["min_relevance"] = float(self.min_relevance)
         values["like"] = None if self.convention is None else self.convention.name
@@ -134,7 +136,7 @@ def as_columns(columns: str | Sequence[str] | None) -> list[str]:
     """Column option as a list of names."""
     if columns is None:
         return []
-    return [columns] if isinstance(columns, str) else list(columns)
+    return [columns] if isinstance(columns, str) or not isinstance(columns, Sequence | pd.Index) else list(columns)
 
 
 def check_choice(name: str, value: object, allowed: Sequence[object]) -> None:

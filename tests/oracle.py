@@ -490,7 +490,7 @@ def ndcg(one, *, gain="linear", discount="log", base=2, ideal="relevant", tied="
             return 0.0
         gains = sorted((s.gain for s in one.shown), reverse=True)
     elif ideal == "listed":
-        if one.n > 0 and not any(s.hit for s in one.ranked):
+        if not any(s.hit for s in one.ranked):
             return 0.0
         gains = sorted((s.gain for s in one.ranked), reverse=True)[: one.k]
     else:
@@ -501,11 +501,11 @@ def ndcg(one, *, gain="linear", discount="log", base=2, ideal="relevant", tied="
 
 
 @oracle
-def rbp(one, *, p=0.8):
+def rbp(one, *, p=0.8, gain="linear"):
     """(1 − p) Σ g_i p^(i−1), gains in [0, 1]."""
-    if any(t.gain > 1 for t in one.judged):
+    if any(transform(t.gain, gain) > 1 for t in one.judged):
         raise ValueError("gains must lie in [0, 1]")
-    return (1 - p) * sum(s.gain * p ** (i - 1) for i, s in ranks(one))
+    return (1 - p) * sum(transform(s.gain, gain) * p ** (i - 1) for i, s in ranks(one))
 
 
 @oracle
@@ -532,22 +532,29 @@ def share_in_order(positives, negatives):
 
 
 @oracle
-def auc(one, *, within="shown"):
-    """Share of (hit, miss) pairs of the first k in the right order, ties half; "catalogue": with unshown items last."""
+def auc(one, *, within="shown", tied="half", one_class="undefined"):
+    """Share of (hit, miss) pairs of the first k in the right order; "catalogue": with unshown items last.
+
+    Ties count half, or are in rank order ("ranked"). Hits alone are 1 and misses alone 0 with one_class="share".
+    """
+    places = [(0, i) if tied == "ranked" else s.place for i, s in ranks(one)]
     if within == "shown":
-        positives = [s.place for s in one.shown if s.hit]
-        negatives = [s.place for s in one.shown if not s.hit]
-        return share_in_order(positives, negatives)
-    if within != "catalogue":
+        positives = [place for place, s in zip(places, one.shown, strict=True) if s.hit]
+        negatives = [place for place, s in zip(places, one.shown, strict=True) if not s.hit]
+    elif within == "catalogue":
+        if one.catalogue is None:
+            raise ValueError("needs items=")
+        known = [(place, s) for place, s in zip(places, one.shown, strict=True) if s.item in one.catalogue]
+        positives = [place for place, s in known if s.hit]
+        negatives = [place for place, s in known if not s.hit]
+        bottom = (2, 0)  # below every score and every null score
+        relevant_items = {t.item for t in one.relevant}
+        for item in one.catalogue - {s.item for s in one.shown}:
+            (positives if item in relevant_items else negatives).append(bottom)
+    else:
         raise ValueError(f"unknown within {within!r}")
-    if one.catalogue is None:
-        raise ValueError("needs items=")
-    positives = [s.place for s in one.shown if s.hit and s.item in one.catalogue]
-    negatives = [s.place for s in one.shown if not s.hit and s.item in one.catalogue]
-    bottom = (2, 0)  # below every score and every null score
-    relevant_items = {t.item for t in one.relevant}
-    for item in one.catalogue - {s.item for s in one.shown}:
-        (positives if item in relevant_items else negatives).append(bottom)
+    if one_class == "share" and not (positives and negatives):
+        return 1.0 if positives else 0.0
     return share_in_order(positives, negatives)
 
 

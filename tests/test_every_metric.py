@@ -4,18 +4,29 @@ A check is a plain function of a metric that raises AssertionError, so that the 
 of them catches a metric that is wrong.
 """
 
+import datetime as dt
+import decimal
+import doctest
 import functools
+import importlib
+import inspect
 import itertools
+import pickle
 import random
+import uuid
 from dataclasses import replace
 
 import numpy as np
 import oracle
+import pandas as pd
+import pyarrow as pa
 import pytest
 from seeded import (
     ITEMS,
+    N_ITEMS,
     assert_close,
     column_options,
+    distinct,
     frames,
     oracle_values,
     quietly,
@@ -26,6 +37,7 @@ from seeded import (
 
 import recdf as rd
 
+metric_module = importlib.import_module("recdf.metric")  # recdf.metric is the decorator
 BUILT_IN = list(rd.METRICS.values())
 every_metric = pytest.mark.parametrize("metric", BUILT_IN, ids=[m.name for m in BUILT_IN])
 
@@ -66,10 +78,10 @@ def option_sets(n, seed=1):
     return found
 
 
-OPTION_SETS = option_sets(30)
+OPTION_SETS = option_sets(25)
 
 
-KS = (1, 3, 40)
+KS = ((1, 40), (3, 40), (2, 5))  # no list is longer than 40
 
 
 @functools.cache
@@ -88,12 +100,12 @@ def counts_candidates(metric, params):
 
 def check_oracle(metric, number):
     """All variants of the metric at several k equal the oracle, list by list, under one set of options."""
-    true, pred = frames(number)
+    ks, (true, pred) = KS[number % 3], frames(number)
     options, pred = column_options(OPTION_SETS[number], pred[pred["model"] == "a"])
     tried = variants(metric)
-    if len(tried) > 20:  # of ndcg: each of its many variants meets a third of the option sets
-        tried = tried[number % 3 :: 3]
-    evaluate = functools.partial(quietly, rd.evaluate, true, pred, k=KS, **options, items=ITEMS, value_col="value")
+    if len(tried) > 20:  # of ndcg: each of its many variants meets a fifth of the option sets
+        tried = tried[number % 5 :: 5]
+    evaluate = functools.partial(quietly, rd.evaluate, true, pred, k=ks, **options, items=ITEMS, value_col="value")
     if options["duplicates"] == "keep":
         for params in filter(functools.partial(counts_candidates, metric), tried):
             with pytest.raises(rd.DataError, match='duplicates="keep"'):
@@ -109,7 +121,7 @@ def check_oracle(metric, number):
         assert not (found < (-np.inf if low is None else low)).any(axis=None)
         assert not (found > (np.inf if high is None else high)).any(axis=None)
     start = 0
-    for params, k in itertools.product(tried, KS if metric.cut else KS[:1]):
+    for params, k in itertools.product(tried, ks if metric.cut else ks[:1]):
         lists = oracle_lists(number, k)
         if options["judged_only"] and counts_candidates(metric, params):  # the judged items are the candidates
             lists = {user: replace(one, catalogue={t.item for t in one.judged}) for user, one in lists.items()}
@@ -124,3 +136,501 @@ def check_oracle(metric, number):
 @pytest.mark.parametrize("number", range(len(OPTION_SETS)))
 def test_equals_the_oracle(metric, number):
     check_oracle(metric, number)
+
+
+def test_option_sets_try_every_value_of_every_option():
+    for name, values in SPACE.items():
+        assert {str(one[name]) for one in OPTION_SETS} == set(map(str, values))
+
+
+# ------------------------------------------------------------------------------------------- invariances
+
+SIDES = {"items": ITEMS, "value_col": "value", "relevance_col": "relevance", "duplicates": "drop"}
+
+
+def result_of(metric, true, pred, k=3, **options):
+    """The per-user table and summary of all variants of the metric."""
+    tried = [text(metric, params) for params in variants(metric)[:12]]
+    return quietly(rd.evaluate, true, pred, tried, k, **{**SIDES, **options})
+
+
+def values_of(*args, **kwargs):
+    """Per-user values, one row per list, labels left out."""
+    return result_of(*args, **kwargs).per_user.filter(regex="@|rprecision").to_numpy()
+
+
+def check_row_order(metric):
+    """Rows in another order give the same lists, in their order of first appearance."""
+    true, pred = distinct(3)
+    reference = result_of(metric, true, pred, by="model").per_user.set_index(["model", "user_id"])
+    for seed in range(3):
+        found = result_of(
+            metric, true.sample(frac=1, random_state=seed), pred.sample(frac=1, random_state=seed + 9), by="model"
+        )
+        table = found.per_user.set_index(["model", "user_id"])
+        assert_close(table.loc[reference.index], reference)
+
+
+def check_ties_ignore_row_order(metric):
+    true, pred = frames(4)
+    pred = pred[pred["model"] == "a"].drop_duplicates(["user_id", "item_id"])
+    for ties in ("item_desc", "item_asc", "worst"):
+        options = {"ties": ties, "score_col": "score", "nan_score": "last", "users": sorted(set(true["user_id"]))}
+        reference = values_of(metric, true, pred, **options)
+        assert_close(values_of(metric, true, pred.sample(frac=1, random_state=1), **options), reference)
+
+
+def strings(ids):
+    return [f"i{int(i) + 100:04d}" for i in ids]
+
+
+START = dt.datetime(2026, 1, 1)
+LABELS = {
+    "int8": lambda ids: pd.Series(ids, dtype="int8"),
+    "int16": lambda ids: pd.Series(ids, dtype="int16"),
+    "int32": lambda ids: pd.Series(ids, dtype="int32"),
+    "uint8": lambda ids: pd.Series(ids + 10, dtype="uint8"),
+    "uint64": lambda ids: pd.Series(ids + 10, dtype="uint64"),
+    "uint64 beyond int64": lambda ids: pd.Series([2**63 + 10 + int(i) for i in ids], dtype="uint64"),
+    "around int64 max": lambda ids: pd.Series([2**63 - 20 + int(i) for i in ids], dtype="uint64"),
+    "int64 beyond 2**53": lambda ids: pd.Series(2**53 + ids, dtype="int64"),
+    "wide int64": lambda ids: pd.Series(ids * 10**17, dtype="int64"),
+    "Int64": lambda ids: pd.Series(ids, dtype="Int64"),
+    "Int64 beyond 2**53": lambda ids: pd.Series(2**53 + ids, dtype="Int64"),
+    "UInt8": lambda ids: pd.Series(ids + 10, dtype="UInt8"),
+    "float64": lambda ids: pd.Series(ids, dtype="float64"),
+    "float32": lambda ids: pd.Series(ids, dtype="float32"),
+    "Float64": lambda ids: pd.Series(ids, dtype="Float64"),
+    "object of int": lambda ids: pd.Series([int(i) for i in ids], dtype=object),
+    "object of numpy int": lambda ids: pd.Series([np.int16(i) for i in ids], dtype=object),
+    "object of huge int": lambda ids: pd.Series([10**30 + int(i) for i in ids], dtype=object),
+    "object of whole float": lambda ids: pd.Series([float(i) for i in ids], dtype=object),
+    "object of str": lambda ids: pd.Series(strings(ids), dtype=object),
+    "str": lambda ids: pd.Series(strings(ids), dtype="str"),
+    "string[python]": lambda ids: pd.Series(strings(ids), dtype="string[python]"),
+    "string[pyarrow]": lambda ids: pd.Series(strings(ids), dtype="string[pyarrow]"),
+    "arrow string": lambda ids: pd.Series(strings(ids), dtype=pd.ArrowDtype(pa.string())),
+    "arrow large_string": lambda ids: pd.Series(strings(ids), dtype=pd.ArrowDtype(pa.large_string())),
+    "arrow binary": lambda ids: pd.Series([s.encode() for s in strings(ids)], dtype=pd.ArrowDtype(pa.binary())),
+    "arrow int32": lambda ids: pd.Series(ids, dtype=pd.ArrowDtype(pa.int32())),
+    "arrow uint64": lambda ids: pd.Series([2**63 + 10 + int(i) for i in ids], dtype=pd.ArrowDtype(pa.uint64())),
+    "arrow dictionary": lambda ids: pd.Series(
+        pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(strings(ids)).dictionary_encode()]))
+    ),
+    "arrow timestamp": lambda ids: pd.Series(
+        [START + dt.timedelta(int(i)) for i in ids], dtype=pd.ArrowDtype(pa.timestamp("us"))
+    ),
+    "arrow date": lambda ids: pd.Series(
+        [dt.date(2026, 1, 1) + dt.timedelta(int(i)) for i in ids], dtype=pd.ArrowDtype(pa.date32())
+    ),
+    # Categories stand in an order that is not the order of their values, and some are not used.
+    "category of str": lambda ids: pd.Series(
+        pd.Categorical(strings(ids), categories=["unused", *strings(range(99, -20, -1)), "also unused"])
+    ),
+    "ordered category": lambda ids: pd.Series(
+        pd.Categorical(strings(ids), categories=strings(range(99, -20, -1)), ordered=True)
+    ),
+    "category of int": lambda ids: pd.Series(pd.Categorical(ids, categories=range(99, -20, -1))),
+    "category of string[pyarrow]": lambda ids: pd.Series(strings(ids), dtype="string[pyarrow]").astype("category"),
+    "datetime64[ns]": lambda ids: pd.Series(pd.to_datetime(ids, unit="D")).astype("datetime64[ns]"),
+    "datetime64[s]": lambda ids: pd.Series(pd.to_datetime(ids, unit="D")).astype("datetime64[s]"),
+    "datetime with time zone": lambda ids: pd.Series(pd.to_datetime(ids, unit="D", utc=True)).dt.tz_convert(
+        "Asia/Tokyo"
+    ),
+    "timedelta": lambda ids: pd.Series(pd.to_timedelta(ids, unit="D")),
+    "period": lambda ids: pd.Series(pd.PeriodIndex.from_ordinals(np.asarray(ids, int), freq="D")),
+    "object of datetime": lambda ids: pd.Series([START + dt.timedelta(int(i)) for i in ids], dtype=object),
+    "object of date": lambda ids: pd.Series([START.date() + dt.timedelta(int(i)) for i in ids], dtype=object),
+    "object of UUID": lambda ids: pd.Series([uuid.UUID(int=10**37 + int(i)) for i in ids], dtype=object),
+    "object of bytes": lambda ids: pd.Series([s.encode() for s in strings(ids)], dtype=object),
+    "object of Decimal": lambda ids: pd.Series([decimal.Decimal(int(i)) / 3 for i in ids], dtype=object),
+    "object of tuple": lambda ids: pd.Series([("shop", int(i)) for i in ids], dtype=object),
+}
+# Columns of one frame may have another dtype of the same kind in the other frame.
+KINDS = [
+    [
+        "int8",
+        "int16",
+        "int32",
+        "Int64",
+        "float64",
+        "float32",
+        "Float64",
+        "object of int",
+        "arrow int32",
+        "category of int",
+    ],
+    [
+        "object of str",
+        "str",
+        "string[python]",
+        "string[pyarrow]",
+        "arrow string",
+        "arrow large_string",
+        "arrow dictionary",
+        "category of str",
+        "ordered category",
+        "category of string[pyarrow]",
+    ],
+    ["uint64 beyond int64", "arrow uint64"],
+    ["datetime64[ns]", "datetime64[s]"],
+    ["arrow binary", "object of bytes"],
+]
+
+
+def relabelled(frame, label):
+    """The frame with its integer ids replaced by others that stand in the same order."""
+    return frame.assign(
+        user_id=LABELS[label](frame["user_id"].to_numpy()).array,
+        item_id=LABELS[label](frame["item_id"].to_numpy()).array,
+    )
+
+
+def check_labels(metric, label, other=None):
+    """Ids of another kind or dtype (in `pred`, perhaps one more) give the same values, in the dtype of `true`."""
+    true, pred = frames(5)
+    pred = pred[pred["model"] == "a"]
+    options = {"score_col": "score", "nan_score": "last"}
+    reference = values_of(metric, true, pred, **options)
+    true, pred = relabelled(true, label), relabelled(pred, other or label)
+    options["items"] = LABELS[label](np.arange(N_ITEMS))
+    found = result_of(metric, true, pred, **options)
+    assert_close(found.per_user.filter(regex="@|rprecision"), reference, (label, other))
+    pd.testing.assert_series_equal(
+        found.per_user["user_id"], true["user_id"].drop_duplicates().reset_index(drop=True), check_names=False
+    )
+
+
+def check_k_beyond_the_list(metric):
+    """No list is longer than 60: larger k change only what divides by k."""
+    true, pred = distinct(6)
+    long = values_of(metric, true, pred, 60, by="model")
+    longer = values_of(metric, true, pred, 60, by="model", min_relevance=0.0)
+    assert_close(longer, long)
+    low, high = (np.nan if bound is None else bound for bound in metric.bounds)
+    assert not (long < low).any()
+    assert not (long > high).any()
+    assert np.isfinite(long[~np.isnan(long)]).all()
+
+
+def check_bounds(metric):
+    """Also of the best list, the worst one and one without hits, and of gains above 1, a value is within the bounds."""
+    low, high = (np.nan if bound is None else bound for bound in metric.bounds)
+    catalogue = [*ITEMS, *(i + 99 for i in ITEMS)]
+    for top in (1.0, 3.0):
+        true, _ = frames(7, top)
+        best = true.sort_values("relevance", ascending=False, kind="stable")[["user_id", "item_id", "value"]]
+        pred = pd.concat(
+            {"best": best, "worst": best[::-1], "none": best.assign(item_id=best["item_id"] + 99)},
+            names=["model", None],
+        ).reset_index("model")
+        tried = [text(metric, params) for params in variants(metric) if top == 1 or not takes_shares(metric, params)]
+        if not tried:
+            continue
+        result = quietly(rd.evaluate, true, pred, tried, (1, 2, 9), by="model", **{**SIDES, "items": catalogue})
+        values = result.per_user.filter(regex="@|rprecision")
+        assert not (values < low).any(axis=None)
+        assert not (values > high).any(axis=None)
+
+
+def takes_shares(metric, params):
+    """The metric refuses gains above 1."""
+    return metric.name == "rbp" or (params.get("ideal") == "k" and params["gain"] != "binary")
+
+
+def check_parts(metric):
+    """Parts of the users, evaluated alone, make up the whole."""
+    true, pred = frames(8)
+    options = {"by": "model", "score_col": "score", "nan_score": "last", "users": "all"}
+    everyone = pd.unique(pd.concat([true["user_id"], pred["user_id"]]))
+    # The largest gain of `true`, which err takes as its scale, is to be the same in every part.
+    lift = pd.DataFrame({"user_id": [-1], "item_id": [0], "relevance": [1.0], "value": [0.0]})
+    whole = result_of(metric, pd.concat([true, lift]), pred, **options).per_user.set_index(["model", "user_id"])
+    parts = []
+    for some in (everyone[part::3] for part in range(3)):
+        own_true = pd.concat([true[true["user_id"].isin(some)], lift])
+        parts.append(result_of(metric, own_true, pred[pred["user_id"].isin(some)], **options).per_user)
+    merged = pd.concat(parts).drop_duplicates(["model", "user_id"]).set_index(["model", "user_id"])
+    assert_close(merged.loc[whole.index], whole)
+
+
+def check_inputs_untouched(metric):
+    """Whatever the frames' index and memory, they are the same afterwards, and so are the values."""
+    true, pred = frames(9)
+    options = {"by": "model", "score_col": "score", "nan_score": "last"}
+    reference = values_of(metric, true, pred, **options)
+    odd = [
+        (true, pred),
+        (true.set_axis([7] * len(true)), pred.set_axis(pd.MultiIndex.from_product([[0], range(len(pred))]))),
+        (true.set_axis(true["user_id"].rename("user_id")), pred.set_axis([np.nan] * len(pred))),
+        (pd.concat([true, true])[: len(true)], pd.concat([pred, pred])[len(pred) :]),
+        (read_only(true), read_only(pred)),
+        (true[true.columns[::-1]], pred[pred.columns[::-1]]),
+    ]
+    for one, two in odd:
+        before = one.copy(deep=True), two.copy(deep=True)
+        catalogue = pd.DataFrame({"item_id": ITEMS}, index=[3] * N_ITEMS)
+        users = pd.DataFrame({"user_id": true["user_id"].unique()})
+        assert_close(values_of(metric, one, two, **{**options, "items": catalogue, "users": users}), reference)
+        pd.testing.assert_frame_equal(one, before[0])
+        pd.testing.assert_frame_equal(two, before[1])
+        assert one.attrs == two.attrs == {}
+        pd.testing.assert_frame_equal(catalogue, pd.DataFrame({"item_id": ITEMS}, index=[3] * N_ITEMS))
+
+
+def read_only(frame):
+    columns = {name: frame[name].to_numpy(copy=True) for name in frame}
+    for array in columns.values():
+        array.flags.writeable = False
+    return pd.DataFrame(columns, copy=False)
+
+
+def check_by(metric):
+    """Each value of `by` gives what a call of its own gives; every value has the whole population."""
+    true, pred = frames(10)
+    pred = pred.assign(day=pd.Categorical(pred["user_id"] % 2))
+    options = {"score_col": "score", "nan_score": "last", "users": "all"}
+    found = result_of(metric, true, pred, by=["model", "day"], **{**options, "users": "true"})
+    for (model, day), table in found.per_user.groupby(["model", "day"], observed=True):
+        alone = pred[(pred["model"] == model) & (pred["day"] == day)]
+        expected = result_of(metric, true, alone, **{**options, "users": "true"})
+        pd.testing.assert_frame_equal(table.drop(columns=["model", "day"]).reset_index(drop=True), expected.per_user)
+        rows = (found.summary["model"] == model) & (found.summary["day"] == day)
+        assert_close(found.summary.loc[rows, "value":], expected.summary.loc[:, "value":])
+    for users in ("pred", "both"):
+        found = result_of(metric, true, pred, by="model", **{**options, "users": users}).per_user
+        for model, table in found.groupby("model"):
+            expected = result_of(metric, true, pred[pred["model"] == model], **{**options, "users": users}).per_user
+            pd.testing.assert_frame_equal(table.drop(columns="model").reset_index(drop=True), expected)
+
+
+def check_composite_key(metric):
+    """Two key columns are one key."""
+    true, pred = frames(11)
+    pred = pred[pred["model"] == "b"]
+    options = {"score_col": "score", "nan_score": "last", "users": "all"}
+    reference = result_of(metric, true, pred, **options).per_user
+    true, pred = (frame.assign(user=frame["user_id"] % 4, day=strings(frame["user_id"] // 4)) for frame in (true, pred))
+    found = result_of(metric, true, pred, user_col=["user", "day"], **options).per_user
+    assert list(found.columns[:2]) == ["user", "day"]
+    assert found["user"].tolist() == (reference["user_id"] % 4).tolist()
+    assert found["day"].tolist() == strings(reference["user_id"] // 4)
+    pd.testing.assert_frame_equal(found.iloc[:, 2:], reference.iloc[:, 1:])
+
+
+def check_single_call(metric):
+    """The number, the per-user frame and evaluate agree; the metric survives pickling."""
+    true, pred = distinct(12)
+    pred = pred[pred["model"] == "a"]
+    again = pickle.loads(pickle.dumps(metric))
+    assert again is metric
+    for params in variants(metric)[:6]:
+        result = quietly(rd.evaluate, true, pred, text(metric, params), 3, **SIDES)
+        one = quietly(metric.per_user, true, pred, 3, **params, **SIDES)
+        assert one.columns[0] == "user_id"
+        assert_close(one.iloc[:, 1:], result.per_user.iloc[:, 3:])
+        value = quietly(metric, true, pred, 3, **params, **SIDES)
+        values = list(value.values()) if isinstance(value, dict) else [value]
+        assert all(type(x) is float for x in values)
+        assert_close(values, result.per_user.iloc[:, 3:].mean())
+        assert_close(values, result.summary["value"])
+
+
+CHECKS = {
+    function.__name__.removeprefix("check_"): function
+    for function in (
+        check_row_order,
+        check_ties_ignore_row_order,
+        check_k_beyond_the_list,
+        check_bounds,
+        check_parts,
+        check_inputs_untouched,
+        check_by,
+        check_composite_key,
+        check_single_call,
+    )
+}
+
+
+@every_metric
+@pytest.mark.parametrize("check", CHECKS)
+def test_invariance(check, metric):
+    CHECKS[check](metric)
+
+
+@every_metric
+@pytest.mark.parametrize("label", ["object of str", "category of str", "uint64 beyond int64"])
+def test_labels_do_not_matter(metric, label):
+    check_labels(metric, label)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_dtype_of_ids(label):
+    check_labels(rd.ndcg, label)
+
+
+@pytest.mark.parametrize(
+    "pair", [pair for kind in KINDS for pair in itertools.permutations(kind, 2)], ids=" beside ".join
+)
+def test_dtypes_of_one_kind_match(pair):
+    check_labels(rd.mrr, *pair)
+
+
+# ------------------------------------------------------------------------- the registry is covered, checks check
+
+
+@every_metric
+def test_every_metric_has_an_oracle(metric):
+    assert metric.name in oracle.METRICS
+
+
+@every_metric
+def test_every_metric_is_exported(metric):
+    assert getattr(rd, metric.name) is metric
+    assert metric.name in rd.__all__
+
+
+@every_metric
+def test_every_metric_documents_itself(metric):
+    doc = inspect.getdoc(metric)
+    for title in ("Formula", "Parameters", "Returns", "Raises", "References", "Examples"):
+        assert f"\n{title}\n{'-' * len(title)}\n" in doc
+    assert metric.doc.endswith(".")
+    assert metric.formula
+    assert metric.references
+    assert metric.better is None or f"{metric.better} is better" in metric.doc
+    for name in metric.defaults:
+        assert f"\n{name} : " in doc
+
+
+@every_metric
+def test_every_example_runs(metric):
+    test = doctest.DocTestParser().get_doctest(metric.__doc__, {}, metric.name, None, None)
+    assert len(test.examples) >= 2
+    failures = []
+    doctest.DocTestRunner(verbose=False).run(test, out=failures.append)
+    assert not failures, "".join(failures)
+
+
+def test_the_oracle_has_no_metric_that_is_not_registered():
+    assert set(oracle.METRICS) == {m.name for m in BUILT_IN}
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Register a metric for one test, with the oracle of a metric that it pretends to be."""
+    monkeypatch.setattr(metric_module, "METRICS", dict(rd.METRICS))
+    monkeypatch.setattr(oracle, "METRICS", dict(oracle.METRICS))
+
+    def wrong(kernel, pretends="recall"):
+        made = rd.metric(kernel)
+        # The registry of the package is the copy now; `rd.METRICS` was bound to the true one on import.
+        oracle.METRICS[made.name] = oracle.METRICS[pretends]
+        return made
+
+    return wrong
+
+
+def fails(check, *args):
+    with pytest.raises(AssertionError):
+        check(*args)
+
+
+def some_option_sets_fail(metric):
+    """How many of the option sets tell the metric from its oracle."""
+    failed = 0
+    for number in range(len(OPTION_SETS)):
+        try:
+            check_oracle(metric, number)
+        except AssertionError:
+            failed += 1
+    return failed
+
+
+def test_a_right_metric_passes(register):
+    def again(lists):
+        return np.divide(lists.n_hits, lists.n_true, out=np.full(len(lists), np.nan), where=lists.n_true > 0)
+
+    made = register(again)
+    assert some_option_sets_fail(made) == 0
+    for check in CHECKS.values():
+        if check is not check_single_call:  # it is local, so it cannot be pickled
+            check(made)
+
+
+def test_the_oracle_check_catches_a_wrong_divisor(register):
+    def by_k(lists):
+        return np.where(lists.n_true > 0, lists.n_hits / lists.k, np.nan)
+
+    assert some_option_sets_fail(register(by_k)) == len(OPTION_SETS)
+
+
+def test_the_oracle_check_catches_a_silent_zero(register):
+    def zero_for_undefined(lists):
+        return lists.n_hits / np.maximum(lists.n_true, 1)
+
+    made = register(zero_for_undefined)
+    assert some_option_sets_fail(made) >= 3  # where lists without truth count and undefined is not zero
+
+
+def test_the_oracle_check_catches_hits_below_the_cut(register):
+    def whole_list(lists):
+        return np.divide(lists.whole.n_hits, lists.n_true, out=np.full(len(lists), np.nan), where=lists.n_true > 0)
+
+    assert some_option_sets_fail(register(whole_list)) > len(OPTION_SETS) / 2
+
+
+def test_the_row_order_check_catches_a_metric_of_rows(register):
+    def first_row(lists):
+        return (
+            lists.matched.item[np.minimum(lists.matched.start, len(lists.matched.item) - 1)] % 2 / 2
+            + np.arange(len(lists)) / 1e3
+        )
+
+    fails(check_row_order, register(first_row))
+
+
+def test_the_label_check_catches_a_metric_of_codes(register):
+    def code(lists):
+        return lists.sum(lists.matched.item[lists.hits.place] / 1e9)
+
+    fails(check_labels, register(code), "category of str")
+
+
+def test_the_parts_check_catches_a_metric_of_all_lists(register):
+    def share_of_hits(lists):
+        return lists.n_hits / max(lists.n_hits.sum(), 1)
+
+    fails(check_parts, register(share_of_hits))
+    fails(check_by, register(share_of_hits))
+
+
+def test_the_bounds_check_catches_a_value_outside(register):
+    def arhr_as_share(lists):
+        return lists.sum(1 / lists.hits.rank)
+
+    made = register(arhr_as_share)
+    fails(check_bounds, made)
+    fails(check_k_beyond_the_list, made)
+
+
+def test_the_inputs_check_catches_a_metric_that_writes(register):
+    true, _pred = frames(9)
+
+    def writes(lists):
+        true.loc[true.index[0], "value"] += 1
+        return lists.n_hits / lists.k
+
+    # The frames of the check are cached, so the metric reaches the very frame that is checked.
+    before = true["value"].iloc[0]
+    try:
+        fails(check_inputs_untouched, register(writes))
+    finally:
+        true.loc[true.index[0], "value"] = before
+
+
+def test_the_key_check_catches_a_metric_of_labels(register):
+    def of_label(lists):
+        return (pd.util.hash_array(lists.matched.keys.iloc[:, 0].to_numpy()) % 97) / 97
+
+    fails(check_composite_key, register(of_label))

@@ -32,6 +32,8 @@ Normalizer = Literal["relevant", "achievable", "hits", "k", "shown"]
 Gain = Literal["linear", "exp2", "binary"]
 Discount = Literal["log", "jk", "none"]
 
+LARGEST_EXPONENT = 900  # beyond, 2^g or a sum of them is infinite
+
 
 def _normalized(lists: Lists, total: np.ndarray, normalizer: str) -> np.ndarray:
     """total / d; a list without recommendations or hits has 0, not 0/0, where it has relevant items."""
@@ -152,6 +154,11 @@ def arhr(lists: Lists) -> np.ndarray:
 
 def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
     if kind == "exp2":
+        if (gain > LARGEST_EXPONENT).any():
+            raise DataError(
+                f"gain=exp2 takes relevances up to {LARGEST_EXPONENT}; true has "
+                f"{examples(gain[gain > LARGEST_EXPONENT])}: scale the relevance column"
+            )
         return np.exp2(gain) - 1
     return (gain > 0).astype(np.float64) if kind == "binary" else gain
 
@@ -219,8 +226,8 @@ def ndcg(
         Base b of the logarithm.
     ideal : {"relevant", "k", "shown", "listed"}, default "relevant"
         The best min(k, n_true) relevant items, undefined without any · k items of gain 1, which takes
-        gains in [0, 1] or `gain="binary"` · the first k re-sorted · the best k of the whole list; the last two
-        are 0 where a list with relevant items shows none.
+        gains in [0, 1] or `gain="binary"` · the first k re-sorted, 0 where a list with relevant items shows
+        none · the best k of the whole list, 0 where none of its items is relevant.
     tied : {"ranked", "averaged"}, default "ranked"
         Equal scores have the ranks that `ties` gives them, or share the mean discount of their ranks.
 
@@ -252,7 +259,8 @@ def ndcg(
         best = lists.sum_ideal(lambda g, rank: _gains(gain, g) * _discounts(discount, base, rank))
     else:
         best = _idcg_of_list(lists, gain, discount, base, whole=ideal == "listed")
-        best = np.where((lists.n_true > 0) & (best == 0), np.inf, best)
+        none_shown = (best == 0) & ((lists.n_true > 0) | (ideal == "listed"))
+        best = np.where(none_shown, np.inf, best)
     return ratio(total, best)
 
 
@@ -296,7 +304,7 @@ def dcg(
 
 
 @metric
-def rbp(lists: Lists, *, p: float = 0.8) -> np.ndarray:
+def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear") -> np.ndarray:
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1].
 
     Formula
@@ -307,6 +315,8 @@ def rbp(lists: Lists, *, p: float = 0.8) -> np.ndarray:
     ----------
     p : float in (0, 1), default 0.8
         Persistence: probability of looking at the next rank.
+    gain : {"linear", "binary"}, default "linear"
+        Gains as they are, which must be at most 1, or 1 for every relevant item.
 
     References
     ----------
@@ -320,10 +330,10 @@ def rbp(lists: Lists, *, p: float = 0.8) -> np.ndarray:
     """
     if not 0 < p < 1:
         raise OptionError(f"p={p}; expected a probability between 0 and 1")
-    gains = lists.matched.truth.gain
+    gains = _gains(gain, lists.matched.truth.gain)
     if (gains > 1).any():
         raise DataError(f"rbp takes gains in [0, 1]; true has {examples(gains[gains > 1])}: scale the relevance column")
-    return (1 - p) * lists.sum(lists.hits.gain * p ** (lists.hits.rank - 1.0))
+    return (1 - p) * lists.sum(_gains(gain, lists.hits.gain) * p ** (lists.hits.rank - 1.0))
 
 
 @metric
@@ -354,7 +364,7 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
     if (gains > top).any():
         raise DataError(f"err: true has gains above max_gain={top} ({examples(gains[gains > top])})")
     hits = lists.hits
-    satisfied = (np.exp2(hits.gain) - 1) / np.exp2(top)
+    satisfied = np.exp2(hits.gain - top) - np.exp2(-top)
     total, going_on = np.zeros(len(lists)), np.ones(len(lists))
     order = np.argsort(hits.number, kind="stable")
     edges = np.cumsum(np.bincount(hits.number))
@@ -377,7 +387,13 @@ def _tied_ranks(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
 
 
 @metric
-def auc(lists: Lists, *, within: Literal["shown", "catalogue"] = "shown") -> np.ndarray:
+def auc(
+    lists: Lists,
+    *,
+    within: Literal["shown", "catalogue"] = "shown",
+    tied: Literal["half", "ranked"] = "half",
+    one_class: Literal["undefined", "share"] = "undefined",
+) -> np.ndarray:
     """Share of (hit, miss) pairs in the right order, equal scores counting half; larger is better, in [0, 1].
 
     Formula
@@ -390,6 +406,10 @@ def auc(lists: Lists, *, within: Literal["shown", "catalogue"] = "shown") -> np.
     within : {"shown", "catalogue"}, default "shown"
         "catalogue" (needs `items=` or `judged_only`): over all candidates; those not among the first k tie
         at the bottom.
+    tied : {"half", "ranked"}, default "half"
+        A pair with equal scores counts half, or as the ranks that `ties` gives it.
+    one_class : {"undefined", "share"}, default "undefined"
+        A list of hits alone or of misses alone, or an empty one, has no value, or the share of hits: 1 or 0.
 
     References
     ----------
@@ -402,21 +422,22 @@ def auc(lists: Lists, *, within: Literal["shown", "catalogue"] = "shown") -> np.
     0.75
     """
     hits = lists.hits
-    top, bottom = _tied_ranks(lists, hits)
-    before, tied_hits = hits.number - 1, np.ones(len(hits))
-    if lists.matched.tie_level is not None:
+    top, bottom, before, tied_hits = hits.rank, hits.rank, hits.number - 1, np.ones(len(hits))
+    if tied == "half" and lists.matched.tie_level is not None:
+        top, bottom = _tied_ranks(lists, hits)
         level = lists.matched.tie_level[hits.place]
         first, last = np.searchsorted(level, level, side="left"), np.searchsorted(level, level, side="right")
         before, tied_hits = hits.number[first] - 1, last - first
-    above, tied = top - 1 - before, bottom - top + 1 - tied_hits
-    misses = lists.n_shown - lists.n_hits
-    if within == "shown":
-        below = lists.sum((misses[hits.list] - above - tied) + tied / 2)
-        return ratio(below, lists.n_hits * misses)
-    negatives = lists.n_candidates - lists.n_true
-    below = lists.sum((negatives[hits.list] - above - tied) + tied / 2)
-    below += (lists.n_true - lists.n_hits) * (negatives - misses) / 2
-    return ratio(below, lists.n_true * negatives)
+    above, beside = top - 1 - before, bottom - top + 1 - tied_hits  # misses with a larger and with an equal score
+    positives, negatives = lists.n_hits, lists.n_shown - lists.n_hits
+    unshown = np.zeros(len(lists))
+    if within == "catalogue":
+        misses = negatives
+        positives, negatives = lists.n_true, lists.n_candidates - lists.n_true
+        unshown = (positives - lists.n_hits) * (negatives - misses) / 2
+    below = lists.sum(negatives[hits.list] - above - beside / 2) + unshown
+    share = positives / np.maximum(positives + negatives, 1) if one_class == "share" else np.nan
+    return np.where(positives * negatives > 0, ratio(below, positives * negatives), share)
 
 
 @metric

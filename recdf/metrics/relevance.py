@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..errors import OptionError
 from ..lists import Lists, ratio
 from ..metric import metric
 
@@ -148,6 +149,8 @@ def f1(lists: Lists, *, beta: float = 1.0) -> np.ndarray:
     >>> rd.f1({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2)
     0.5
     """
+    if not 0 <= beta < np.inf:
+        raise OptionError(f"beta={beta}; expected a finite number, at least 0")
     p, r = lists.n_hits / lists.k, ratio(lists.n_hits, lists.n_true)
     return np.where(p + r == 0, 0.0, ratio((1 + beta**2) * p * r, beta**2 * p + r))
 

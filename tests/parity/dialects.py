@@ -1,0 +1,227 @@
+"""Compare every convention of `recdf` with the golden numbers of its library, and write the page that says so.
+
+    python tests/parity/dialects.py        # writes docs/conventions.md
+
+`EXPECTED_DIFFERENCES` is what cannot be equal, with the reason; everything else must be.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import recdf as rd
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "parity"
+PAGE = ROOT / "docs" / "conventions.md"
+sys.path.insert(0, str(Path(__file__).parent))
+
+import frames as parity  # noqa: E402 (after the path is set)
+
+TOLERANCE = 1e-9
+WHOLE_LIST = 10_000
+
+LIKE = {name: name for name in rd.CONVENTIONS} | {"trec_eval": "pytrec_eval"}  # convention -> golden file
+
+# The library's further parameters, as a metric string beside its convention.
+VARIANTS = {
+    ("trec_eval", "precision[set]"): "precision(divisor=shown)",
+    ("ranx", "ndcg[burges]"): "ndcg(gain=exp2)",
+    ("ranx", "dcg[burges]"): "dcg(gain=exp2)",
+    ("ranx", "rbp[p=0.8]"): "rbp(p=0.8)",
+    ("rectools", "mapr[divide_by_k=True]"): "mapr(normalizer=k)",
+    ("rectools", "ndcg[divide_by_achievable=True]"): "ndcg(ideal=relevant)",
+    ("rectools", "precision[r_precision=True]"): "precision(divisor=achievable)",
+    ("recommenders", "mapr[function=map]"): "mapr(normalizer=relevant)",
+    ("recommenders", "ndcg[score_type=raw]"): "ndcg(gain=linear)",
+    ("recommenders", "ndcg[score_type=exp]"): "ndcg(gain=exp2)",
+    ("lenskit", "ndcg[offset=1]"): "ndcg(discount=log)",
+    ("lenskit", "ndcg[gain=relevance]"): "ndcg(gain=linear)",
+    ("recpack", "recall[calibrated]"): "recall(divisor=achievable)",
+}
+
+UNSTABLE = "equal scores stand in no defined order"
+BOTH = "its mean is over the users that have recommendations"
+# (convention, golden metric or *, frame or *) -> (what differs: "values" or "mean", why)
+EXPECTED_DIFFERENCES = {
+    ("trec_eval", "*", "holes"): ("mean", BOTH),
+    ("ranx", "*", "ties"): ("values", "lists of more than 15 items: " + UNSTABLE),
+    ("ranx", "*", "ties_strings"): ("values", "lists of more than 15 items: " + UNSTABLE),
+    ("ranx", "rbp[p=0.8]", "graded"): ("error", "gains above 1"),
+    ("ranx", "rbp[p=0.8]", "judged"): ("error", "gains above 1"),
+    ("rs_metrics", "precision", "holes"): ("mean", "NaN as soon as a user has no recommendations"),
+    ("recpack", "*", "ties"): ("values", UNSTABLE),
+    ("recpack", "*", "ties_short"): ("values", UNSTABLE),
+    ("recpack", "*", "ties_strings"): ("values", UNSTABLE),
+}
+
+
+def expected(convention: str, metric: str, frame: str) -> tuple[str, str]:
+    for key in ((convention, metric, frame), (convention, "*", frame)):
+        if key in EXPECTED_DIFFERENCES:
+            return EXPECTED_DIFFERENCES[key]
+    return ("equal", "")
+
+
+def metric_string(convention: str, golden: str) -> str | None:
+    """How recdf says what the golden metric (without its k) is; None: it does not."""
+    if (convention, golden) in VARIANTS:
+        return VARIANTS[convention, golden]
+    return golden if golden in rd.CONVENTIONS[convention].metrics else None
+
+
+@cache
+def compare(convention: str) -> dict[tuple[str, str], str]:
+    """(golden metric, frame) -> "equal", or what differs most: "mean", "values", "error"."""
+    golden = json.loads((GOLDEN / f"{LIKE[convention]}.json").read_text())
+    frames = parity.parity_frames()
+    outcome: dict[tuple[str, str], str] = {}
+    for frame_name, groups in golden["frames"].items():
+        group = groups["accuracy"]
+        keys = {*group.get("per_user", {}), *group.get("mean", {})}
+        texts = {key: metric_string(convention, key.partition("@")[0]) for key in sorted(keys)}
+        asked = {
+            key: f"{text}@{key.partition('@')[2] or WHOLE_LIST}" for key, text in texts.items() if text is not None
+        }
+        result = _evaluate(frames[frame_name], convention, asked)
+        for key in asked:
+            name = key.partition("@")[0]
+            found = _one(result, group, key)
+            worst = ("equal", "mean", "values", "error")
+            outcome[name, frame_name] = max(outcome.get((name, frame_name), "equal"), found, key=worst.index)
+    return outcome
+
+
+def _evaluate(
+    frame: parity.ParityFrame, convention: str, asked: dict[str, str]
+) -> dict[str, tuple[dict[str, float], float]]:
+    """Values per user and mean of each metric that does not refuse the frame."""
+    relevance = "relevance" if "relevance" in frame.true.columns else None
+    try:
+        result = rd.evaluate(frame.true, frame.pred, asked, like=convention, relevance_col=relevance)
+    except rd.DataError:
+        if len(asked) == 1:
+            return {}
+        parts = [_evaluate(frame, convention, {key: text}) for key, text in asked.items()]
+        return {key: value for part in parts for key, value in part.items()}
+    users = result.per_user["user_id"].astype(str)
+    means = result.summary["value"].tolist()
+    per_user = [dict(zip(users, result.per_user[key], strict=True)) for key in asked]
+    return dict(zip(asked, zip(per_user, means, strict=True), strict=True))
+
+
+def _one(result: dict[str, tuple[dict[str, float], float]], group: dict, key: str) -> str:
+    if key not in result:
+        return "error"
+    mine, mean = result[key]
+    if key in group["per_user"]:
+        theirs = dict(zip(group["users"], group["per_user"][key], strict=True))
+        if any(not _equal(mine.get(user, math.nan), value) for user, value in theirs.items() if value is not None):
+            return "values"
+    own = group["mean"].get(key)
+    return "equal" if own is None or _equal(mean, own) else "mean"
+
+
+def _equal(one: float, two: float) -> bool:
+    return (math.isnan(one) and math.isnan(two)) or abs(one - two) <= TOLERANCE
+
+
+def page() -> str:
+    """The table library × metric, from the comparison itself."""
+    outcomes = {name: compare(name) for name in LIKE}
+    base = (
+        "hitrate",
+        "precision",
+        "recall",
+        "f1",
+        "rprecision",
+        "mapr",
+        "mrr",
+        "ndcg",
+        "dcg",
+        "rbp",
+        "auc",
+        "pauc",
+        "pap",
+    )
+    lines = [
+        "# Conventions",
+        "",
+        "What each library computes is compared with `recdf` and `like=` on generated frames (plain, holes, ties,",
+        "graded, string ids; k = 1, 5, 10, 20, 50 with lists of up to 30), per user where the library tells, to 1e-9.",
+        "This page is written by `python tests/parity/dialects.py` and checked by the tests.",
+        "",
+        "| metric | " + " | ".join(outcomes) + " |",
+        "|---" * (len(outcomes) + 1) + "|",
+    ]
+    notes: list[str] = []
+    for metric in base:
+        lines.append(
+            f"| `{metric}` | "
+            + " | ".join(_cell(name, metric, found, notes) for name, found in outcomes.items())
+            + " |"
+        )
+    lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, start=1)), ""]
+    lines += ["## Rules", "", "| `like=` | compared with | rules | cannot be reproduced |", "|---|---|---|---|"]
+    for record in rd.CONVENTIONS.values():
+        differs = " ".join(f"{key}: {text}" if key != "*" else text for key, text in record.differs.items())
+        lines.append(f"| `{record.name}` | {record.library} | {record.rules} | {differs or 'nothing'} |")
+    lines += [
+        "",
+        "## The further parameters of each library",
+        "",
+        "| library | its metric | in `recdf` |",
+        "|---|---|---|",
+    ]
+    lines += [f'| {name} | `{theirs}` | `{ours}` with `like="{name}"` |' for (name, theirs), ours in VARIANTS.items()]
+    lines += ["", "## One data set, nine dialects", "", _section9(), ""]
+    return "\n".join(lines)
+
+
+def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes: list[str]) -> str:
+    frames = {frame: what for (name, frame), what in found.items() if name == metric}
+    if not frames:
+        return ""
+    reasons = [expected(convention, metric, frame) for frame, what in frames.items() if what != "equal"]
+    if not reasons:
+        return "equal"
+    numbers = []
+    for what, why in dict.fromkeys(reasons):
+        note = f"{convention}: {why}" + (
+            "; per user equal" if what == "mean" else "; equal without ties" if "scores" in why else ""
+        )
+        if note not in notes:
+            notes.append(note)
+        numbers.append(str(notes.index(note) + 1))
+    return f"equal but [{', '.join(numbers)}]"
+
+
+def _section9() -> str:
+    """The table of five users, at k = 10, by each convention."""
+    frame = parity.section9()
+    metrics = ["hitrate", "precision", "recall", "mapr", "ndcg", "mrr"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = rd.compare_conventions(frame.true, frame.pred, k=10, metrics=metrics)
+    wide = table.pivot(index="convention", columns="metric", values="value").reindex(
+        index=list(rd.CONVENTIONS), columns=metrics
+    )
+    lines = ["| `like=` | " + " | ".join(metrics) + " |", "|---" * (len(metrics) + 1) + "|"]
+    for name, row in wide.iterrows():
+        cells = ["" if np.isnan(value) else f"{value:.4f}" for value in row]
+        lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page())
+    print(re.sub(r"\s+$", "", PAGE.read_text()))

@@ -1,0 +1,92 @@
+"""Each convention gives the golden numbers of its library, but for differences that are known and asserted."""
+
+from __future__ import annotations
+
+import json
+
+import dialects
+import frames as parity
+import pytest
+
+import recdf as rd
+
+
+@pytest.mark.parametrize("convention", list(rd.CONVENTIONS))
+def test_convention_is_its_library(convention: str) -> None:
+    outcome = dialects.compare(convention)
+    assert outcome
+    compared = {metric.partition("[")[0] for metric, _ in outcome}
+    assert compared >= set(rd.CONVENTIONS[convention].metrics)
+    worst = ("equal", "mean", "values", "error")
+    wrong = {}
+    for (metric, frame), found in outcome.items():
+        allowed = dialects.expected(convention, metric, frame)[0]
+        if worst.index(found) > worst.index(allowed):
+            wrong[metric, frame] = (found, "expected", allowed)
+    assert not wrong
+
+
+@pytest.mark.parametrize("key", list(dialects.EXPECTED_DIFFERENCES))
+def test_a_stated_difference_is_one(key: tuple[str, str, str]) -> None:
+    convention, metric, frame = key
+    outcome = dialects.compare(convention)
+    found = {what for (name, at), what in outcome.items() if at == frame and metric in ("*", name)}
+    assert dialects.EXPECTED_DIFFERENCES[key][0] in found
+
+
+def test_the_page_is_what_the_comparison_gives() -> None:
+    assert dialects.PAGE.read_text() == dialects.page()
+
+
+def test_five_users_as_each_library_itself_says() -> None:
+    frame = parity.section9()
+    golden = json.loads((dialects.GOLDEN / "section9.json").read_text())
+    for convention, library in dialects.LIKE.items():
+        means = golden[library]["mean"]
+        for metric in rd.CONVENTIONS[convention].metrics:
+            if f"{metric}@10" not in means or convention == "trec_eval":
+                continue  # pytrec_eval's mean leaves out the user without recommendations
+            mine = rd.evaluate(frame.true, frame.pred, f"{metric}@10", like=convention).summary["value"].iloc[0]
+            theirs = means[f"{metric}@10"]
+            if theirs == theirs:
+                assert mine == pytest.approx(theirs, abs=1e-9), (convention, metric)
+
+
+def test_explicit_options_win_and_the_spec_says_what_was_computed() -> None:
+    true, pred = {"u": ["a", "b"], "v": ["c"]}, {"u": ["a"], "w": ["a"]}
+    result = rd.evaluate(true, pred, ["precision@2", "ndcg@2"], like="lenskit", users="true")
+    assert result.per_user["user_id"].tolist() == ["u", "v"]
+    assert result.spec["options"]["like"] == "lenskit"
+    assert result.spec["options"]["users"] == "true"
+    assert result.spec["metrics"]["precision@2"]["definition"] == "precision(divisor=shown)@2"
+    assert "discount=jk" in result.spec["metrics"]["ndcg@2"]["definition"]
+    assert rd.precision(true, pred, k=2, like="lenskit") == 0.5
+    assert rd.precision(true, pred, k=2, like="lenskit", divisor="k", users="true") == 0.25
+
+
+def test_own_record_and_unknown_name() -> None:
+    ours = rd.Convention("ours", options={"undefined": "zero"}, metrics={"recall": {"divisor": "achievable"}})
+    assert rd.recall({"u": ["a", "b"]}, {"u": ["a"]}, k=1, like=ours) == 1.0
+    with pytest.raises(ValueError, match=r"unknown convention like='rectool'; did you mean 'rectools'"):
+        rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1", like="rectool")
+    with pytest.raises(ValueError, match=r"no option 'usrs'; did you mean 'users'"):
+        rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1", like=rd.Convention("bad", options={"usrs": "pred"}))
+    with pytest.raises(ValueError, match="recall parameter divisor='all'"):
+        rd.evaluate(
+            {"u": ["a"]}, {"u": ["a"]}, "recall@1", like=rd.Convention("bad", metrics={"recall": {"divisor": "all"}})
+        )
+    table = rd.conventions_table()
+    assert set(table["convention"]) == set(rd.CONVENTIONS)
+
+
+def test_compare_conventions_tells_the_rule() -> None:
+    frame = parity.section9()
+    table = rd.compare_conventions(frame.true, frame.pred).set_index(["metric", "convention"])
+    assert table.loc[("ndcg", "rectools"), "rule"].startswith("ideal=k")
+    assert table.loc[("mapr", "replay"), "rule"].startswith("normalizer=achievable")
+    assert table.loc[("hitrate", "lenskit"), "rule"].startswith("only together: ")
+    same = table[table["diff"] == 0]
+    assert (same["rule"] == "").all()
+    assert (table[table["diff"].abs() > 1e-9]["rule"] != "").all()
+    with pytest.raises(ValueError, match="takes no by="):
+        rd.compare_conventions(frame.true, frame.pred, by="model")
