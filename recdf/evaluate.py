@@ -233,7 +233,7 @@ def _summary(
         part["_metric"] = np.tile([number[name] for name in values], len(present))
         found.append(part.assign(_group=group - 1))
     exposed = exposure_rows(matched, requests, options)
-    if len(exposed):
+    if len(exposed) or not found:
         found.append(exposed.assign(_group=-1))
     summary = pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
     # Sorting is stable: the outputs of one metric keep their order.

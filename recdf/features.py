@@ -59,8 +59,8 @@ class Features:
         return self._made[key]
 
     def _known(self, separator: str) -> np.ndarray:
-        null = self._numbers(separator)[1]
-        return np.where((self.row_of >= 0) & ~null[self.row_of], self.row_of, -1)
+        unknown = np.append(self._numbers(separator)[1], True)  # row -1
+        return np.where(unknown[self.row_of], -1, self.row_of)
 
     def _numbers(self, separator: str, one_hot: bool = True) -> tuple[np.ndarray, np.ndarray]:
         if not self.columns:
@@ -79,7 +79,7 @@ class Features:
         """
         own = kind if callable(kind) else self.function
         if own is not None:
-            return _pairs_of(own), 48, 8
+            return lambda a, b: _called(own, *np.broadcast_arrays(a[:, :, None], b[:, None])), 48, 8
         if kind == "hamming":
             values = self.values(separator)
             width = values.shape[1]
@@ -88,15 +88,18 @@ class Features:
         if kind == "cosine":
             unit = self.unit(separator)
             return lambda a, b: unit[a] @ unit[b].swapaxes(1, 2), 8, 8 * matrix.shape[1]
-        sets = self._once(("sets", separator), lambda: (matrix != 0).astype(np.float64))
+        # Counts are exact in 32 bits, their ratio is not.
+        sets = self._once(("sets", separator), lambda: (matrix != 0).astype(np.float32))
         size = sets.sum(axis=1)
 
         def jaccard(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             both = sets[a] @ sets[b].swapaxes(1, 2)
-            either = size[a][:, :, None] + size[b][:, None] - both
-            return np.divide(both, either, out=np.zeros_like(both), where=either > 0)
+            either = size[a][:, :, None] + size[b][:, None]
+            either -= both
+            np.maximum(either, 1.0, out=either)  # two empty sets have nothing in common
+            return np.divide(both, either, dtype=np.float64)
 
-        return jaccard, 32, 8 * matrix.shape[1]
+        return jaccard, 16, 4 * matrix.shape[1]
 
 
 def _below_zeros(matrix: np.ndarray) -> np.ndarray:
@@ -108,17 +111,15 @@ def _unit(matrix: np.ndarray) -> np.ndarray:
     return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
 
 
-def _pairs_of(function: Similarity) -> Similarity:
-    """A caller's function of two arrays of positions, taken to blocks; it never sees row -1."""
-
-    def similar(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        one, two = np.broadcast_arrays(a[:, :, None], b[:, None])
-        real = (one >= 0) & (two >= 0)
-        found = np.zeros(one.shape)
-        found[real] = np.asarray(function(one[real], two[real]), dtype=np.float64)
-        return found
-
-    return similar
+def _called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A caller's similarity of pairs of positions; it never sees row -1, where it is 0."""
+    real = (a >= 0) & (b >= 0)
+    found = np.zeros(real.shape)
+    values = np.asarray(function(a[real], b[real]), dtype=np.float64)
+    if values.shape != (np.count_nonzero(real),):
+        raise DataError(f"similarity returned shape {values.shape} for {np.count_nonzero(real):,} pairs")
+    found[real] = values
+    return found
 
 
 def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -210,15 +211,27 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
             total[some] = (np.einsum("ij,ij->i", added, added) - squares[rows].sum(axis=1)) / 2
             n[some] = np.count_nonzero(rows >= 0, axis=1)
     else:
-        similar, pair_bytes, row_bytes = features.similar(kind, separator)
+        _, pair_bytes, row_bytes = features.similar(kind, separator)
         for some in blocks(lists.n_shown**2 * pair_bytes + lists.n_shown * row_bytes):
             rows = rows_of(lists, some, row_of)
-            known = rows >= 0
-            pair = known[:, :, None] & known[:, None] & np.triu(np.ones((rows.shape[1],) * 2, bool), 1)
-            total[some] = np.where(pair, similar(rows, rows), 0.0).sum(axis=(1, 2))
-            n[some] = np.count_nonzero(known, axis=1)
+            total[some] = _pair_sums(features, kind, separator, rows)
+            n[some] = np.count_nonzero(rows >= 0, axis=1)
     pairs = n * (n - 1) / 2
     return np.divide(total, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
+
+
+def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows: np.ndarray) -> np.ndarray:
+    """Sum of the similarities of all pairs of rows of each list, without those of -1."""
+    if features.function is not None or callable(kind):
+        one, two = np.triu_indices(rows.shape[1], 1)
+        function = kind if callable(kind) else features.function
+        assert function is not None
+        return _called(function, rows[:, one], rows[:, two]).sum(axis=1)
+    known = rows >= 0
+    found = features.similar(kind, separator)[0](rows, rows)
+    if not known.all():
+        found = np.where(known[:, :, None] & known[:, None], found, 0.0)
+    return (found.sum(axis=(1, 2)) - np.einsum("ijj->i", found)) / 2
 
 
 def nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:

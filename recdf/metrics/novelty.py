@@ -178,7 +178,8 @@ def serendipity(
         matched.needs_true("or relevant=False")
     matched.counts["lists_without_log"] = int(np.count_nonzero(log.n_history == 0))
     largest = nearest(lists, similarity, separator)
-    found = (largest < threshold) & ~log.seen(matched)
+    # Rounding must not decide whether 0.7 is below 0.7.
+    found = (largest < threshold - 1e-12) & ~log.seen(matched)
     if relevant:
         hit = np.zeros(len(found), bool)
         hit[matched.hits.place] = True
