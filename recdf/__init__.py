@@ -2,7 +2,10 @@
 
 from . import errors
 from .audit import check
+from .bootstrap import bootstrap_ci
+from .compare import compare_models
 from .conventions import CONVENTIONS, Convention, conventions_table
+from .decision import adjust_pvalues
 from .dialects import compare_conventions
 from .errors import (
     ColumnError,
@@ -11,6 +14,7 @@ from .errors import (
     DuplicateWarning,
     EmptyPopulationError,
     IdTypeError,
+    MissingExtraError,
     NoOverlapWarning,
     NullKeyError,
     OptionError,
@@ -20,7 +24,9 @@ from .errors import (
     UndefinedMetricError,
 )
 from .evaluate import Evaluation, evaluate, summarize
+from .experiment import join_experiment
 from .frames import from_dict, from_labelled
+from .health import experiment_health
 from .lists import Lists
 from .metric import METRICS, Metric, metric, metrics_table
 from .metrics import (
@@ -84,9 +90,13 @@ from .metrics import (
     unseen,
     user_coverage,
 )
+from .plan import plan_experiment
+from .report import ReportTable, report_table
+from .rollup import roll_up
 from .sample import Shop, sample_shop
 from .storage import read_parquet
 from .tables import exposure_table, hit_table, position_table, user_gap
+from .variants import compare_variants
 
 __version__ = "0.1.0"
 
@@ -103,27 +113,33 @@ __all__ = [
     "IdTypeError",
     "Lists",
     "Metric",
+    "MissingExtraError",
     "NoOverlapWarning",
     "NullKeyError",
     "OptionError",
     "RecdfError",
     "RecdfWarning",
+    "ReportTable",
     "Shop",
     "TieError",
     "UndefinedMetricError",
     "a_ndcg",
     "accuracy",
     "aclt",
+    "adjust_pvalues",
     "aplt",
     "arhr",
     "arp_ratio",
     "auc",
+    "bootstrap_ci",
     "bpref",
     "calibration",
     "categories",
     "category_entropy",
     "check",
     "compare_conventions",
+    "compare_models",
+    "compare_variants",
     "confusion",
     "conventions_table",
     "coverage",
@@ -134,6 +150,7 @@ __all__ = [
     "err",
     "errors",
     "evaluate",
+    "experiment_health",
     "exposure_ratio",
     "exposure_share",
     "exposure_table",
@@ -149,6 +166,7 @@ __all__ = [
     "hits",
     "ild",
     "ils",
+    "join_experiment",
     "mae",
     "mapr",
     "mar",
@@ -163,6 +181,7 @@ __all__ = [
     "pap",
     "pauc",
     "personalization",
+    "plan_experiment",
     "pooled_mae",
     "pooled_rmse",
     "pop_reo",
@@ -173,8 +192,10 @@ __all__ = [
     "rbp",
     "read_parquet",
     "recall",
+    "report_table",
     "revenue",
     "rmse",
+    "roll_up",
     "rprecision",
     "sample_shop",
     "serendipity",

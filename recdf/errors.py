@@ -58,6 +58,10 @@ class UndefinedMetricError(RecdfError, ValueError):
     """A metric has no value for a list and `undefined="raise"`."""
 
 
+class MissingExtraError(RecdfError, ImportError):
+    """An optional library that a call needs is not installed."""
+
+
 class RecdfWarning(UserWarning):
     """Base of every warning of recdf."""
 
@@ -78,7 +82,7 @@ def closest(word: str, known: Iterable[object]) -> str:
 
 def examples(values: Any) -> str:
     """Show up to five distinct values for a message."""
-    return ", ".join(repr(value) for value in pd.unique(pd.Series(values)).tolist()[:5])
+    return ", ".join(list(dict.fromkeys(map(repr, pd.Series(values).head(1000).tolist())))[:5])
 
 
 def outside_recdf() -> int:

@@ -17,6 +17,9 @@ import pyarrow as pa
 TABLE_SLOTS = 2**18
 SLOTS_PER_ROW = 8
 
+# Cells of the matrices that `rank_within` sorts, so that its index arrays stay small.
+SORT_CELLS = 2**20
+
 
 def group_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Group rows by code, in order of first appearance.
@@ -48,8 +51,11 @@ def offsets(length: np.ndarray) -> np.ndarray:
     return start
 
 
-def rank_within(key: np.ndarray, start: np.ndarray, stable: bool = False) -> np.ndarray | None:
-    """Rows in ascending order of `key` (NaN last) within each list; None if they stand so already."""
+def rank_within(key: np.ndarray, start: np.ndarray, stable: bool = False, sort: bool = False) -> np.ndarray | None:
+    """Rows in ascending order of `key` (NaN last) within each list; None if they stand so already.
+
+    With `sort`, `key` itself is brought into that order, which saves a copy of it.
+    """
     if len(key) < 2:
         return None
     rising = key[1:] >= key[:-1]
@@ -61,24 +67,23 @@ def rank_within(key: np.ndarray, start: np.ndarray, stable: bool = False) -> np.
         return None
     length = np.diff(start)
     kind: Literal["stable"] | None = "stable" if stable else None
-    if length.min() == length.max():
-        matrix = key.reshape(len(length), -1)
-        order = np.argsort(matrix, axis=1, kind=kind)
-        order += start[:-1, None]
-        return order.ravel()
-    result = np.arange(len(key))
+    result = np.arange(len(key), dtype=np.int32)
+    last = np.array(np.nan if key.dtype.kind == "f" else np.iinfo(key.dtype).max, key.dtype)
     # Lists of about the same length are sorted as the rows of one matrix: at most half of it is padding.
     size = np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64)
-    last = np.array(np.nan if key.dtype.kind == "f" else np.iinfo(key.dtype).max, key.dtype)
     for exponent in np.unique(size[length > 1]):
-        lists = np.flatnonzero(size == exponent)
-        width = np.arange(length[lists].max())
-        real = width < length[lists, None]
-        rows = np.where(real, start[lists, None] + width, 0)
-        order = np.argsort(np.where(real, key[rows], last), axis=1, kind=kind)
-        # Padding sorts last, but may mix with equal keys: what is no padding keeps its order.
-        kept = np.take_along_axis(real, order, axis=1)
-        result[rows[real]] = np.take_along_axis(rows, order, axis=1)[kept]
+        of_size = np.flatnonzero(size == exponent)
+        for lists in np.array_split(of_size, (len(of_size) << exponent) // SORT_CELLS + 1):
+            width = np.arange(length[lists].max(initial=0))
+            rows = start[lists, None] + width
+            real = width < length[lists, None]
+            matrix = key[rows] if real.all() else np.where(real, key[np.where(real, rows, 0)], last)
+            order = np.argsort(matrix, axis=1, kind=kind)
+            # Padding sorts last, but may mix with equal keys: what is no padding keeps its order.
+            kept = np.take_along_axis(real, order, axis=1)
+            result[rows[real]] = np.take_along_axis(rows, order, axis=1)[kept]
+            if sort:
+                key[rows[real]] = np.take_along_axis(matrix, order, axis=1)[kept]
     return result
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,9 +105,12 @@ def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Mat
     true_heads, pred_heads = run_heads(wanted.keys), run_heads(offered.keys + offered.by)
     key_columns = [_at(wanted.keys, true_heads), _at(offered.keys, pred_heads)]
     key_columns += [] if asked is None else [asked[1]]
-    key_codes, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
-    by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by))
-    item_codes = encode([wanted.item, offered.item, *doors.item_ids.values()])
+    item_columns = [wanted.item, offered.item, *doors.item_ids.values()]
+    with ThreadPoolExecutor(1) as other_thread:  # strings take long, and Arrow lets both threads run
+        encoding = other_thread.submit(encode, item_columns)
+        key_codes, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
+        by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by))
+        item_codes = encoding.result()
     side_codes = dict(zip(doors.item_ids, item_codes.codes[2:], strict=True))
 
     counts = {**wanted.counts, **offered.counts}
@@ -312,10 +316,13 @@ def _ranked(lists: Ranked, number: np.ndarray, descending: bool) -> Ranked:
     if step.all():
         return lists
     if descending:
-        key = ~key if key.dtype.kind in "iu" else -key
-    places = rank_within(key, lists.start)
+        flip = np.invert if key.dtype.kind in "iu" else np.negative
+        key = flip(key, out=None if key is number else key)
+    elif key is number:
+        key = number.copy()
+    places = rank_within(key, lists.start, sort=True)
     if places is not None:
-        key, lists = key[places], lists.moved(places)
+        lists = lists.moved(places)
     same = key[1:] == key[:-1]
     if key.dtype.kind == "f":
         same |= np.isnan(key[1:]) & np.isnan(key[:-1])
@@ -325,13 +332,20 @@ def _ranked(lists: Ranked, number: np.ndarray, descending: bool) -> Ranked:
     return replace(lists, level=np.cumsum(np.append(True, ~same), dtype=np.int32))
 
 
-def _tie_order(lists: Ranked, second: np.ndarray) -> np.ndarray | None:
-    """Places that order the rows of each level by `second` (int64 in 0..2**32); None if they stand so."""
+def _tie_order(lists: Ranked, second: np.ndarray, by_row: bool = False) -> np.ndarray | None:
+    """Places that order the rows of each level by `second` (int64 in 0..2**32), and then by row if asked.
+
+    None if they stand so.
+    """
     assert lists.level is not None
     tied = np.unique(np.searchsorted(lists.start, np.flatnonzero(np.diff(lists.level) == 0), side="right") - 1)
     length = np.diff(lists.start)[tied]
     rows = spans(lists.start[tied], length)
-    places = rank_within((lists.level[rows].astype(np.int64) << 32) + second[rows], offsets(length), stable=True)
+    key = (lists.level[rows].astype(np.int64) << 32) + second[rows]
+    places = rank_within(key, offsets(length), stable=True)
+    ordered = key if places is None else key[places]
+    if by_row and (ordered[1:] == ordered[:-1]).any():  # the same item twice with the same number
+        places = np.lexsort((lists.rows(rows), key))
     if places is None:
         return None
     order = np.arange(len(lists.item))
@@ -353,6 +367,10 @@ def _rank_true(
     if len(lists.item) and np.ptp(wanted.number) > 0:
         lists = _ranked(lists, wanted.number, descending=True)
     repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
+    if len(repeat) and lists.level is not None:  # of equal gains the first row stays
+        order = _tie_order(lists, lists.rows(np.arange(len(lists.item))))
+        lists = lists if order is None else lists.moved(order)
+        repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
         _refuse_duplicates(wanted, lists, repeat, options)
@@ -401,7 +419,7 @@ def _rank_pred(
     rank = items.rank()
     value = (lists.item if rank is None else rank[lists.item]).astype(np.int64)
     second = {"row": lists.rows(np.arange(len(lists.item))), "item_asc": value}.get(options.ties, items.n - value)
-    order = _tie_order(lists, second)
+    order = _tie_order(lists, second, by_row=True)
     return lists if order is None else lists.moved(order)
 
 

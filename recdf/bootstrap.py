@@ -1,0 +1,206 @@
+"""Bootstrap intervals of means and ratios over users, for tables that need no comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .columns import (
+    Codes,
+    Floats,
+    by_columns,
+    count,
+    frame_of,
+    group_codes,
+    key_codes,
+    metric_specs,
+    require,
+    share,
+    split,
+)
+from .errors import EmptyPopulationError
+from .inference import Sample, arm, linearise
+from .options import as_columns, check_choice
+from .resampling import quantile_interval, replicate_estimates, standard_error
+from .units import Metric, read_metrics
+
+__all__ = ["bootstrap_ci"]
+
+
+def bootstrap_ci(
+    per_user: pd.DataFrame,
+    metrics: str | Sequence[str] | Mapping[str, Any],
+    *,
+    by: str | Sequence[str] | None = None,
+    unit: str | Sequence[str] = "user_id",
+    n_resamples: int = 1000,
+    confidence: float = 0.95,
+    method: str = "percentile",
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Interval of a mean, or of a ratio of sums, by a Poisson bootstrap over units.
+
+    In replicate b every unit u gets a weight w_bu ~ Poisson(1); the replicate is Σ_u w_bu N_u / Σ_u w_bu D_u with N_u
+    the sum of the metric over the rows of the unit and D_u the number of its defined rows (or the denominator of a
+    ratio). Weights depend on the seed and the position of the unit in the order of the ids, so the numbers are
+    the same for any order of the rows.
+
+    Parameters
+    ----------
+    per_user : DataFrame
+        One or more rows per unit, such as `result.per_user`.
+    metrics : str, list of str or mapping
+        As in `compare_variants`. Rows where a metric is null are not part of its mean.
+    by : str or list of str, optional
+        Columns of groups (model, segment) that get an interval each.
+    unit : str or list of str, default "user_id"
+        Columns of what is resampled: rows of one unit stay together (sessions of a user).
+    n_resamples : int, default 1000
+        Number of replicates.
+    confidence : float, default 0.95
+        Of the two-sided interval.
+    method : {"percentile", "basic"}, default "percentile"
+        Percentiles of the replicates, or twice the value minus the opposite percentile.
+    seed : int, default 0
+        Of the weights.
+
+    Returns
+    -------
+    DataFrame
+        One row per (`by`, metric): `metric`, `value`, `se` (of the replicates), `ci_low`, `ci_high`, `n_units` (with a
+        defined row), `n_undefined` (rows), `method`, `n_resamples`, `seed`, `warning`. Warnings: "zero_variance" and
+        "too_few_units" (below 2): no interval.
+
+    Raises
+    ------
+    ColumnError, NullKeyError
+        A column is missing; a unit or `by` value is null.
+    EmptyPopulationError
+        If there are no rows.
+    OptionError, DataError
+        An option out of range; a metric that is infinite or not numeric, a negative denominator.
+
+    References
+    ----------
+    Chamandy et al.: Estimating uncertainty for massive data streams, 2012 (Poisson bootstrap).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> users = pd.DataFrame({"user_id": range(6), "ndcg@10": [0.1, 0.5, 0.3, 0.2, 0.9, 0.4]})
+    >>> rd.bootstrap_ci(users, "ndcg@10")[["metric", "value", "se", "n_units"]].round(2)
+        metric  value    se  n_units
+    0  ndcg@10    0.4  0.12        6
+    """
+    check_choice("method", method, ("percentile", "basic"))
+    share("confidence", confidence)
+    count("n_resamples", n_resamples, 2)
+    count("seed", seed, 0)
+    frame_of("per_user", per_user)
+    if not len(per_user):
+        raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")
+    by_cols = by_columns(per_user, "per_user", by, RESULT_COLUMNS)
+    units = require(per_user, "per_user", as_columns(unit))
+    specs = metric_specs(metrics, per_user, "per_user")
+    columns = read_metrics(per_user, specs, {}, "drop", "per_user")
+    group, groups = group_codes(per_user, "per_user", by_cols)
+    (code,), _ = key_codes([("per_user", per_user)], units)
+    rows: list[dict[str, Any]] = []
+    members = split(group, len(groups))
+    for members_of_group in members:
+        samples, n_units = _unit_sums(columns, members_of_group, code)
+        found = [_point(sample, n) for sample, n in zip(samples, n_units, strict=True)]
+        tested = [j for j, row in enumerate(found) if not row["warning"]]
+        if tested:
+            some = [samples[j] for j in tested]
+            nothing = [0.0] * len(some)
+            replicates = replicate_estimates(some, nothing, nothing, n_resamples, seed)
+            value = np.array([found[j]["value"] for j in tested])
+            low, high = quantile_interval(
+                replicates, value, alternative="two-sided", confidence=confidence, method=method
+            )
+            se = standard_error(replicates)
+            for i, j in enumerate(tested):
+                found[j].update(se=se[i], ci_low=low[i], ci_high=high[i])
+        for metric, row in zip(columns, found, strict=True):
+            undefined = 0 if metric.defined is None else int((~metric.defined[members_of_group]).sum())
+            rows.append({"metric": metric.name, **row, "n_undefined": undefined})
+    which = np.repeat(np.arange(len(groups)), len(columns))
+    table = pd.DataFrame(rows).assign(method=method, n_resamples=n_resamples, seed=seed)
+    result = pd.concat([groups[by_cols].iloc[which].reset_index(drop=True), table], axis=1)
+    return result[[*by_cols, *RESULT_COLUMNS]]
+
+
+RESULT_COLUMNS = [
+    "metric", "value", "se", "ci_low", "ci_high", "n_units", "n_undefined", "method", "n_resamples", "seed", "warning",
+]  # fmt: skip
+
+
+def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:
+    """Numerator and denominator of every metric per unit, units in the order of their ids, and defined units.
+
+    With one row per unit and nothing undefined the arrays are the columns themselves and the denominator is None.
+    """
+    own = code[rows]
+    single = len(own) < 2 or bool((own[1:] > own[:-1]).all())
+    if not single:
+        order = np.argsort(own, kind="stable")
+        rows, own = rows[order], own[order]
+        single = bool((own[1:] > own[:-1]).all())
+    everything = len(rows) == len(code) and bool((rows[1:] > rows[:-1]).all())
+    unit = np.cumsum(np.concatenate([[0], own[1:] > own[:-1]])) if not single else np.arange(len(own))
+    taken: dict[int, Floats] = {}
+    shared: list[Floats] = []
+
+    def sums(values: Floats, mask: Any) -> Floats:
+        known = taken.get(id(values)) if mask is None else None
+        if known is not None:
+            return known
+        part = values if everything else values[rows]
+        if mask is not None:
+            part = np.where(mask, part, 0.0)
+        if not single:
+            part = np.bincount(unit, weights=part).astype(np.float64, copy=False)
+        if mask is None:
+            taken[id(values)] = part
+        return part
+
+    def alike(values: Floats) -> Floats:
+        # Metrics that are undefined for the same users share one column of denominators.
+        known = next((other for other in shared if np.array_equal(other, values)), None)
+        if known is None:
+            shared.append(values)
+            return values
+        return known
+
+    samples, n_units = [], []
+    for metric in metrics:
+        mask = None if metric.defined is None else metric.defined[rows]
+        num, den = metric.sample.num, metric.sample.den
+        if den is not None:
+            denominator: Floats | None = sums(den, mask)
+        elif mask is None and single:
+            denominator = None
+        else:
+            defined = np.ones(len(rows)) if mask is None else mask.astype(np.float64)
+            denominator = alike(np.bincount(unit, weights=defined).astype(np.float64, copy=False))
+        samples.append(Sample(sums(num, mask), denominator))
+        has = len(rows) if mask is None else unit[mask]
+        n_units.append(
+            int(unit[-1]) + 1 if mask is None and len(rows) else len(np.unique(has)) if mask is not None else 0
+        )
+    return samples, n_units
+
+
+def _point(sample: Sample, n_units: int) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan) | {"n_units": n_units}
+    if n_units:
+        row["value"] = float(linearise(sample.num, sample.den)[0])
+    if n_units < 2:
+        return row | {"warning": "too_few_units"}
+    if np.isnan(row["value"]):
+        return row | {"warning": "zero_denominator"}
+    return row | {"warning": "" if arm(sample.num, sample.den).var > 0 else "zero_variance"}

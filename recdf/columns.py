@@ -1,0 +1,200 @@
+"""What experiments and comparisons read from a frame: keys, groups, metric values, options.
+
+Contract: a check returns its value or raises an error that names argument, column, finding and count.
+Nothing here changes a frame or reads its index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from .errors import ColumnError, DataError, NullKeyError, OptionError, examples
+from .frames import column, read_numbers
+from .ids import encode, read_ids
+from .options import as_columns
+
+__all__: list[str] = []
+
+Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# A metric is one column (a mean) or a pair of columns (a ratio of sums).
+Spec = tuple[str, str | None]
+
+
+def share(name: str, value: Any) -> float:
+    """Return a number strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
+        raise OptionError(f"{name}={value!r}; expected a number between 0 and 1, both excluded")
+    return float(value)
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    """Return an integer that is at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise OptionError(f"{name}={value!r}; expected an integer of at least {least}")
+    return int(value)
+
+
+def frame_of(role: str, data: Any) -> pd.DataFrame:
+    """Return `data` if it is a DataFrame whose columns can be named."""
+    if not isinstance(data, pd.DataFrame):
+        raise TypeError(f"{role} is a {type(data).__name__}; expected a DataFrame, such as result.per_user")
+    if not data.columns.is_unique:
+        twice = data.columns[data.columns.duplicated()]
+        raise ColumnError(f"{role} has {len(twice)} column names twice ({examples(twice)}); expected distinct names")
+    return data
+
+
+def require(frame: pd.DataFrame, role: str, names: Sequence[str]) -> list[str]:
+    """Return the names if all are columns of the frame."""
+    for name in names:
+        column(frame, name, role)
+    return list(names)
+
+
+def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Sequence[str]) -> list[str]:
+    """Return the columns of `by` if they are there and do not have the name of a column of the result."""
+    names = require(frame, role, as_columns(by))
+    clash = [name for name in names if name in taken]
+    if clash:
+        raise OptionError(f"by={clash[0]!r} is also a column of the result; rename it in {role}")
+    return names
+
+
+def some_keys(frame: pd.DataFrame, rows: Any, names: Sequence[str]) -> str:
+    """Show up to five distinct keys of the given rows (bool or positions) for a message."""
+    found = frame[list(names)].iloc[np.flatnonzero(rows)[:1000] if np.asarray(rows).dtype == bool else rows]
+    keys = list(dict.fromkeys(zip(*(found[name].tolist() for name in names), strict=True)))[:5]
+    return ", ".join(repr(key[0] if len(names) == 1 else key) for key in keys)
+
+
+def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]) -> tuple[list[Codes], int]:
+    """Code a composite key over several frames: 0..n−1 in the order of the ids, equal where the keys are equal.
+
+    Returns one array of codes per frame, and n. Null keys and kinds that can never match raise.
+    """
+    if not names:
+        raise OptionError("the key has no columns; expected a column name or a list of them")
+    codes = [np.zeros(len(frame), np.int64) for _, frame in tables]
+    n = 1
+    for name in names:
+        ids = []
+        for role, frame in tables:
+            read = read_ids(column(frame, name, role), f"{role}[{name!r}]")
+            if read.null is not None:
+                raise NullKeyError(
+                    f"{role}[{name!r}] is null in {np.count_nonzero(read.null):,} of {len(frame):,} rows"
+                )
+            ids.append(read)
+        coded = encode(ids)
+        rank = coded.rank()
+        for i, own in enumerate(coded.codes):
+            codes[i] = codes[i] * coded.n + (own if rank is None else rank[own])
+        codes, n = _close_ranks(codes, n * coded.n)
+    return codes, n
+
+
+def _close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
+    """Renumber codes below `span` to 0..n−1 without changing their order."""
+    rows = sum(map(len, codes))
+    if span <= 8 * rows + 1024:
+        present = np.zeros(span, bool)
+        for own in codes:
+            present[own] = True
+        renumbered = np.cumsum(present) - 1
+        return [renumbered[own] for own in codes], int(present.sum())
+    present, together = np.unique(np.concatenate(codes), return_inverse=True)
+    return np.split(together.astype(np.int64), np.cumsum([len(own) for own in codes])[:-1]), len(present)
+
+
+def distinct(codes: Codes, span: int) -> Codes:
+    """The distinct codes below `span`, ascending: by a table where that is small, else by sorting."""
+    if span > 8 * len(codes) + 1024:
+        return np.unique(codes)
+    present = np.zeros(span, bool)
+    present[codes] = True
+    return np.flatnonzero(present)
+
+
+def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[Codes, pd.DataFrame]:
+    """Code the rows by groups; returns the codes and a frame of the groups' labels, sorted by value."""
+    codes, n = np.zeros(len(frame), np.int64), min(len(frame), 1)
+    for name in names:
+        values = column(frame, name, role)
+        null = values.isna()
+        if null.any():
+            raise NullKeyError(f"{role}[{name!r}] is null in {int(null.sum()):,} of {len(frame):,} rows")
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            values = values.astype(values.cat.categories.dtype)
+        try:
+            own, values_of = pd.factorize(values, sort=True)
+        except TypeError:
+            raise DataError(f"{role}[{name!r}] mixes types that cannot be compared: {examples(values)}") from None
+        codes, n = codes * len(values_of) + own, n * len(values_of)
+        (codes,), n = _close_ranks([codes], n)
+    labels = frame[list(names)].iloc[first_rows(codes, n)].reset_index(drop=True)
+    for name in names:
+        if isinstance(labels[name].dtype, pd.CategoricalDtype):
+            labels[name] = labels[name].astype(labels[name].cat.categories.dtype)
+    return codes, labels
+
+
+def first_rows(codes: Codes, n: int) -> Codes:
+    """Row of the first appearance of every code."""
+    first = np.empty(n, np.int64)
+    # Of several values for one position the last is kept, so the rows go in from the end.
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return first
+
+
+def split(codes: Codes, n: int) -> list[Codes]:
+    """Row positions of every group, in row order."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(codes, minlength=n))[:-1])
+
+
+def metric_specs(metrics: Any, frame: pd.DataFrame, role: str, argument: str = "metrics") -> dict[str, Spec]:
+    """Read `"m"`, `["m", ..]` or `{"name": "m" or ("numerator", "denominator")}` into name → columns."""
+    if metrics is None:
+        raise OptionError(f"{argument}=None; expected a column of {role}, a list of them or a mapping")
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    pairs = metrics.items() if isinstance(metrics, Mapping) else ((name, name) for name in metrics)
+    specs: dict[str, Spec] = {}
+    for name, value in pairs:
+        columns = as_columns(value) if isinstance(value, str | list | tuple) else []
+        if not isinstance(name, str) or not 1 <= len(columns) <= 2:
+            raise OptionError(
+                f"{argument}[{name!r}]={value!r}; expected the name of a column or a pair (numerator, denominator)"
+            )
+        if name in specs:
+            raise OptionError(f"{argument} names {name!r} twice")
+        require(frame, role, columns)
+        specs[name] = (columns[0], columns[1] if len(columns) == 2 else None)
+    if not specs:
+        raise OptionError(f"{argument} is empty; expected at least one column of {role}")
+    return specs
+
+
+def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
+    """Return a metric column as float64 with NaN for null; infinite or not numeric values raise."""
+    values = column(frame, name, role)
+    kinds = ("integer", "floating", "mixed-integer-float", "boolean")
+    if not is_metric(values) and pd.api.types.infer_dtype(values, skipna=True) not in kinds:
+        raise DataError(f"{role}[{name!r}] is {values.dtype} ({examples(values.head(5))}); a metric is numeric")
+    numbers = np.asarray(read_numbers(values, f"{role}[{name!r}]"), dtype=np.float64)
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        raise DataError(f"{role}[{name!r}] is infinite in {int(infinite.sum()):,} of {len(frame):,} rows")
+    return numbers
+
+
+def is_metric(values: pd.Series) -> bool:
+    """Whether a column can be a metric: numeric or bool."""
+    return bool(pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype))

@@ -1,0 +1,303 @@
+"""Join per-user metrics to an experiment's assignment table."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from .columns import (
+    Codes,
+    frame_of,
+    group_codes,
+    key_codes,
+    require,
+    some_keys,
+)
+from .errors import DataError, DuplicateError, OptionError, examples
+from .frames import read_numbers
+from .ids import read_ids
+from .options import as_columns, check_choice
+from .rollup import roll_up
+
+__all__ = ["join_experiment"]
+
+
+def join_experiment(
+    per_user: pd.DataFrame,
+    assignment: pd.DataFrame,
+    *,
+    user_col: str | Sequence[str] = "user_id",
+    variant_col: str = "variant",
+    by: str | Sequence[str] | None = None,
+    missing: str = "raise",
+    multi_variant: str = "raise",
+    unassigned: str = "drop",
+    exposure_col: str | None = None,
+    time_col: str | None = None,
+    how: str | Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """Join metrics to the assignment: one row per assigned user, whether or not they have metrics.
+
+    All assigned users stay in (intention to treat), because a variant can change *who* shows up: when the
+    treatment wakes up light users, an inner join compares them with the heavy users of the control and can
+    turn the sign of the effect.
+
+    Parameters
+    ----------
+    per_user : DataFrame
+        Metrics, one row per user (and `by` value), such as `result.per_user`.
+    assignment : DataFrame
+        One row per assigned user: `user_col`, `variant_col`, and any columns to carry along (segment, country,
+        pre-period metric). A user who stands there twice with the same variant counts once: the first row is
+        kept (the one of the earliest exposure when `exposure_col` is given).
+    user_col : str or list of str, default "user_id"
+        Key of both frames. Integer widths, and strings however stored, match; integers never match strings.
+    variant_col : str, default "variant"
+        Column of `assignment` with the variant.
+    by : str or list of str, optional
+        Columns of `per_user` that tell several rows of a user apart (`model`): each of their values gets a row
+        for every assigned user.
+    missing : {"raise", "zero", "nan", "drop"}, default "raise"
+        Assigned users without metrics: error; 0 in every numeric metric (not shown, not served: no value for the
+        user); null; or leave them out, which is the inner join warned of above.
+    multi_variant : {"raise", "drop"}, default "raise"
+        Users in two variants: error, or leave them out.
+    unassigned : {"drop", "raise"}, default "drop"
+        Users of `per_user` in no variant: leave them out, or error.
+    exposure_col, time_col : str, optional
+        Time of exposure in `assignment` and time of the row in `per_user` (both datetimes, both with or both
+        without time zone, or both numbers): rows before the exposure of their user are dropped and counted.
+    how : {"mean", "sum"} or mapping, optional
+        Roll several rows of a user up, after the rows before exposure are gone, as `roll_up` does.
+
+    Returns
+    -------
+    DataFrame
+        `by` columns, the columns of `assignment`, the metric columns, `has_metrics` (bool) and, with `time_col`,
+        `n_before_exposure` (int64). Rows in the order of `assignment`, within each `by` value. With
+        `missing="nan"` integer metrics are Int64. `attrs["recdf_experiment"]` holds the options and the counts
+        `n_assigned`, `n_missing`, `n_unassigned`, `n_multi_variant`, `n_repeated`, `n_before_exposure`.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError
+        A column is missing; the keys are of kinds that can never match; a key, variant or `by` value is null.
+    DuplicateError
+        Several rows of one user in `per_user`: use `rd.roll_up`, `how=` or `by=`.
+    DataError
+        A column in both frames, no user in common, or what `missing`, `multi_variant`, `unassigned` refuse.
+    OptionError
+        An unknown option value.
+
+    References
+    ----------
+    Kohavi, Tang, Xu: Trustworthy Online Controlled Experiments, 2020, ch. 20 (triggering and dilution).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> metrics = pd.DataFrame({"user_id": [1, 2], "ndcg@10": [0.5, 0.25]})
+    >>> groups = pd.DataFrame({"user_id": [1, 2, 3], "variant": ["A", "B", "B"]})
+    >>> rd.join_experiment(metrics, groups, missing="zero")
+       user_id variant  ndcg@10  has_metrics
+    0        1       A     0.50         True
+    1        2       B     0.25         True
+    2        3       B     0.00        False
+    """
+    check_choice("missing", missing, ("raise", "zero", "nan", "drop"))
+    check_choice("multi_variant", multi_variant, ("raise", "drop"))
+    check_choice("unassigned", unassigned, ("drop", "raise"))
+    if (exposure_col is None) != (time_col is None):
+        raise OptionError("exposure_col (of assignment) and time_col (of per_user) go together; only one was given")
+    keys, by_cols = as_columns(user_col), as_columns(by)
+    frame_of("per_user", per_user)
+    frame_of("assignment", assignment)
+    require(assignment, "assignment", [*keys, variant_col, *as_columns(exposure_col)])
+    require(per_user, "per_user", [*keys, *by_cols, *as_columns(time_col)])
+    _distinct_columns(per_user, assignment, keys)
+
+    (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
+    variant, _ = group_codes(assignment, "assignment", [variant_col])
+    assigned = np.zeros(n_users, bool)
+    assigned[user] = True
+    stranger = ~assigned[metric_user]
+    if stranger.all():
+        raise DataError(
+            f"no user of assignment is in per_user: assignment has {keys} {some_keys(assignment, slice(5), keys)}, "
+            f"per_user {some_keys(per_user, slice(5), keys)}"
+        )
+    several = in_several_variants(user, variant, n_users)
+    if several.any() and multi_variant == "raise":
+        raise DataError(
+            f"{np.count_nonzero(several):,} users of assignment are in more than one variant "
+            f'({some_keys(assignment, several[user], keys)}); fix the table or pass multi_variant="drop"'
+        )
+    n_unassigned = n_users - int(assigned.sum())
+    if n_unassigned and unassigned == "raise":
+        raise DataError(f"{n_unassigned:,} users of per_user are in no variant ({some_keys(per_user, stranger, keys)})")
+
+    first, exposure = _one_row_per_user(assignment, user, n_users, exposure_col)
+    n_assigned_all = len(first)
+    first = first[~several[user[first]]]
+    early = np.zeros(len(per_user), bool)
+    if exposure_col is not None and time_col is not None:
+        early = _before_exposure(per_user, time_col, exposure_col, metric_user, exposure, ~stranger)
+
+    group, groups = group_codes(per_user, "per_user", by_cols)
+    timeless = per_user.drop(columns=as_columns(time_col))
+    rows, metrics = _metric_rows(timeless, keys, by_cols, ~early, (metric_user, n_users), (group, len(groups)), how)
+    cell = (np.arange(len(groups))[:, None] * n_users + user[first]).ravel()
+    position = rows[cell]
+    found = position >= 0
+    if missing == "raise" and not found.all():
+        absent = np.unique(np.tile(first, len(groups))[~found])
+        raise DataError(
+            f"{len(absent):,} of {len(first):,} assigned users have no metrics "
+            f"({some_keys(assignment, absent, keys)}); "
+            'pass missing="zero" if no list means no value for the user, "nan" to keep them undefined, or "drop"'
+        )
+    keep = found if missing == "drop" else np.ones(len(cell), bool)
+    labels = groups.iloc[np.repeat(np.arange(len(groups)), len(first))[keep]].reset_index(drop=True)
+    carried_over = assignment.iloc[np.tile(first, len(groups))[keep]].reset_index(drop=True)
+    carried = [name for name in metrics.columns if name not in {*keys, *by_cols}]
+    taken = {name: _take(metrics[name], position[keep], missing) for name in carried}
+    result = pd.concat([labels[by_cols], carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1)
+    result["has_metrics"] = found[keep]
+    if time_col is not None:
+        dropped = np.bincount(group[early] * n_users + metric_user[early], minlength=len(rows))
+        result["n_before_exposure"] = dropped[cell[keep]]
+    result.attrs = copy.deepcopy(per_user.attrs)
+    result.attrs["recdf_experiment"] = {
+        "user_col": keys,
+        "variant_col": variant_col,
+        "by": by_cols,
+        "missing": missing,
+        "n_assigned": len(first),
+        "n_missing": int((~found).sum()),
+        "n_unassigned": n_unassigned,
+        "n_multi_variant": int(several.sum()),
+        "n_repeated": len(assignment) - n_assigned_all,
+        "n_before_exposure": int(early.sum()),
+    }
+    return result
+
+
+def _distinct_columns(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str]) -> None:
+    both = [name for name in per_user.columns if name in assignment.columns and name not in keys]
+    if both:
+        raise DataError(
+            f"per_user and assignment both have {', '.join(map(repr, both))}; rename or drop one of them, "
+            f"e.g. assignment.rename(columns={{{both[0]!r}: {f'assigned_{both[0]}'!r}}})"
+        )
+    for role, frame in (("per_user", per_user), ("assignment", assignment)):
+        taken = [name for name in ("has_metrics", "n_before_exposure") if name in frame.columns]
+        if taken:
+            raise DataError(f"{role} has a column {taken[0]!r}, which join_experiment writes; rename it")
+
+
+def in_several_variants(user: Codes, variant: Codes, n_users: int) -> npt.NDArray[np.bool_]:
+    """Whether each user code has rows of two variants."""
+    one = np.full(n_users, -1, np.int64)
+    one[user] = variant
+    several = np.zeros(n_users, bool)
+    several[user[variant != one[user]]] = True
+    return several
+
+
+def _one_row_per_user(
+    assignment: pd.DataFrame, user: Codes, n_users: int, exposure_col: str | None
+) -> tuple[Codes, Any]:
+    """Row of assignment that stands for each user, in row order, and the exposure by row."""
+    if exposure_col is None:
+        order, exposure = np.arange(len(user)), None
+    else:
+        exposure = _times(assignment, "assignment", exposure_col)
+        order = np.argsort(exposure[1], kind="stable")
+    chosen = np.full(n_users, -1, np.int64)
+    chosen[user[order[::-1]]] = order[::-1]
+    earliest = None if exposure is None else (exposure[0], exposure[1], chosen)
+    return np.sort(chosen[chosen >= 0]), earliest
+
+
+def _times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Any]:
+    """Kind and values of a time column: datetime64 (UTC when it has a zone) or numbers."""
+    values, where = frame[name], f"{role}[{name!r}]"
+    if values.isna().any():
+        raise DataError(
+            f"{where} is null in {int(values.isna().sum()):,} of {len(frame):,} rows; expected a time in each"
+        )
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        return "number", read_numbers(values, where)
+    read = read_ids(values, where)
+    if read.kind in ("date", "datetime", "Timestamp") and np.asarray(read.values).dtype == np.dtype("O"):
+        read = read_ids(pd.Series(pd.to_datetime(read.values)), where)
+    if not read.kind.startswith("datetime"):
+        raise DataError(
+            f"{where} holds {read.kind} values ({examples(values.head(5))}); parse it with pd.to_datetime first"
+        )
+    return read.kind, read.values
+
+
+def _before_exposure(
+    per_user: pd.DataFrame, time_col: str, exposure_col: str, metric_user: Codes, exposure: Any, assigned: Any
+) -> npt.NDArray[np.bool_]:
+    """Rows of assigned users that are older than their exposure."""
+    kind, exposed, chosen = exposure
+    own_kind, times = _times(per_user, "per_user", time_col)
+    if kind != own_kind:
+        raise DataError(
+            f"per_user[{time_col!r}] is {own_kind} and assignment[{exposure_col!r}] {kind}; they cannot be compared: "
+            "bring both to one form (tz_localize gives a naive datetime its time zone)"
+        )
+    early = np.zeros(len(times), bool)
+    early[assigned] = times[assigned] < exposed[chosen[metric_user[assigned]]]
+    return early
+
+
+def _metric_rows(
+    per_user: pd.DataFrame,
+    keys: list[str],
+    by_cols: list[str],
+    kept: npt.NDArray[np.bool_],
+    users: tuple[Codes, int],
+    groups: tuple[Codes, int],
+    how: str | Mapping[str, str] | None,
+) -> tuple[Codes, pd.DataFrame]:
+    """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are in."""
+    cell = (groups[0] * users[1] + users[0])[kept]
+    row = np.full(groups[1] * users[1], -1, np.int64)
+    metrics = per_user if kept.all() else per_user[kept]
+    if how is not None:
+        # Every cell becomes one row, in order of first appearance.
+        seen, first = np.unique(cell, return_index=True)
+        metrics = roll_up(metrics, [*by_cols, *keys], how)
+        row[seen[np.argsort(first)]] = np.arange(len(seen))
+        return row, metrics
+    row[cell] = np.arange(len(cell))
+    twice = row[cell] != np.arange(len(cell))
+    if twice.any():
+        what = "user" if not by_cols else f"user and {by_cols}"
+        raise DuplicateError(
+            f"per_user has several rows per {what}: {len(np.unique(cell[twice])):,} users have more than one "
+            f"({some_keys(metrics, twice, keys)}); roll them up first with rd.roll_up(per_user, unit={keys}), "
+            "pass how=, or name the columns that tell the rows apart in by="
+        )
+    return row, metrics
+
+
+def _take(values: pd.Series, rows: Codes, missing: str) -> pd.Series:
+    """Values at rows; row −1 is null, or 0 for numbers when `missing` is "zero"."""
+    dtype = values.dtype
+    values = values.reset_index(drop=True)
+    if missing == "zero" and pd.api.types.is_numeric_dtype(dtype):
+        # Label −1 is not in the index, so it takes the fill value, which has the column's type.
+        zero: Any = dtype.type(0)
+        return values.reindex(rows, fill_value=zero).reset_index(drop=True)
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub" and missing in ("nan", "zero"):
+        values = values.astype("boolean" if dtype.kind == "b" else "Int64")
+    return values.reindex(rows).reset_index(drop=True)

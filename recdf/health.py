@@ -1,0 +1,151 @@
+"""Check that an experiment is sound before its effects are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .columns import by_columns, distinct, frame_of, group_codes, key_codes, require, share
+from .errors import DataError, OptionError, examples
+from .experiment import in_several_variants
+from .inference import independence_test, share_test
+from .options import as_columns
+
+__all__ = ["experiment_health"]
+
+
+def experiment_health(
+    per_user: pd.DataFrame,
+    assignment: pd.DataFrame,
+    *,
+    user_col: str | Sequence[str] = "user_id",
+    variant_col: str = "variant",
+    expected: Mapping[Any, float] | None = None,
+    by: str | Sequence[str] | None = None,
+    alpha: float = 0.001,
+) -> pd.DataFrame:
+    """Check an experiment before reading its effects: sample ratio, missing metrics, users in two variants.
+
+    Sample ratio mismatch (SRM): Pearson's χ² = Σ (O_v − E_v)²/E_v of the users per variant O_v against the planned
+    E_v = N·share_v, with V − 1 degrees of freedom. Missing metrics: Pearson's χ² of "has metrics" × variant. A small
+    p says that assignment, logging or the treatment itself decides who is measured; no effect should be read then.
+
+    Parameters
+    ----------
+    per_user, assignment, user_col, variant_col
+        As in `join_experiment`; `per_user` may have several rows per user.
+    expected : mapping, optional
+        Planned share (or weight, > 0) of every variant. Default: equal shares.
+    by : str or list of str, optional
+        Columns of `assignment` (country, week): every group is checked by itself.
+    alpha : float, default 0.001
+        Level of both flags.
+
+    Returns
+    -------
+    DataFrame
+        One row per (`by`, variant), sorted: `n_assigned` (distinct users, those in two variants left out),
+        `share`, `expected_share`, `n_with_metrics`, `n_missing`, `missing_rate`, `n_multi_variant` (users of this
+        variant who are in another one too), and, the same in all rows of a group, `n_unassigned` (users of
+        `per_user` in no variant of any group), `srm_chi2`, `srm_p` (null when an expected count is below 8), `srm_flag`
+        ("sample_ratio" or ""), `missing_chi2`, `missing_p` (null when nobody or everybody is missing),
+        `missing_flag` ("missing_metrics" or "").
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError
+        As in `join_experiment`.
+    OptionError
+        If `expected` lacks a variant that is in the table, or has a share that is not positive.
+    MissingExtraError
+        If SciPy is not installed.
+
+    References
+    ----------
+    Fabijan et al.: Diagnosing sample ratio mismatch in online controlled experiments, KDD 2019.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> groups = pd.DataFrame({"user_id": range(100), "variant": ["A"] * 30 + ["B"] * 70})
+    >>> health = rd.experiment_health(groups[["user_id"]].assign(hits=1), groups)
+    >>> health[["variant", "n_assigned", "srm_chi2", "srm_flag"]]
+      variant  n_assigned  srm_chi2      srm_flag
+    0       A          30      16.0  sample_ratio
+    1       B          70      16.0  sample_ratio
+    """
+    share("alpha", alpha)
+    keys = as_columns(user_col)
+    frame_of("per_user", per_user)
+    frame_of("assignment", assignment)
+    require(per_user, "per_user", keys)
+    require(assignment, "assignment", [*keys, variant_col])
+    by_cols = by_columns(assignment, "assignment", by, ["variant"])
+    if not len(assignment):
+        raise DataError("assignment has no rows; expected one per assigned user")
+    (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
+    variant, labels = group_codes(assignment, "assignment", [variant_col])
+    group, groups = group_codes(assignment, "assignment", by_cols)
+    names = labels[variant_col].tolist()
+    shares = planned_shares(expected, names)
+    names += [name for name in shares if name not in names]
+    planned = np.array([shares[name] for name in names])
+
+    several = in_several_variants(user, variant, n_users)
+    measured = np.zeros(n_users, bool)
+    measured[metric_user] = True
+    assigned_users = np.zeros(n_users, bool)
+    assigned_users[user] = True
+    # One entry per (group, variant, user): repeated rows count once.
+    cells = (group * len(names) + variant) * n_users + user
+    once = distinct(cells, len(groups) * len(names) * n_users)
+    cell, who = np.divmod(once, max(n_users, 1))
+    shape = (len(groups), len(names))
+    n_multi = np.bincount(cell[several[who]], minlength=shape[0] * shape[1]).reshape(shape)
+    cell, who = cell[~several[who]], who[~several[who]]
+    assigned = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
+    with_metrics = np.bincount(cell[measured[who]], minlength=shape[0] * shape[1]).reshape(shape)
+    srm = np.array([share_test(row, planned) for row in assigned])
+    lost = np.array(
+        [independence_test(np.array([has, n - has])) for n, has in zip(assigned, with_metrics, strict=True)]
+    )
+    repeat = np.repeat(np.arange(shape[0]), shape[1])
+    n = assigned.ravel()
+    result = groups.iloc[repeat].reset_index(drop=True)[by_cols]
+    with np.errstate(invalid="ignore"):
+        columns = {
+            "variant": pd.Series(names * shape[0]),
+            "n_assigned": n,
+            "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
+            "expected_share": np.tile(planned / planned.sum(), shape[0]),
+            "n_with_metrics": with_metrics.ravel(),
+            "n_missing": n - with_metrics.ravel(),
+            "missing_rate": (n - with_metrics.ravel()) / n,
+            "n_multi_variant": n_multi.ravel(),
+            "n_unassigned": np.full(len(n), n_users - int(assigned_users.sum())),
+            "srm_chi2": srm[repeat, 0],
+            "srm_p": srm[repeat, 1],
+            "srm_flag": np.where(srm[repeat, 1] < alpha, "sample_ratio", ""),
+            "missing_chi2": lost[repeat, 0],
+            "missing_p": lost[repeat, 1],
+            "missing_flag": np.where(lost[repeat, 1] < alpha, "missing_metrics", ""),
+        }
+    result = pd.concat([result, pd.DataFrame(columns)], axis=1)
+    order = np.lexsort([pd.factorize(result.iloc[:, len(by_cols)], sort=True)[0], repeat])
+    return result.iloc[order].reset_index(drop=True)
+
+
+def planned_shares(expected: Mapping[Any, float] | None, variants: Sequence[Any]) -> dict[Any, float]:
+    """Planned share by variant: equal when not given; complete and positive when given."""
+    if expected is None:
+        return dict.fromkeys(variants, 1.0)
+    lacking = [name for name in variants if name not in expected]
+    if lacking:
+        raise OptionError(f"expected has no share for variant {examples(lacking)}; it has {examples(list(expected))}")
+    for name, value in expected.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+            raise OptionError(f"expected[{name!r}]={value!r}; a planned share is a number above 0")
+    return {name: float(value) for name, value in expected.items()}

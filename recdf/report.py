@@ -1,0 +1,163 @@
+"""Comparisons as a table for people: notebook, Markdown, LaTeX."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from .columns import count, frame_of
+from .errors import ColumnError
+
+__all__ = ["ReportTable", "report_table"]
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "∞": r"$\infty$",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table of strings that shows itself: as HTML in a notebook, as Markdown when printed.
+
+    `frame` holds the cells; every column is a string column.
+    """
+
+    frame: pd.DataFrame
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table, padded to be readable as text too."""
+        rows = [[str(cell).replace("|", r"\|") for cell in row] for row in self._rows()]
+        widths = [max(3, *(len(row[j]) for row in rows)) for j in range(len(rows[0]))]
+        lines = [
+            "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+        ]
+        lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+        return "\n".join(lines)
+
+    def to_latex(self) -> str:
+        """Return a LaTeX tabular; it needs no package."""
+        rows = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in self._rows()]
+        left = "l" * self.frame.shape[1]
+        return "\n".join(
+            [rf"\begin{{tabular}}{{{left}}}", r"\hline", rows[0], r"\hline", *rows[1:], r"\hline", r"\end{tabular}"]
+        )
+
+    def to_html(self) -> str:
+        """Return an HTML table."""
+        head, *body = [[html.escape(str(cell)) for cell in row] for row in self._rows()]
+        lines = ["<table>", "<thead><tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr></thead>", "<tbody>"]
+        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body]
+        return "\n".join([*lines, "</tbody>", "</table>"])
+
+    def _rows(self) -> list[list[Any]]:
+        return [list(self.frame.columns), *(list(row) for row in self.frame.itertuples(index=False, name=None))]
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __str__(self) -> str:
+        return self.to_markdown()
+
+    __repr__ = __str__
+
+
+def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
+    """Format a comparison of variants or models for a reader: effect and interval first, verdict last.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        What `compare_variants` or `compare_models` returned, all of it or some of its rows.
+    digits : int, default 4
+        Decimals of values in units of the metric. Relative effects have one decimal of a per cent.
+
+    Returns
+    -------
+    ReportTable
+        Shown as HTML by a notebook and as Markdown by `print`; `.to_markdown()`, `.to_latex()`, `.to_html()`, `.frame`.
+        Columns: segments, `metric`, `comparison`, `effect` with its interval, `relative` with its interval (variants),
+        `p` (adjusted), `means` and `n` (treatment vs. control, or users), `MDE` (variants), `var. reduction` (if any
+        row has one), `wins/ties/losses` (models), `verdict`, `notes` (if any row has a warning). A null is "–".
+
+    Raises
+    ------
+    ColumnError
+        If the frame is not a comparison.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> users = pd.DataFrame({"user_id": range(8), "variant": list("AAAABBBB"), "hits@10": [1, 2, 3, 2, 4, 5, 4, 5]})
+    >>> table = rd.report_table(rd.compare_variants(users, "hits@10", control="A"), digits=2)
+    >>> table.frame[["metric", "comparison", "effect (95% CI)", "p", "verdict"]]
+        metric comparison       effect (95% CI)      p verdict
+    0  hits@10    B vs. A  +2.50 [+1.24, +3.76]  0.003  better
+    """
+    frame_of("comparison", comparison)
+    count("digits", digits, 0)
+    models = "baseline" in comparison.columns
+    base, other = ("baseline", "model") if models else ("control", "treatment")
+    needed = ["metric", base, other, "diff", "ci_low", "ci_high", "p_adj", "verdict", "warning"]
+    missing = [name for name in needed if name not in comparison.columns]
+    if missing:
+        raise ColumnError(
+            f"comparison has no column {missing[0]!r}; expected what compare_variants or compare_models returns"
+        )
+    spec = comparison.attrs.get("recdf_comparison", {})
+    level = f"{100 * spec['confidence']:g}% CI" if "confidence" in spec else "CI"
+
+    def text(*names: str, form: Callable[..., str]) -> list[str]:
+        return [form(*values) for values in zip(*(comparison[name].tolist() for name in names), strict=True)]
+
+    def number(value: Any, form: str) -> str:
+        if pd.isna(value):
+            return "–"
+        return format(value, form).replace("-", "−").replace("inf", "∞")
+
+    def plain(value: Any) -> str:
+        return number(value, f".{digits}f")
+
+    def interval(form: str) -> Callable[..., str]:
+        def shown(effect: float, low: float, high: float) -> str:
+            bounds = "" if pd.isna(low) else f" [{number(low, form)}, {number(high, form)}]"
+            return number(effect, form) + bounds
+
+        return shown
+
+    before = list(comparison.columns[: list(comparison.columns).index("metric")])
+    cells = {name: [str(value) for value in comparison[name].tolist()] for name in [*before, "metric"]}
+    cells["comparison"] = text(other, base, form=lambda new, old: f"{new} vs. {old}")
+    cells[f"effect ({level})"] = text("diff", "ci_low", "ci_high", form=interval(f"+.{digits}f"))
+    if models:
+        cells["relative"] = text("rel_diff", form=lambda value: number(value, "+.1%"))
+    else:
+        cells[f"relative ({level})"] = text("rel_diff", "rel_ci_low", "rel_ci_high", form=interval("+.1%"))
+    cells["p"] = text("p_adj", form=_p_value)
+    cells["means"] = text(f"mean_{other}", f"mean_{base}", form=lambda new, old: f"{plain(new)} vs. {plain(old)}")
+    if models:
+        cells["n"] = text("n_users", form=lambda n: f"{n:,}")
+        cells["wins/ties/losses"] = text("wins", "ties", "losses", form=lambda *v: "/".join(f"{n:,}" for n in v))
+    else:
+        cells["n"] = text("n_treatment", "n_control", form=lambda new, old: f"{new:,} vs. {old:,}")
+        cells["MDE"] = text("mde", form=plain)
+        if comparison["variance_reduction"].notna().any():
+            cells["var. reduction"] = text("variance_reduction", form=lambda value: number(value, ".1%"))
+    cells["verdict"] = text("verdict", form=str)
+    if (comparison["warning"] != "").any():
+        cells["notes"] = text("warning", form=lambda note: str(note).replace("_", " "))
+    return ReportTable(pd.DataFrame(cells))
+
+
+def _p_value(p: float) -> str:
+    if pd.isna(p):
+        return "–"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _latex(cell: Any) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in str(cell))
