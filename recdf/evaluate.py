@@ -140,9 +140,9 @@ def evaluate(
     popular : list, Series, Index or DataFrame, optional
         Items that everybody knows.
     item_by : str, optional
-        Column of `items`: the summary then also holds each accuracy metric within each group of items, that is,
-        with the items of the group alone as relevant ones and the lists as they are. The column is null in the rows
-        of all items; with `users="true"` or `"both"` a group's population is the lists that have it in `true`.
+        Column of `items`: the summary then also holds each accuracy metric within each group of items, that is, of
+        the lists as they are beside the rows of `true` with items of the group, population included. The column is
+        null in the rows of all items; an item of several groups (`A|B`) counts in each.
     {options}
 
     Returns

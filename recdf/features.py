@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .categories import flatten, is_nested, read_labels
 from .errors import DataError, OptionError
 from .frames import read_numbers
 from .grouping import spans
+from .labels import flatten, is_nested, read_labels
 
 if TYPE_CHECKING:  # lists need this module
     from .lists import Lists
@@ -127,7 +127,7 @@ def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.nd
     null = series.isna().to_numpy(dtype=bool)
     if is_nested(series):
         values, length = flatten(series)
-        kind = pd.api.types.infer_dtype(values, skipna=False) if values else "empty"
+        kind = pd.api.types.infer_dtype(values, skipna=True) if values else "empty"
         if kind in ("integer", "floating", "mixed-integer-float", "boolean"):
             return _vectors(values, length, null, str(series.name))
     elif pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
@@ -153,8 +153,10 @@ def _vectors(values: list[Any], length: np.ndarray, null: np.ndarray, name: str)
         )
     matrix = np.zeros((len(null), lengths[0]))
     matrix[~null] = np.asarray(values, dtype=np.float64).reshape(-1, lengths[0])
-    if not np.isfinite(matrix).all():
-        raise DataError(f"feature {name!r} holds vectors with null or infinite numbers")
+    if np.isinf(matrix).any():
+        raise DataError(f"feature {name!r} holds {np.isinf(matrix).sum():,} infinite values")
+    null = null | np.isnan(matrix).any(axis=1)
+    matrix[null] = 0.0
     return matrix, null
 
 

@@ -1,7 +1,7 @@
 """Rows of the summary that are no mean of a per-user column: metrics of exposure, metrics within groups of items.
 
 Contract: `within` leaves the lists as they are and takes what is not in a group of items out of `true`, so that a
-metric within a group is the metric whose relevant items are those of the group.
+metric within a group is the metric of `pred` beside that part of `true`, population included.
 """
 
 from __future__ import annotations
@@ -82,9 +82,12 @@ def item_group_frames(
         inside = np.zeros(matched.n_items, bool)
         inside[np.repeat(np.arange(matched.n_items), labels.length)[labels.code == group]] = True
         part = within(matched, inside)
+        # As if the group were all of `true`: a list that is there for its truth in another group is not there.
         population = np.ones(len(matched), bool)
-        if isinstance(options.users, str) and options.users in ("true", "both"):
+        if isinstance(options.users, str) and options.users != "pred":
             population = part.at(None).n_judged > 0
+            if options.users == "all":
+                population |= matched.n_pred > 0
         values = {name: v[population] for one in accuracy for name, v in compute(part, one, options).items()}
         parts.append((population, values))
     return pd.Series(labels.names), parts

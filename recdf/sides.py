@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .categories import Labels, read_labels
 from .errors import ColumnError, DataError, OptionError
 from .features import Features
 from .frames import Table, as_frame, column, order_source, read_catalogue, read_keyed, read_pred
 from .grouping import offsets, pair_within, spans
 from .ids import Ids, encode_keys, read_ids
+from .labels import Labels, read_labels
 from .options import Options, as_columns
 
 if TYPE_CHECKING:  # lists need this module

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from ..aspects import alpha_dcg, aspect_counts, even_ideal, greedy_ideal
-from ..categories import mixes
 from ..errors import OptionError
 from ..features import mean_similarity
+from ..labels import mixes
 from ..lists import Lists, ratio
 from ..metric import metric
 
@@ -40,7 +40,9 @@ def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
 
     References
     ----------
-    Ziegler et al. (2005), WWW; Smyth & McClave (2001), ICCBR.
+    Ziegler et al. (2005), WWW; Smyth & McClave (2001), ICCBR. recommenders `diversity` is the default, recpack's
+    has similarity="jaccard", and RecTools' Hamming distance is similarity="hamming" times the number of features;
+    they give 0 to a list of one item, as undefined="zero" does.
 
     Examples
     --------
@@ -115,7 +117,8 @@ def a_ndcg(
 
     References
     ----------
-    Clarke et al. (2008), SIGIR; TREC `ndeval`.
+    Clarke et al. (2008), SIGIR; TREC `ndeval`, which ideal="greedy" equals. rs_metrics also counts, in c_a(i), earlier
+    items with the aspect that are not relevant, which is not reproduced here.
 
     Examples
     --------
@@ -186,7 +189,7 @@ def categories(
 
     References
     ----------
-    Field usage: category coverage of a list.
+    RePlay `CategoricalDiversity`.
 
     Examples
     --------
@@ -222,7 +225,7 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
 
     References
     ----------
-    Shannon (1948), Bell System Technical Journal 27.
+    Shannon (1948), Bell System Technical Journal 27. LensKit `Entropy` adds a small constant to each count.
 
     Examples
     --------

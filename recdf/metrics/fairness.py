@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..categories import Labels
 from ..counts import Counts
 from ..grouping import offsets
+from ..labels import Labels
 from ..lists import Lists, ratio
 from ..metric import metric
 

@@ -91,7 +91,8 @@ def surprisal(
     References
     ----------
     Zhou et al. (2010), PNAS 107(10). RecTools `MeanInvUserFreq` is the default, RePlay `Surprisal` has
-    normalize=True and divisor="k", recommenders `novelty` base="events".
+    normalize=True and divisor="k"; recommenders `novelty` has base="events", but items that are not in the log add
+    nothing there and the mean is over all rows.
 
     Examples
     --------
