@@ -23,7 +23,7 @@ from .errors import (
     TieError,
     UndefinedMetricError,
 )
-from .evaluate import Evaluation, evaluate, summarize
+from .evaluate import Evaluation, evaluate
 from .experiment import join_experiment
 from .frames import from_dict, from_labelled
 from .health import experiment_health
@@ -95,6 +95,7 @@ from .report import ReportTable, report_table
 from .rollup import roll_up
 from .sample import Shop, sample_shop
 from .storage import read_parquet
+from .summary import summarize
 from .tables import exposure_table, hit_table, position_table, user_gap
 from .variants import compare_variants
 

@@ -22,10 +22,11 @@ import pyarrow as pa
 
 from . import __version__
 from .errors import OptionError, RecdfError, RecdfWarning
-from .evaluate import Evaluation, evaluate, summarize
+from .evaluate import Evaluation, evaluate
 from .files import read_files
 from .options import CHOICES, DESCRIPTION, NAMES, Options, as_columns
 from .sample import Shop, sample_shop
+from .summary import summarize
 
 __all__ = ["main"]
 

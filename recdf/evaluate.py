@@ -1,28 +1,24 @@
-"""`evaluate`: two frames and metric strings in, an `Evaluation` with two tidy tables out; `summarize`."""
+"""`evaluate`: two frames and metric strings in, an `Evaluation` with two tidy tables out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .errors import ColumnError, DataError, OptionError, closest
-from .lists import Matched
+from .errors import ColumnError, OptionError
 from .match import match
 from .metric import Metric, Request, check_needs, compute, label_frame, parse
 from .options import NAMES, Options, as_columns, check_names, takes_options
-from .segments import exposure_rows, group_column, item_group_frames
+from .segments import summary_table
 from .sides import SIDES, Given
 from .storage import write_evaluation
+from .summary import CONFIDENCE
 
-__all__ = ["Evaluation", "evaluate", "summarize"]
-
-CONFIDENCE = 0.95
-SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined")
+__all__ = ["Evaluation", "evaluate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +76,7 @@ class Evaluation:
         ...     rd.read_parquet(folder) == result
         True
         """
-        write_evaluation(folder, {"per_user": self.per_user, "summary": self.summary}, self.spec, overwrite=overwrite)
+        write_evaluation(folder, self, overwrite=overwrite)
 
     def __repr__(self) -> str:
         return f"{self._title()}\n{self.summary.to_string(index=False)}"
@@ -190,65 +186,15 @@ def evaluate(
     taken = [name for name in columns if name in labels.columns]
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
-    per_user = pd.concat([labels, pd.DataFrame(columns)], axis=1)
+    # Not consolidated: millions of lists times many metrics would be copied.
+    per_user = pd.DataFrame({**{name: labels[name] for name in labels.columns}, **columns}, copy=False)
     spec = _spec(requests, shared, matched.order, matched.counts)
-    summary = _summary(per_user, matched, requests, shared, item_by, spec)
+    summary = summary_table(per_user, matched, requests, shared, item_by, spec)
     if item_by is not None:
         spec["item_by"] = item_by
+    # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, spec)
-
-
-def _summary(
-    per_user: pd.DataFrame,
-    matched: Matched,
-    requests: list[Request],
-    options: Options,
-    item_by: str | None,
-    spec: dict[str, Any],
-) -> pd.DataFrame:
-    """Means of the per-user columns, metrics of exposure, and means within groups of items."""
-    by = list(map(str, matched.by.columns))
-    number = {column: i for i, request in enumerate(requests) for column in request.columns}
-    names = [name for name in per_user.columns if name in number]
-    groups: list[tuple[np.ndarray, dict[str, Any]]] = []
-    found = []
-    if names:
-        groups.append((np.ones(len(per_user), bool), {name: per_user[name].to_numpy() for name in names}))
-    labels = pd.Series([], dtype=object)
-    if item_by is not None:
-        if item_by in by:
-            raise ColumnError(f"item_by={item_by!r} is also a column of by; rename it in items")
-        labels, parts = item_group_frames(matched, requests, options, item_by)
-        groups += parts
-    first = 0 if names else 1
-    for group, (population, values) in enumerate(groups, start=first):
-        if not values or not population.any():
-            continue
-        frame = pd.concat([per_user.loc[population, by].reset_index(drop=True), pd.DataFrame(values)], axis=1)
-        frame.attrs["recdf"] = spec
-        part = summarize(frame, by=by, metrics=list(values))
-        present = np.unique(matched.list_by[population])
-        part["_by"] = np.repeat(present, len(values))
-        part["_metric"] = np.tile([number[name] for name in values], len(present))
-        found.append(part.assign(_group=group - 1))
-    exposed = exposure_rows(matched, requests, options)
-    if len(exposed) or not found:
-        found.append(exposed.assign(_group=-1))
-    summary = pd.concat(found, ignore_index=True) if len(found) > 1 else found[0]
-    # Sorting is stable: the outputs of one metric keep their order.
-    summary = summary.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
-    for i, name in enumerate(by):
-        labelled = matched.by.iloc[:, i].take(summary["_by"].to_numpy()).reset_index(drop=True)
-        if name in summary.columns:
-            summary[name] = labelled
-        else:
-            summary.insert(i, name, labelled)
-    summary = summary[[*by, *SUMMARY, "_group"]]
-    group_of = summary.pop("_group").to_numpy()
-    if item_by is not None:
-        summary.insert(len(by), item_by, group_column(labels, group_of))
-    return summary
 
 
 def _spec(requests: list[Request], options: Options, order: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:
@@ -277,156 +223,3 @@ def _spec(requests: list[Request], options: Options, order: dict[str, Any], coun
         "counts": counts,
         "confidence": CONFIDENCE,
     }
-
-
-def summarize(
-    per_user: pd.DataFrame,
-    by: str | Sequence[str] | None = None,
-    *,
-    metrics: Sequence[str] | None = None,
-    confidence: float = CONFIDENCE,
-) -> pd.DataFrame:
-    """Mean of each metric over groups of per-user rows, with its interval.
-
-    Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n, interval
-    value ∓ z · se, z the normal quantile of (1 + confidence) / 2.
-
-    Parameters
-    ----------
-    per_user : DataFrame
-        `Evaluation.per_user`, perhaps joined to segments, variants or dates, many rows to one. One row per
-        list (and `by` value of the evaluation): a join that repeats lists is refused.
-    by : str or list of str, optional
-        Columns to group by; by default the `by` columns of the evaluation, else none. A null is a group of
-        its own.
-    metrics : list of str, optional
-        Metric columns. By default those that the evaluation wrote, else all named like `ndcg@10`.
-    confidence : float, default 0.95
-        Coverage of the interval.
-
-    Returns
-    -------
-    DataFrame
-        `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64; std, se and
-        interval null for n = 1), `n`, `n_undefined` (int64); groups in order of first appearance.
-
-    Raises
-    ------
-    ColumnError
-        If a column is missing.
-    DataError
-        If a list stands in several rows, or a metric column is not numeric.
-
-    Examples
-    --------
-    >>> import pandas as pd, recdf as rd
-    >>> result = rd.evaluate({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, "mrr@1")
-    >>> users = pd.DataFrame({"user_id": ["u", "v"], "segment": ["new", "old"]})
-    >>> joined = result.per_user.merge(users, on="user_id", validate="many_to_one")
-    >>> rd.summarize(joined, by="segment")[["segment", "metric", "k", "value", "n"]]
-      segment metric  k  value  n
-    0     new    mrr  1    1.0  1
-    1     old    mrr  1    0.0  1
-    """
-    spec = per_user.attrs.get("recdf") or {}
-    if by is None:
-        by = [name for name in spec.get("by", []) if name in per_user.columns]
-    by = as_columns(by)
-    names = _metric_columns(per_user, metrics, spec)
-    for name in [*by, *names]:
-        if name not in per_user.columns:
-            have = ", ".join(map(repr, per_user.columns))
-            raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
-    taken = [name for name in by if name in SUMMARY]
-    if taken:
-        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
-    if not 0 < confidence < 1:
-        raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
-    _refuse_repeated_lists(per_user)
-    for name in names:
-        if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
-            raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
-    values = per_user[names].to_numpy(dtype=np.float64, na_value=np.nan)
-    if by:
-        grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
-        group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
-        first = np.zeros(n_groups, np.int64)
-        first[group[::-1]] = np.arange(len(group))[::-1]
-        labels = per_user[by].take(first).reset_index(drop=True)
-    else:
-        group, n_groups = np.zeros(len(per_user), np.int64), 1
-        labels = pd.DataFrame(index=range(1))
-    statistics = _statistics(values, group, n_groups, confidence)
-    described = [_describe(name, spec) for name in names]
-    table = labels.take(np.repeat(np.arange(n_groups), len(names))).reset_index(drop=True)
-    table["metric"] = [name for name, _ in described] * n_groups
-    table["k"] = pd.array([k for _, k in described] * n_groups, dtype="Int64")
-    for name, array in statistics.items():
-        table[name] = array.ravel()
-    if spec:
-        table.attrs["recdf"] = spec
-    return table
-
-
-def _statistics(values: np.ndarray, group: np.ndarray, n_groups: int, confidence: float) -> dict[str, np.ndarray]:
-    """Statistics of each column in each group, as (groups × columns) arrays."""
-    n, total, squares = (np.zeros((n_groups, values.shape[1])) for _ in range(3))
-    rows = np.bincount(group, minlength=n_groups)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for j, column in enumerate(values.T):
-            defined = ~np.isnan(column)
-            x, g = (column, group) if defined.all() else (column[defined], group[defined])
-            n[:, j] = np.bincount(g, minlength=n_groups)
-            total[:, j] = np.bincount(g, weights=x, minlength=n_groups)
-            mean = total[:, j] / n[:, j]
-            squares[:, j] = np.bincount(g, weights=(x - mean[g]) ** 2, minlength=n_groups)
-        value = np.where(n > 0, total / n, np.nan)
-        std = np.where(n > 1, np.sqrt(squares / (n - 1)), np.nan)
-        se = std / np.sqrt(n)
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * se
-    count = n.astype(np.int64)
-    return {
-        "value": value,
-        "std": std,
-        "se": se,
-        "ci_low": value - half,
-        "ci_high": value + half,
-        "n": count,
-        "n_undefined": rows[:, None] - count,
-    }
-
-
-def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: dict[str, Any]) -> list[str]:
-    if metrics is not None:
-        return as_columns(metrics)
-    names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
-    # Joins lose attrs; then the names tell, so that a joined number column is not taken for a metric.
-    names = names or [name for name in per_user.columns if isinstance(name, str) and _split(name)[1] is not None]
-    if not names:
-        raise ColumnError("per_user has no metric column named like 'ndcg@10'; pass metrics=[...]")
-    return names
-
-
-def _split(column: str) -> tuple[str, int | None]:
-    name, at, k = column.rpartition("@")
-    return (name, int(k)) if at and name and k.isdigit() else (column, None)
-
-
-def _describe(column: str, spec: dict[str, Any]) -> tuple[str, int | None]:
-    known = spec.get("metrics", {}).get(column)
-    return (known["name"], known["k"]) if known else _split(column)
-
-
-def _refuse_repeated_lists(per_user: pd.DataFrame) -> None:
-    """The columns before `n_true` name a list; a join that repeats one would count it twice."""
-    columns = list(per_user.columns)
-    if "n_true" not in columns or columns.index("n_true") == 0:
-        return
-    keys = columns[: columns.index("n_true")]
-    repeated = per_user.duplicated(keys)
-    if repeated.any():
-        example = per_user.loc[repeated.to_numpy(), keys].head(3).to_numpy().tolist()
-        raise DataError(
-            f"{repeated.sum():,} rows of per_user repeat a list ({keys} = {example}); join segments many to one, "
-            'e.g. merge(..., validate="many_to_one")'
-        )

@@ -34,14 +34,22 @@ def group_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return code[:0], np.zeros(1, np.int64), np.empty(0, np.int32)
     rows = grouped["row_list"].combine_chunks()
     rows = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
-    groups = grouped["code"].to_numpy()
-    return groups, rows.offsets.to_numpy().astype(np.int64), rows.values.to_numpy()
+    groups, start, row = grouped["code"].to_numpy(), rows.offsets.to_numpy().astype(np.int64), rows.values.to_numpy()
+    first = row[start[:-1]]
+    if (first[1:] > first[:-1]).all():
+        return groups, start, row
+    order = np.argsort(first)  # a few of many groups come too late out of Arrow's hash table
+    length = np.diff(start)[order]
+    return groups[order], offsets(length), row[spans(start[:-1][order], length)]
 
 
 def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
     """Concatenate the ranges start[i] .. start[i] + length[i] - 1."""
-    ends = np.cumsum(length)
-    return np.repeat(start - (ends - length), length) + np.arange(ends[-1] if len(ends) else 0)
+    before = np.cumsum(length) - length
+    total = int(length.sum())
+    rows = np.repeat((start - before).astype(np.int32), length)
+    rows += np.arange(total, dtype=np.int32)
+    return rows
 
 
 def offsets(length: np.ndarray) -> np.ndarray:
@@ -110,7 +118,11 @@ def pair_within(
         found[hit if queries is None else queries[hit]] = at if rows is None else rows[at]
         if not len(lost):
             break
-        start, wanted_start = np.searchsorted(lost, start), np.searchsorted(unsure, wanted_start)
+        # Only lists that lost rows go on; elsewhere an unsure item is not in the list.
+        length, n_unsure = np.diff(np.searchsorted(lost, start)), np.diff(np.searchsorted(unsure, wanted_start))
+        going_on = length > 0
+        unsure = unsure[np.repeat(going_on, n_unsure)]
+        start, wanted_start = offsets(length[going_on]), offsets(n_unsure[going_on])
         item, wanted = item[lost], wanted[unsure]
         rows = lost if rows is None else rows[lost]
         queries = unsure if queries is None else queries[unsure]

@@ -137,12 +137,13 @@ def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Mat
             f"there is no list to evaluate: true has {len(wanted):,} rows, pred {len(offered):,}, "
             f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
         )
-    names = as_columns(options.user_col)
-    labelled = {"pred": (_labels(offered, names, label_row), shown.code % n_keys)}
-    labelled["true"] = (_labels(wanted, names, truth.rows(truth.start[:-1])), truth.code)
+    sources = {
+        "true": (wanted.frame, truth.code, wanted.frame_rows(truth.rows(truth.start[:-1]))),
+        "pred": (offered.frame, shown.code % n_keys, offered.frame_rows(label_row)),
+    }
     if asked is not None:
-        labelled["given"] = (asked[0][names], key_codes[2])
-    keys = _key_frame(lists % n_keys, n_keys, labelled, options)
+        sources["given"] = (asked[0], key_codes[2], np.arange(len(asked[0])))
+    keys = _key_frame(lists % n_keys, n_keys, sources, options)
     sides = Sides(doors, side_codes, item_codes.n, keys, item_codes.rank)
     if base is not None:
         sides.base = _base_lists(base, key_codes[-1], side_codes["base"], item_codes, lists % n_keys, n_keys, options)
@@ -218,7 +219,7 @@ def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     if n:
         change[1:] = np.logical_or.reduce([ids.changes() for ids in columns])
     heads = np.flatnonzero(change)
-    return heads if 4 * len(heads) <= n else None
+    return heads if 4 * len(heads) <= 3 * n else None
 
 
 def _at(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
@@ -267,22 +268,35 @@ def _population(base: np.ndarray, shown: np.ndarray, n_by: int, n_keys: int, opt
 
 
 def _key_frame(
-    key: np.ndarray, n_keys: int, labelled: dict[str, tuple[pd.DataFrame, np.ndarray]], options: Options
+    key: np.ndarray, n_keys: int, sources: dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]], options: Options
 ) -> pd.DataFrame:
-    """Labels of the lists' keys, in the dtype of the frame that the population is taken from."""
+    """Labels of the lists' keys, in the dtype of the frame that the population is taken from.
+
+    `sources` are frames, the key codes that they hold, and a row of the frame for each of these.
+    """
+    names = as_columns(options.user_col)
     users = options.users if isinstance(options.users, str) else "given"
-    sources = [labelled[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
-    row_of = np.full(n_keys, -1, np.int64)
-    frames, above = [], 0
-    for labels, codes in sources:
-        row_of[codes] = np.arange(len(codes)) + above
-        frames.append(labels)
-        above += len(codes)
-    labels = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    chosen = [sources[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
+    alone = len(chosen) == 1  # else only the rows that stand for a key are put together
+    row_of, above, frames = np.full(n_keys, -1, np.int64), 0, []
+    for frame, codes, rows in chosen:
+        frames.append(frame[names] if alone else frame[names].take(rows))
+        row_of[codes] = rows if alone else np.arange(len(rows)) + above
+        above += len(rows)
+    labels = frames[0] if alone else pd.concat(frames, ignore_index=True)
     return labels.take(row_of[key]).reset_index(drop=True)
 
 
 # ---------------------------------------------------------------------------------- rank, pair, settle
+
+
+def _all_differ(code: np.ndarray) -> bool:
+    """Whether no code (at least 0) stands twice."""
+    if not len(code) or code.max() > 64 * len(code):
+        return len(pd.unique(code)) == len(code)
+    seen = np.zeros(int(code.max()) + 1, bool)
+    seen[code] = True
+    return int(np.count_nonzero(seen)) == len(code)
 
 
 def _group(code: np.ndarray, heads: np.ndarray | None, item: np.ndarray) -> Ranked:
@@ -291,7 +305,7 @@ def _group(code: np.ndarray, heads: np.ndarray | None, item: np.ndarray) -> Rank
     if heads is not None:
         length = np.diff(np.append(heads, n))
         inside = code >= 0
-        if len(pd.unique(code[inside])) == np.count_nonzero(inside):
+        if _all_differ(code[inside]):
             if inside.all():
                 return Ranked(code, np.append(heads, n), item)
             row = spans(heads[inside], length[inside])
@@ -460,10 +474,9 @@ def _pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.
     elif len(repeated):
         found[pair_within(wanted, wanted_start, wanted[:0], np.zeros_like(wanted_start))[0]] = -1
     query = np.flatnonzero(found >= 0)
-    at = np.full(len(shown.item), -1, np.int32)
-    at[found[query]] = query
-    place = np.flatnonzero(at >= 0)
-    hit = at[place]
+    packed = (found[query].astype(np.int64) << 32) | query  # values sort faster than positions
+    packed.sort()
+    place, hit = packed >> 32, packed & (2**32 - 1)
     return Pairs(place, hit if wanted_place is None else wanted_place[hit], repeat, first)
 
 

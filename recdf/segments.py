@@ -18,8 +18,66 @@ from .grouping import offsets
 from .lists import Hits, Matched, Rating, Truth, Values
 from .metric import Request, compute, compute_counts
 from .options import Options
+from .summary import CONFIDENCE, SUMMARY, means
 
 STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
+
+
+def summary_table(
+    per_user: pd.DataFrame,
+    matched: Matched,
+    requests: list[Request],
+    options: Options,
+    item_by: str | None,
+    spec: dict[str, Any],
+) -> pd.DataFrame:
+    """All rows of the summary: by `by` value, then all items and each group of them, then metrics as asked for."""
+    by = list(map(str, matched.by.columns))
+    number = {column: i for i, request in enumerate(requests) for column in request.columns}
+    names = [name for name in per_user.columns if name in number]
+    if item_by is None and len(names) == len(number):
+        return means(per_user, by, names, spec, CONFIDENCE)
+    parts = []
+    labels = pd.Series([], dtype=object)
+    if names:
+        parts.append(_mean_rows(per_user, matched.list_by, by, names, number, spec, -1))
+    exposed = exposure_rows(matched, requests, options)
+    if len(exposed) or not names:
+        parts.append(exposed.assign(_group=-1))
+    if item_by is not None:
+        if item_by in (*by, *SUMMARY):
+            raise ColumnError(f"item_by={item_by!r} is also a column of by or of the summary; rename it in items")
+        labels, groups = item_groups(matched, requests, options, item_by)
+        for group, (population, values) in enumerate(groups):
+            if values and population.any():
+                own = {**{name: per_user.loc[population, name] for name in by}, **values}
+                frame = pd.DataFrame(own, index=per_user.index[population])
+                parts.append(_mean_rows(frame, matched.list_by[population], by, list(values), number, spec, group))
+    table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    # Sorting is stable: the outputs of one metric keep their order.
+    table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
+    value = matched.by.take(table["_by"].to_numpy()).reset_index(drop=True)
+    columns = {name: value.iloc[:, i] for i, name in enumerate(by)}
+    if item_by is not None:
+        columns[item_by] = group_column(labels, table["_group"].to_numpy())
+    return pd.DataFrame({**columns, **{name: table[name] for name in SUMMARY}})
+
+
+def _mean_rows(
+    frame: pd.DataFrame,
+    list_by: np.ndarray,
+    by: list[str],
+    names: list[str],
+    number: dict[str, int],
+    spec: dict[str, Any],
+    group: int,
+) -> pd.DataFrame:
+    """Means with `_by` (position of the `by` value), `_metric` (of the request) and `_group`."""
+    present = np.unique(list_by)  # lists stand by value after by value, as the groups of the means
+    rows = means(frame, by, names, spec, CONFIDENCE)
+    rows["_by"] = np.repeat(present, len(names))
+    rows["_metric"] = np.tile([number[name] for name in names], len(present))
+    return rows.assign(_group=group)
 
 
 def within(matched: Matched, inside: np.ndarray) -> Matched:
@@ -65,12 +123,10 @@ def exposure_rows(matched: Matched, requests: Sequence[Request], options: Option
     return found.astype({"k": "Int64", "n": "int64", "n_undefined": "int64", **dict.fromkeys(STATISTICS, "float64")})
 
 
-def item_group_frames(
+def item_groups(
     matched: Matched, requests: Sequence[Request], options: Options, item_by: str
 ) -> tuple[pd.Series, list[tuple[np.ndarray, dict[str, np.ndarray]]]]:
     """Labels of the groups and, for each, the lists of its population and the metrics' values for them."""
-    if item_by in ("metric", "k", "n", "n_undefined", *STATISTICS):
-        raise ColumnError(f"item_by={item_by!r} is a column of the summary; rename it in items")
     accuracy = [one for one in requests if one.metric.per == "list" and "true" in one.metric.needs]
     refused = [one for one in accuracy if "candidates" in one.metric.needs and options.judged_only]
     if refused:

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from .counts import Counts
-from .evaluate import CONFIDENCE, summarize
 from .frames import as_frame
 from .grouping import spans
 from .lists import Matched, ratio
@@ -22,6 +21,7 @@ from .match import match
 from .metric import check_k, label_frame
 from .options import NAMES, Options, as_columns, check_names, takes_options
 from .sides import Given
+from .summary import CONFIDENCE, summarize
 
 __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 

@@ -228,8 +228,8 @@ def test_money_within_a_group():
 def test_items_of_several_groups_count_in_each():
     items = ITEMS.assign(category=["k|l", "l", "k", "l", None])
     found = rd.evaluate(TRUE, PRED, "hits", k=2, items=items, item_by="category", users="all").summary
-    assert found.loc[found["category"] == "l", "value"].tolist() == close([1 / 3])  # a alone
-    assert found.loc[found["category"] == "k", "value"].tolist() == close([2 / 3])  # a and c
+    assert found.loc[found["category"] == "l", "value"].tolist() == close([1 / 3])  # a alone, of three lists
+    assert found.loc[found["category"] == "k", "value"].tolist() == close([2 / 2])  # a and c; user 3 has none in true
 
 
 def test_bad_groups_are_refused():
@@ -237,9 +237,9 @@ def test_bad_groups_are_refused():
         rd.evaluate(TRUE, PRED, "recall", item_by="category")
     with pytest.raises(rd.ColumnError, match="items has no column 'categry'"):
         rd.evaluate(TRUE, PRED, "recall", items=ITEMS, item_by="categry")
-    with pytest.raises(rd.ColumnError, match="item_by='value' is a column of the summary"):
+    with pytest.raises(rd.ColumnError, match="item_by='value' is also a column of by or of the summary"):
         rd.evaluate(TRUE, PRED, "recall", items=ITEMS.assign(value=1), item_by="value")
-    with pytest.raises(rd.ColumnError, match="also a column of by"):
+    with pytest.raises(rd.ColumnError, match="item_by='m' is also a column of by"):
         rd.evaluate(TRUE, PRED.assign(m=1), "recall", items=ITEMS.assign(m=1), by="m", item_by="m")
     with pytest.raises(rd.OptionError, match="tp@10 within groups of items needs items="):
         rd.evaluate(TRUE, PRED, "confusion", items=ITEMS, item_by="category", judged_only=True)
