@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from .grouping import offsets, spans
+from .knowledge import Aspects
 from .lists import Lists, Matched
-from .sides import Aspects
 
 
 def aspects_of_truth(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:

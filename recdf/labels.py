@@ -16,8 +16,8 @@ from .errors import DataError
 from .grouping import offsets, spans
 
 if TYPE_CHECKING:  # lists need this module
+    from .knowledge import Log
     from .lists import Lists
-    from .sides import Log
 
 # Entries of one block of the lists × categories matrix.
 BLOCK = 2**20

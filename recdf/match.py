@@ -39,9 +39,10 @@ from .frames import (
 )
 from .grouping import group_rows, offsets, pair_within, rank_within, spans
 from .ids import Codes, Ids, encode, encode_keys
+from .knowledge import BaseLists
 from .lists import Hits, Matched, Rating, Truth, Values
 from .options import Options, as_columns
-from .sides import NOTHING, BaseLists, Given, Sides, read_sides
+from .sides import NOTHING, Given, Sides, read_sides
 
 
 @dataclass(frozen=True)
