@@ -334,6 +334,8 @@ def _encode_hashed(arrays: list[np.ndarray]) -> Codes:
 
 
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
+    # Old versions of pyarrow cannot combine no chunks at all.
+    arrays = [array if array.num_chunks else pa.chunked_array([pa.array([], array.type)]) for array in arrays]
     encoded = [array.dictionary_encode().combine_chunks() for array in arrays]
     encoded = [e.combine_chunks() if isinstance(e, pa.ChunkedArray) else e for e in encoded]
     merged = pa.chunked_array([e.dictionary for e in encoded]).dictionary_encode()

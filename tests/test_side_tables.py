@@ -197,7 +197,7 @@ def grouped_items():
 @pytest.mark.parametrize("by", [None, "model"])
 def test_within_a_group_is_with_the_truth_of_the_group(users, by):
     true, pred = distinct(8)
-    true["relevance"] += 0.25
+    true = true.assign(relevance=true["relevance"] + 0.25)
     if by is None:
         pred = pred[pred["model"] == "a"].drop(columns="model")
     items = grouped_items()
