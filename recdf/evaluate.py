@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-<<<<<<< HEAD
-from .errors import ColumnError, OptionError
-=======
 from .columns import frame_of
 from .compare import compare_models
-from .errors import ColumnError, DataError, OptionError, closest
+from .errors import ColumnError, OptionError
 from .experiment import join_experiment, own_variant
->>>>>>> main
 from .match import match
 from .metric import Metric, Request, check_needs, compute, label_frame, parse
 from .options import NAMES, Options, as_columns, check_names, takes_options
