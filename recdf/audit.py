@@ -18,6 +18,7 @@ from .lists import Hits, Matched
 from .match import match, run_heads
 from .metric import check_k, compute, find, label_frame, mean
 from .options import NAMES, Options, as_columns, check_names, takes_options
+from .sides import Given
 
 __all__ = ["check"]
 
@@ -106,7 +107,7 @@ def check(true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = No
     forgiving = shared.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecdfWarning)
-        matched = match(true_frame, pred_frame, forgiving, items)
+        matched = match(true_frame, pred_frame, forgiving, Given(items=items))
     _check_lists(found, matched, len(true_frame), len(pred_frame), k)
     _check_order(found, matched, pred_frame, order, k, shared)
     if items is not None:

@@ -1,10 +1,9 @@
-"""`evaluate`: two frames and metric strings in, an `Evaluation` with two tidy tables out; `summarize`."""
+"""`evaluate`: two frames and metric strings in, an `Evaluation` with two tidy tables out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,17 @@ import pandas as pd
 
 from .columns import frame_of
 from .compare import compare_models
-from .errors import ColumnError, DataError, OptionError, closest
+from .errors import ColumnError, OptionError
 from .experiment import join_experiment, own_variant
 from .match import match
 from .metric import Metric, Request, check_needs, compute, label_frame, parse
 from .options import NAMES, Options, as_columns, check_names, takes_options
+from .segments import summary_table
+from .sides import SIDES, Given
 from .storage import write_evaluation
+from .summary import CONFIDENCE
 
-__all__ = ["Evaluation", "evaluate", "summarize"]
-
-CONFIDENCE = 0.95
-
-SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined")
+__all__ = ["Evaluation", "evaluate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +224,12 @@ def evaluate(
     k: int | Sequence[int] = 10,
     *,
     items: Any = None,
+    log: Any = None,
+    aspects: Any = None,
+    features: Any = None,
+    base: Any = None,
+    popular: Any = None,
+    item_by: str | None = None,
     **options: Any,
 ) -> Evaluation:
     """Evaluate recommendations: one row per list and one row per metric.
@@ -233,7 +237,7 @@ def evaluate(
     Parameters
     ----------
     true : DataFrame, mapping or Arrow stream
-        What was wanted: one row per (list key, item) that is relevant or judged.
+        What was wanted: one row per (list key, item) that is relevant or judged. None if no metric asks for it.
     pred : DataFrame, mapping or Arrow stream
         What was shown: one row per (list key, item), with a score, a rank, or in row order.
     metrics : str, Metric, list of them, or mapping of own names to them
@@ -242,13 +246,28 @@ def evaluate(
         Cut-offs of the metrics that name none.
     items : DataFrame, list, Series or Index, optional
         Catalogue: one row per item that could have been shown; with `value_col` also the items' values.
+    log : DataFrame, mapping or Arrow stream, optional
+        Past interactions, one row per (user, item), with those columns of the list key that it has.
+    aspects : mapping or DataFrame, optional
+        User -> list of item sets; or one row per (user, aspect, item); or per (aspect, item), for all users.
+    features : str, list of str, DataFrame, Series, mapping or callable, optional
+        What items are compared by: columns of `items` (all but its id by default), or a frame indexed by item, or
+        a similarity of two arrays of positions in `items`.
+    base : DataFrame, mapping or Arrow stream, optional
+        A baseline's recommendations, in the columns of `pred`.
+    popular : list, Series, Index or DataFrame, optional
+        Items that everybody knows.
+    item_by : str, optional
+        Column of `items`: the summary then also holds each accuracy metric within each group of items, that is, of
+        the lists as they are beside the rows of `true` with items of the group, population included. The column is
+        null in the rows of all items; an item of several groups (`A|B`) counts in each.
     {options}
 
     Returns
     -------
     Evaluation
         `.per_user` (one row per list of the population and `by` value), `.summary` (one row per `by` value,
-        metric and k), `.spec`.
+        metric and k; metrics of exposure stand here alone), `.spec`.
 
     Raises
     ------
@@ -276,19 +295,25 @@ def evaluate(
     check_names(list(options), NAMES, "evaluate")
     shared = Options.of(options)
     requests = parse(metrics, k, shared)
-    check_needs(requests, shared, items)
-    matched = match(true, pred, shared, items)
+    given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
+    if item_by is not None and items is None:
+        raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
+    check_needs(requests, shared, given, true)
+    matched = match(true, pred, shared, given)
     labels = label_frame(matched)
     columns: dict[str, np.ndarray] = {"n_true": matched.n_true, "n_pred": matched.n_pred}
     for request in requests:
-        columns.update(compute(matched, request, shared))
+        if request.metric.per == "list":
+            columns.update(compute(matched, request, shared))
     taken = [name for name in columns if name in labels.columns]
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
     # Not consolidated: millions of lists times many metrics would be copied.
     per_user = pd.DataFrame({**{name: labels[name] for name in labels.columns}, **columns}, copy=False)
     spec = _spec(requests, shared, matched.order, matched.counts)
-    summary = _summary(per_user, list(map(str, matched.by.columns)), list(spec["metrics"]), spec, CONFIDENCE)
+    summary = summary_table(per_user, matched, requests, shared, item_by, spec)
+    if item_by is not None:
+        spec["item_by"] = item_by
     # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, spec)
@@ -320,183 +345,3 @@ def _spec(requests: list[Request], options: Options, order: dict[str, Any], coun
         "counts": counts,
         "confidence": CONFIDENCE,
     }
-
-
-def summarize(
-    per_user: pd.DataFrame,
-    by: str | Sequence[str] | None = None,
-    *,
-    metrics: Sequence[str] | None = None,
-    confidence: float = CONFIDENCE,
-) -> pd.DataFrame:
-    """Mean of each metric over groups of per-user rows, with its interval.
-
-    Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n, interval
-    value ∓ z · se, z the normal quantile of (1 + confidence) / 2.
-
-    Parameters
-    ----------
-    per_user : DataFrame
-        `Evaluation.per_user`, perhaps joined to segments, variants or dates, many rows to one. One row per
-        list (and `by` value of the evaluation): a join that repeats lists is refused.
-    by : str or list of str, optional
-        Columns to group by; by default the `by` columns of the evaluation, else none. A null is a group of
-        its own.
-    metrics : list of str, optional
-        Metric columns. By default those that the evaluation wrote, else all named like `ndcg@10`.
-    confidence : float, default 0.95
-        Coverage of the interval.
-
-    Returns
-    -------
-    DataFrame
-        `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64; std, se and
-        interval null for n = 1), `n`, `n_undefined` (int64); groups in order of first appearance.
-
-    Raises
-    ------
-    ColumnError
-        If a column is missing.
-    DataError
-        If a list stands in several rows, or a metric column is not numeric.
-
-    Examples
-    --------
-    >>> import pandas as pd, recdf as rd
-    >>> result = rd.evaluate({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, "mrr@1")
-    >>> users = pd.DataFrame({"user_id": ["u", "v"], "segment": ["new", "old"]})
-    >>> joined = result.per_user.merge(users, on="user_id", validate="many_to_one")
-    >>> rd.summarize(joined, by="segment")[["segment", "metric", "k", "value", "n"]]
-      segment metric  k  value  n
-    0     new    mrr  1    1.0  1
-    1     old    mrr  1    0.0  1
-    """
-    spec = per_user.attrs.get("recdf") or {}
-    if by is None:
-        by = [name for name in spec.get("by", []) if name in per_user.columns]
-    by = as_columns(by)
-    names = _metric_columns(per_user, metrics, spec)
-    for name in [*by, *names]:
-        if name not in per_user.columns:
-            have = ", ".join(map(repr, per_user.columns))
-            raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
-    if not 0 < confidence < 1:
-        raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
-    _refuse_repeated_lists(per_user)
-    for name in names:
-        if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
-            raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
-    plain = per_user.copy(deep=False)
-    plain.attrs = {}
-    table = _summary(plain, by, names, spec, confidence)
-    if spec:
-        table.attrs["recdf"] = spec
-    return table
-
-
-def _summary(
-    per_user: pd.DataFrame, by: list[str], names: list[str], spec: dict[str, Any], confidence: float
-) -> pd.DataFrame:
-    taken = [name for name in by if name in SUMMARY]
-    if taken:
-        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
-    if by:
-        grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
-        group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
-        first = np.zeros(n_groups, np.int64)
-        first[group[::-1]] = np.arange(len(group))[::-1]
-        labels = per_user[by].take(first).reset_index(drop=True)
-    else:
-        group, n_groups = np.zeros(len(per_user), np.int64), 1
-        labels = pd.DataFrame(index=range(1))
-    statistics = _statistics(per_user, names, group, n_groups, confidence)
-    described = [_describe(name, spec) for name in names]
-    columns: dict[str, Any] = {
-        "metric": [name for name, _ in described] * n_groups,
-        "k": pd.array([k for _, k in described] * n_groups, dtype="Int64"),
-        **{name: array.ravel() for name, array in statistics.items()},
-    }
-    repeated = labels.take(np.repeat(np.arange(n_groups), len(names))).reset_index(drop=True)
-    return pd.DataFrame({**{name: repeated[name] for name in repeated.columns}, **columns}, copy=False)
-
-
-def _statistics(
-    per_user: pd.DataFrame, names: list[str], group: np.ndarray, n_groups: int, confidence: float
-) -> dict[str, np.ndarray]:
-    """Statistics of each column in each group, as (groups × columns) arrays."""
-    n, total, squares = (np.zeros((n_groups, len(names))) for _ in range(3))
-    rows = np.bincount(group, minlength=n_groups)
-    # Groups that stand together are summed in place.
-    order = None if (group[1:] >= group[:-1]).all() else np.argsort(group, kind="stable")
-    start = np.cumsum(rows) - rows
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for j, name in enumerate(names):
-            column = per_user[name].to_numpy(dtype=np.float64, na_value=np.nan)
-            column = column if order is None else column[order]
-            missing = np.isnan(column)
-            some = bool(missing.any())
-            x = np.where(missing, 0.0, column) if some else column
-            n[:, j] = rows - _sums(missing, start, rows) if some else rows
-            total[:, j] = _sums(x, start, rows)
-            mean = total[:, j] / n[:, j]
-            off = x - (mean if n_groups == 1 else np.repeat(mean, rows))
-            squares[:, j] = _sums(np.where(missing, 0.0, off * off) if some else off * off, start, rows)
-        value = np.where(n > 0, total / n, np.nan)
-        std = np.where(n > 1, np.sqrt(squares / (n - 1)), np.nan)
-        se = std / np.sqrt(n)
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * se
-    count = n.astype(np.int64)
-    return {
-        "value": value,
-        "std": std,
-        "se": se,
-        "ci_low": value - half,
-        "ci_high": value + half,
-        "n": count,
-        "n_undefined": rows[:, None] - count,
-    }
-
-
-def _sums(values: np.ndarray, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Sum of each group of rows that stand together."""
-    if len(start) == 1:
-        return np.array([values.sum()], dtype=np.float64)
-    # A group without rows starts where the next one does; reduceat would take that one's first row.
-    sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), start)
-    return np.where(rows > 0, sums, 0.0)
-
-
-def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: dict[str, Any]) -> list[str]:
-    if metrics is not None:
-        return as_columns(metrics)
-    names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
-    # Joins lose attrs; then the names tell, so that a joined number column is not taken for a metric.
-    names = names or [name for name in per_user.columns if isinstance(name, str) and _split(name)[1] is not None]
-    if not names:
-        raise ColumnError("per_user has no metric column named like 'ndcg@10'; pass metrics=[...]")
-    return names
-
-
-def _split(column: str) -> tuple[str, int | None]:
-    name, at, k = column.rpartition("@")
-    return (name, int(k)) if at and name and k.isdigit() else (column, None)
-
-
-def _describe(column: str, spec: dict[str, Any]) -> tuple[str, int | None]:
-    known = spec.get("metrics", {}).get(column)
-    return (known["name"], known["k"]) if known else _split(column)
-
-
-def _refuse_repeated_lists(per_user: pd.DataFrame) -> None:
-    """The columns before `n_true` name a list; a join that repeats one would count it twice."""
-    columns = list(per_user.columns)
-    if "n_true" not in columns or columns.index("n_true") == 0:
-        return
-    keys = columns[: columns.index("n_true")]
-    repeated = per_user.duplicated(keys)
-    if repeated.any():
-        example = per_user.loc[repeated.to_numpy(), keys].head(3).to_numpy().tolist()
-        raise DataError(
-            f"{repeated.sum():,} rows of per_user repeat a list ({keys} = {example}); join segments many to one, "
-            'e.g. merge(..., validate="many_to_one")'
-        )

@@ -294,13 +294,13 @@ def order_source(frame: pd.DataFrame, options: Options) -> dict[str, str | None]
     return {"by": "row", "column": None}
 
 
-def read_pred(frame: pd.DataFrame, order: dict[str, str | None], options: Options) -> Table:
-    """Read `pred`; its numbers are scores or ranks."""
+def read_pred(frame: pd.DataFrame, order: dict[str, str | None], options: Options, role: str = "pred") -> Table:
+    """Read `pred`, or other recommended lists; its numbers are scores or ranks."""
     name = order["column"]
     if name is None:
-        return _read(frame, "pred", None, as_columns(options.by), options)
-    where = f"pred[{name!r}]"
-    number = read_numbers(column(frame, name, "pred"), where)
+        return _read(frame, role, None, as_columns(options.by), options)
+    where = f"{role}[{name!r}]"
+    number = read_numbers(column(frame, name, role), where)
     # The least number is NaN if any is, and costs no array.
     some_null = number.dtype.kind == "f" and len(number) > 0 and np.isnan(number.min())
     null = np.isnan(number) if some_null else np.zeros(0, bool)
@@ -309,13 +309,18 @@ def read_pred(frame: pd.DataFrame, order: dict[str, str | None], options: Option
             f"{where} holds {null.sum():,} null {order['by']}s of {len(number):,}; "
             'drop these rows or pass nan_score="last" or "drop"'
         )
-    table = replace(_read(frame, "pred", number, as_columns(options.by), options), descending=order["by"] == "score")
+    table = replace(_read(frame, role, number, as_columns(options.by), options), descending=order["by"] == "score")
     if some_null and options.nan_score == "drop":
         assert table.number is not None
         gone = np.isnan(table.number)
-        table.counts["pred_null_scores"] = int(gone.sum())
+        table.counts[f"{role}_null_scores"] = int(gone.sum())
         table = table.kept(~gone)
     return table
+
+
+def read_keyed(frame: pd.DataFrame, role: str, user_cols: list[str], options: Options) -> Table:
+    """Read a side table of (key, item) rows, which may have some of the key columns or none."""
+    return _read(frame, role, None, [], options.updated(user_col=user_cols))
 
 
 def _id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
@@ -348,10 +353,10 @@ def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[Ids
     return frame, [_known_ids(frame, "users", name) for name in user_cols]
 
 
-def read_catalogue(items: Any, item_col: str) -> tuple[pd.DataFrame, Ids]:
+def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.DataFrame, Ids]:
     """Read `items`: a frame with one row per item, or its ids as a list, array, Series or Index."""
-    frame = _id_frame(items, "items", [item_col])
-    return frame, _known_ids(frame, "items", item_col)
+    frame = _id_frame(items, role, [item_col])
+    return frame, _known_ids(frame, role, item_col)
 
 
 def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
@@ -361,3 +366,20 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
     if bad.any():
         raise DataError(f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite numbers")
     return values
+
+
+def raw_ratings(table: Table, rows: np.ndarray | None, options: Options) -> np.ndarray:
+    """Relevance of rows of `true` as given, whatever `min_relevance` says."""
+    if options.relevance_col is None:
+        raise OptionError("needs relevance_col= (the rating in true)")
+    numbers = read_numbers(table.frame[options.relevance_col], "true").astype(np.float64)
+    rows = table.frame_rows(rows)
+    return numbers if rows is None else numbers[rows]
+
+
+def raw_scores(table: Table, rows: np.ndarray | None, order: dict[str, str | None]) -> np.ndarray:
+    """Scores of rows of `pred`."""
+    if order["by"] != "score" or table.number is None:
+        raise OptionError("needs score_col= (the predicted rating in pred)")
+    numbers = table.number.astype(np.float64)
+    return numbers if rows is None else numbers[rows]

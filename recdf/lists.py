@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from .errors import DataError, OptionError, examples
+from .sides import Sides
 
 
 def ratio(above: Any, below: Any) -> np.ndarray:
@@ -81,7 +82,8 @@ class Matched:
     n_true, n_pred : relevant and recommended items of each list · start : its first place among the
     recommended rows, which have `item` (code) and `rows(places)` (positions in `pred`; as_given: the places
     themselves) · tie_level : equal for equal scores of a list, None without ties · list_truth : the list's entry
-    in `truth`, -1 for none.
+    in `truth`, -1 for none · sides : the side tables · repeat : rows whose item stands earlier in the same
+    list, with duplicates="keep".
     """
 
     keys: pd.DataFrame
@@ -100,14 +102,24 @@ class Matched:
     n_items: int
     counts: dict[str, int]
     order: dict[str, Any]
+    sides: Sides
     catalogue: np.ndarray | None = None
     judged_only: bool = False
+    has_true: bool = True
     repeats_kept: bool = False
     values: Values | None = None
+    repeat: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    rating: Rating | None = None
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
     _views: dict[int | None, Lists] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.list_by)
+
+    def needs_true(self, otherwise: str) -> None:
+        """Raise if there is no `true`."""
+        if not self.has_true:
+            raise OptionError(f"needs true=, {otherwise}")
 
     @cached_property
     def hits(self) -> Hits:
@@ -142,6 +154,11 @@ class Lists:
     def k(self) -> int:
         """The cut-off."""
         return self.cut
+
+    @property
+    def sides(self) -> Sides:
+        """Side tables of the call; what was not given raises an OptionError when it is asked for."""
+        return self.matched.sides
 
     @property
     def whole(self) -> Lists:
@@ -198,6 +215,16 @@ class Lists:
         total = np.add.reduceat(np.append(values, 0.0), edges)[::2]
         return np.where(self.n_shown > 0, total, 0.0)
 
+    def mean_shown(self, per_item: np.ndarray, divisor: str = "shown") -> np.ndarray:
+        """Sum per list, over the items shown, of one value per item code, over their number or over k."""
+        total = self.sum_shown(per_item[self.matched.item])
+        return ratio(total, self.n_shown if divisor == "shown" else self.k)
+
+    def note(self, name: str, unknown: np.ndarray) -> None:
+        """Count, once per call, the recommended rows whose item (bool per code) a side table does not know."""
+        if name not in self.matched.counts:
+            self.matched.counts[name] = int(np.count_nonzero(unknown[self.matched.item]))
+
     def sum_true(self, values: np.ndarray) -> np.ndarray:
         """Sum per list, over its relevant items, of one value per row of `true`."""
         truth = self.matched.truth
@@ -253,6 +280,14 @@ class Lists:
         if self.matched.values is None:
             raise OptionError("needs value_col= (value of an item in pred, true or items)")
         return self.matched.values
+
+
+@dataclass(frozen=True)
+class Rating:
+    """What was rated (per row of `true`) and what was predicted (per recommended row), read when asked for."""
+
+    given: Callable[[], np.ndarray]
+    predicted: Callable[[], np.ndarray]
 
 
 @dataclass

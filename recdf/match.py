@@ -30,16 +30,19 @@ from .frames import (
     as_frame,
     column,
     order_source,
-    read_catalogue,
+    raw_ratings,
+    raw_scores,
     read_pred,
     read_true,
     read_users,
     read_values,
 )
 from .grouping import group_rows, offsets, pair_within, rank_within, spans
-from .ids import Codes, Ids, encode, encode_integers
-from .lists import Hits, Matched, Truth, Values
+from .ids import Codes, Ids, encode, encode_keys
+from .knowledge import BaseLists
+from .lists import Hits, Matched, Rating, Truth, Values
 from .options import Options, as_columns
+from .sides import NOTHING, Given, Sides, read_sides
 
 
 @dataclass(frozen=True)
@@ -91,29 +94,34 @@ class Pairs:
     first: np.ndarray
 
 
-def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
-    """Check, code, rank and match two frames; `items` is the catalogue (frame or ids), if one is given."""
+def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Matched:
+    """Check, code, rank and match two frames; `true` may be None for metrics of `pred` alone."""
     true_frame, pred_frame, options = _frames(true, pred, options)
     order = order_source(pred_frame, options)
     wanted, offered = read_true(true_frame, options), read_pred(pred_frame, order, options)
-    given = None if isinstance(options.users, str) else read_users(options.users, as_columns(options.user_col))
-    catalogue = None if items is None else read_catalogue(items, options.item_col)
+    asked = None if isinstance(options.users, str) else read_users(options.users, as_columns(options.user_col))
+    doors = read_sides(given, options)
+    base = doors.tables.get("base")
 
     true_heads, pred_heads = run_heads(wanted.keys), run_heads(offered.keys + offered.by)
     key_columns = [_at(wanted.keys, true_heads), _at(offered.keys, pred_heads)]
-    item_columns = [wanted.item, offered.item] + ([] if catalogue is None else [catalogue[1]])
+    key_columns += [] if asked is None else [asked[1]]
+    item_columns = [wanted.item, offered.item, *doors.item_ids.values()]
     with ThreadPoolExecutor(1) as other_thread:  # strings take long, and Arrow lets both threads run
         encoding = other_thread.submit(encode, item_columns)
-        key_codes, n_keys = _encode_keys(key_columns if given is None else [*key_columns, given[1]])
+        key_codes, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
         by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by))
         item_codes = encoding.result()
+    side_codes = dict(zip(doors.item_ids, item_codes.codes[2:], strict=True))
 
     counts = {**wanted.counts, **offered.counts}
+    for table in doors.tables.values():
+        counts.update(table.counts)
     truth, gain, repeated = _rank_true(wanted, key_codes[0], true_heads, item_codes.codes[0], options, counts)
-    base = truth.code if given is None else pd.unique(key_codes[2])
-    only = base if not isinstance(options.users, str) or options.users in ("true", "both") else None
+    first = truth.code if asked is None else pd.unique(key_codes[2])
+    only = first if not isinstance(options.users, str) or options.users in ("true", "both") else None
     code = _pair_code(key_codes[1], by_code, n_keys, only)
-    shown = _rank_pred(offered, code, pred_heads, item_codes, options)
+    shown = _rank_pred(offered, code, pred_heads, item_codes.codes[1], item_codes, options)
     label_row = shown.rows(shown.start[:-1])  # before a list may become empty
 
     truth_of_key = np.full(n_keys + 1, -1, np.int64)
@@ -124,7 +132,7 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
     if not len(pairs.place):
         _warn_no_overlap(wanted, offered, key_codes, item_codes)
 
-    lists = _population(base, shown.code, len(by_frame), n_keys, options)
+    lists = _population(first, shown.code, len(by_frame), n_keys, options)
     if not len(lists):
         raise EmptyPopulationError(
             f"there is no list to evaluate: true has {len(wanted):,} rows, pred {len(offered):,}, "
@@ -134,8 +142,12 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
         "true": (wanted.frame, truth.code, wanted.frame_rows(truth.rows(truth.start[:-1]))),
         "pred": (offered.frame, shown.code % n_keys, offered.frame_rows(label_row)),
     }
-    if given is not None:
-        sources["given"] = (given[0], key_codes[2], np.arange(len(given[0])))
+    if asked is not None:
+        sources["given"] = (asked[0], key_codes[2], np.arange(len(asked[0])))
+    keys = _key_frame(lists % n_keys, n_keys, sources, options)
+    sides = Sides(doors, side_codes, item_codes.n, keys, item_codes.rank)
+    if base is not None:
+        sides.base = _base_lists(base, key_codes[-1], side_codes["base"], item_codes, lists % n_keys, n_keys, options)
 
     of_list = pd.Index(lists).get_indexer(shown.code)
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
@@ -144,7 +156,7 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
     n_relevant = np.diff(offsets(gain > 0)[truth.start])
     group = np.repeat(np.arange(len(shown.code)), np.diff(np.searchsorted(pairs.place, shown.start)))
     return Matched(
-        keys=_key_frame(lists % n_keys, n_keys, sources, options),
+        keys=keys,
         by=by_frame,
         list_by=lists // n_keys,
         n_true=np.append(n_relevant, 0)[list_truth],
@@ -162,10 +174,17 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
         n_items=item_codes.n,
         counts=counts,
         order=order,
-        catalogue=None if catalogue is None else item_codes.codes[2],
+        catalogue=side_codes.get("items"),
         judged_only=options.judged_only,
+        has_true=true is not None,
         repeats_kept=options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts),
-        values=_values(wanted, offered, truth, shown, catalogue, item_codes, options),
+        values=_values(wanted, offered, truth, shown, doors.catalogue, item_codes, options),
+        repeat=pairs.repeat,
+        rating=Rating(
+            lambda: raw_ratings(wanted, truth.all_rows(), options),
+            lambda: raw_scores(offered, shown.all_rows(), order),
+        ),
+        sides=sides,
     )
 
 
@@ -175,8 +194,14 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
     twice = [name for name in names if names.count(name) > 1]
     if twice or not user_cols:
         raise ColumnError(f"by={by}, user_col={user_cols} and item_col={options.item_col!r} must be distinct columns")
-    true_frame = as_frame(true, "true", options.user_col, options.item_col)
     pred_frame = as_frame(pred, "pred", options.user_col, options.item_col)
+    if true is None:  # metrics of `pred` alone: its lists are the population
+        for name in [*user_cols, options.item_col]:
+            column(pred_frame, name, "pred")
+        true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
+        users = options.users if not isinstance(options.users, str) else "pred"
+        return true_frame, pred_frame, options.updated(users=users, relevance_col=None, min_relevance=None)
+    true_frame = as_frame(true, "true", options.user_col, options.item_col)
     if isinstance(true, Mapping):
         if isinstance(options.users, str) and options.users == "true":
             options = options.updated(users=list(true))  # also the users whose list is empty
@@ -202,23 +227,11 @@ def _at(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
     return list(columns) if heads is None else [ids.take(heads) for ids in columns]
 
 
-def _encode_keys(tables: list[list[Ids]]) -> tuple[list[np.ndarray], int]:
-    """Code the list keys of several tables together: int32 below the returned number."""
-    coded = [encode(list(columns)) for columns in zip(*tables, strict=True)]
-    codes, n = coded[0].codes, coded[0].n
-    for more in coded[1:]:
-        joint = encode_integers(
-            [one.astype(np.int64) * more.n + two for one, two in zip(codes, more.codes, strict=True)]
-        )
-        codes, n = joint.codes, joint.n
-    return codes, max(n, 1)
-
-
 def _encode_by(offered: Table, heads: np.ndarray | None, names: list[str]) -> tuple[np.ndarray | None, pd.DataFrame]:
     """Code of the `by` value of each row (or head), in order of first appearance, and their labels."""
     if not offered.by:
         return None, pd.DataFrame(index=range(1))
-    codes = pd.factorize(_encode_keys([_at(offered.by, heads)])[0][0])[0]
+    codes = pd.factorize(encode_keys([_at(offered.by, heads)])[0][0])[0]
     first = np.zeros(codes.max(initial=-1) + 1, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays: the first row
     rows = first if heads is None else heads[first]
@@ -396,9 +409,16 @@ def _refuse_duplicates(table: Table, lists: Ranked, repeat: np.ndarray, options:
     )
 
 
-def _rank_pred(offered: Table, code: np.ndarray, heads: np.ndarray | None, items: Codes, options: Options) -> Ranked:
+def _rank_pred(
+    offered: Table,
+    code: np.ndarray,
+    heads: np.ndarray | None,
+    item: np.ndarray,
+    items: Codes,
+    options: Options,
+) -> Ranked:
     """Recommended lists, best first, ties settled by everything but relevance."""
-    lists = _group(code, heads, items.codes[1])
+    lists = _group(code, heads, item)
     if offered.number is None:
         return lists
     lists = _ranked(lists, offered.number, offered.descending)
@@ -416,6 +436,28 @@ def _rank_pred(offered: Table, code: np.ndarray, heads: np.ndarray | None, items
     second = {"row": lists.rows(np.arange(len(lists.item))), "item_asc": value}.get(options.ties, items.n - value)
     order = _tie_order(lists, second, by_row=True)
     return lists if order is None else lists.moved(order)
+
+
+def _base_lists(
+    base: Table,
+    code: np.ndarray,
+    item: np.ndarray,
+    items: Codes,
+    key: np.ndarray,
+    n_keys: int,
+    options: Options,
+) -> BaseLists:
+    """The baseline's lists, each item once, and which of them belongs to each list of the population."""
+    lists = _rank_pred(base, code, None, item, items, options)
+    repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
+    if len(repeat):
+        _refuse_duplicates(base, lists, repeat, options)
+        keep = np.ones(len(lists.item), bool)
+        keep[repeat] = False
+        lists = lists.kept(keep)
+    of_key = np.full(n_keys, -1, np.int64)
+    of_key[lists.code] = np.arange(len(lists.code))
+    return BaseLists(lists.start, lists.item, of_key[key])
 
 
 def _pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.ndarray) -> Pairs:

@@ -16,29 +16,25 @@ from typing import Any, Literal, overload
 import numpy as np
 import pandas as pd
 
+from .counts import Counts
+from .docstrings import full_doc, section
 from .errors import ColumnError, OptionError, UndefinedMetricError, closest
 from .lists import Matched
 from .match import match
-from .options import DESCRIPTION, NAMES, Options, check_choice, parameters
+from .options import NAMES, Options, check_choice, parameters
+from .sides import SIDES, Given
 
 __all__ = ["METRICS", "Metric", "metric", "metrics_table"]
 
 Kernel = Callable[..., Any]
 
-# What a metric may need beyond the lists, and the arguments that give it.
+# What a metric may need beyond `pred`, and the argument that gives it.
 NEEDS = {
-    "value": ("value_col", "value_col= (a value of items in pred, true or items)"),
-    "candidates": ("items", "items= (the catalogue) or judged_only=True"),
+    "true": "true= (what was wanted)",
+    "value": "value_col= (a value of items in pred, true or items)",
+    "candidates": "items= (the catalogue) or judged_only=True",
+    **SIDES,
 }
-
-COMMON = """
-true, pred : DataFrame, mapping or Arrow stream
-    What was wanted, one row per (list key, relevant item); what was shown, one row per (list key, item).
-k : int, default 10
-    Cut-off: ranks 1 to k count.{own}
-items : DataFrame, list, Series or Index, optional
-    Catalogue: all items that could have been shown.
-"""
 
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, str] = {}
@@ -50,7 +46,9 @@ class Metric:
     Call it with frames for the mean over the population, `.per_user` for one value per list, or name it in
     `evaluate`. Attributes: `name`, `doc` (meaning, direction and range in a line), `formula`, `bounds`,
     `better` ("larger", "smaller" or None), `references`, `defaults` (of its parameters), `aliases`, `needs`,
-    `outputs` (column names; one, but for `confusion`), `cut` (False where k is ignored), `family`.
+    `outputs` (column names; one, but for `confusion`), `cut` (False where k is ignored), `family`, `arguments`
+    (positional, before k), `per` ("list", or "item" for a metric of exposure, which is one number for all lists
+    and has no `per_user`).
     """
 
     def __init__(
@@ -63,6 +61,10 @@ class Metric:
         needs: Sequence[str] = (),
         outputs: Sequence[str] = (),
         cut: bool = True,
+        arguments: Sequence[str] = ("true", "pred"),
+        optional: Sequence[str] = (),
+        k: int | None = 10,
+        per: Literal["list", "item"] = "list",
     ) -> None:
         self.kernel = kernel
         self.name = self.__name__ = self.__qualname__ = kernel.__name__
@@ -70,57 +72,96 @@ class Metric:
         self.family = kernel.__module__.rpartition(".")[2]
         doc = inspect.getdoc(kernel) or ""
         self.doc = doc.split("\n\n")[0].replace("\n", " ")
-        self.formula = _section(doc, "Formula")
-        self.references = _section(doc, "References")
+        self.formula = section(doc, "Formula")
+        self.references = section(doc, "References")
         self.bounds, self.better, self.aliases = bounds, better, tuple(aliases)
-        self.needs, self.outputs, self.cut = tuple(needs), tuple(outputs) or (self.name,), cut
+        self.outputs, self.cut, self.per = tuple(outputs) or (self.name,), cut, per
+        self.arguments, self.optional, self.default_k = tuple(arguments), tuple(optional), k
+        self.needs = tuple(dict.fromkeys([*needs, *(name for name in arguments if name in SIDES)]))
+        if "true" in arguments and "true" not in optional:
+            self.needs = ("true", *self.needs)
+        # Side tables by keyword: the catalogue may always be given, it may hold values.
+        self.sides = tuple(n for n in SIDES if n not in arguments and n in ("items", *self.needs, *optional))
         own = list(inspect.signature(kernel).parameters.values())[1:]
         self.defaults: dict[str, Any] = {p.name: p.default for p in own}
         for p in own:
-            if p.kind is not inspect.Parameter.KEYWORD_ONLY or p.default is inspect.Parameter.empty or p.name in NAMES:
+            if p.default is inspect.Parameter.empty or p.name in (*NAMES, *self.arguments, *self.sides, "k"):
                 raise OptionError(
-                    f"parameter {p.name!r} of metric {self.name!r} must be keyword-only, have a default, "
-                    "and not be named like an option"
+                    f"parameter {p.name!r} of metric {self.name!r} must have a default and not be named like an option"
                 )
         try:
             self._types = typing.get_type_hints(kernel)
         except NameError:  # a user's annotations may name what is not there at run time
             self._types = {}
-        positional = [
-            inspect.Parameter("true", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-            inspect.Parameter("pred", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-            inspect.Parameter("k", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=10),
-        ]
-        items = inspect.Parameter("items", inspect.Parameter.KEYWORD_ONLY, default=None)
-        self.__signature__ = inspect.Signature([*positional, *own, items, *parameters()])
-        self.__doc__ = _full_doc(doc)
+        self.__signature__ = self._signature(own)
+        self.__doc__ = full_doc(doc, self.arguments, self.default_k, self.sides, self.optional, per)
 
-    def __call__(self, true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Any) -> Any:
-        matched, request, shared = self._match(true, pred, k, items, options)
+    def _signature(self, own: list[inspect.Parameter]) -> inspect.Signature:
+        by_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        found = [inspect.Parameter(name, by_place) for name in self.arguments]
+        found.append(inspect.Parameter("k", by_place, default=self.default_k))
+        found += [p for p in own if p.kind is by_place]
+        self._positional = [p.name for p in found]
+        found += [p for p in own if p.kind is not by_place]
+        found += [inspect.Parameter(name, by_name, default=None) for name in self.sides]
+        return inspect.Signature([*found, *parameters()])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        matched, request, shared = self._match(args, kwargs)
         if shared.by:
-            raise OptionError(f"{self.name}(...) is one number; with by= use {self.name}.per_user or evaluate")
+            where = "evaluate" if self.per == "item" else f"{self.name}.per_user or evaluate"
+            raise OptionError(f"{self.name}(...) is one number; with by= use {where}")
+        if self.per == "item":
+            return compute_counts(matched, request, shared)[0]
         found = {name: mean(values) for name, values in compute(matched, request, shared).items()}
         return found if len(found) > 1 else next(iter(found.values()))
 
-    def per_user(self, true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Any) -> pd.DataFrame:
+    @property
+    def per_user(self) -> Callable[..., pd.DataFrame]:
         """One row per list of the population: `by` columns, list key columns, the metric at k."""
-        matched, request, shared = self._match(true, pred, k, items, options)
+        if self.per == "item":
+            raise AttributeError(
+                f"{self.name} is one number for all lists, so it has no per_user; for users, evaluate parts of pred"
+            )
+        return self._per_user
+
+    def _per_user(self, *args: Any, **kwargs: Any) -> pd.DataFrame:
+        """One row per list of the population: `by` columns, list key columns, the metric at k."""
+        matched, request, shared = self._match(args, kwargs)
         return pd.concat([label_frame(matched), pd.DataFrame(compute(matched, request, shared))], axis=1)
 
-    def _match(
-        self, true: Any, pred: Any, k: int, items: Any, options: dict[str, Any]
-    ) -> tuple[Matched, Request, Options]:
-        for name in options:
-            if name not in NAMES and name not in self.defaults:
-                known = [*self.defaults, "items", *NAMES]
-                raise OptionError(
-                    f"{self.name} has no option {name!r}{closest(name, known)}; valid are {', '.join(known)}"
-                )
-        shared = Options.of({name: value for name, value in options.items() if name in NAMES})
-        params = {name: value for name, value in options.items() if name in self.defaults}
-        request = self.request(params, check_k(k) if self.cut else None, shared)
-        check_needs([request], shared, items)
-        return match(true, pred, shared, items), request, shared
+    def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Matched, Request, Options]:
+        given = self._bind(args, kwargs)
+        shared = Options.of({name: value for name, value in given.items() if name in NAMES})
+        params = {name: value for name, value in given.items() if name in self.defaults}
+        k = given.get("k", self.default_k)
+        whole = k is None and self.default_k is None
+        request = self.request(params, check_k(k) if self.cut and not whole else None, shared)
+        taken = {*self.arguments, *self.sides}
+        sides = Given(**{name: value for name, value in given.items() if name in SIDES and name in taken})
+        check_needs([request], shared, sides, given.get("true"))
+        return match(given.get("true"), given["pred"], shared, sides), request, shared
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Arguments by name, as Python binds them."""
+        if len(args) > len(self._positional):
+            raise TypeError(
+                f"{self.name}() takes {len(self._positional)} positional arguments ({', '.join(self._positional)}) "
+                f"but {len(args)} were given"
+            )
+        given = dict(zip(self._positional, args, strict=False))
+        known = [*self._positional, *self.defaults, *self.sides, *NAMES]
+        for name, value in kwargs.items():
+            if name in given:
+                raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
+            if name not in known:
+                valid = ", ".join(dict.fromkeys(known[len(self.arguments) + 1 :]))
+                raise OptionError(f"{self.name} has no option {name!r}{closest(name, known)}; valid are {valid}")
+            given[name] = value
+        for name in self.arguments:
+            if name not in given and name not in self.optional:
+                raise TypeError(f"{self.name}() is missing the argument {name!r}")
+        return given
 
     def request(self, params: Mapping[str, Any], k: int | None, options: Options, label: str | None = None) -> Request:
         """Check parameters and say what is to be computed; a convention fills in what is not given."""
@@ -221,6 +262,22 @@ def _onto_bounds(values: np.ndarray, bounds: tuple[float | None, float | None]) 
     return values
 
 
+def compute_counts(matched: Matched, request: Request, options: Options) -> list[Any]:
+    """Value of one request per `by` value: a number, or a mapping of groups to numbers."""
+    found: list[Any] = []
+    for by in range(len(matched.by)):
+        try:
+            value = request.metric.kernel(Counts(matched.at(request.k), by), **request.params)
+        except OptionError as error:
+            raise OptionError(f"{request.definition}: {error}") from None
+        parts = value if isinstance(value, dict) else {None: value}
+        values = _onto_bounds(np.array(list(parts.values()), np.float64), request.metric.bounds)
+        values = _settle_undefined(request.columns[0], values, options)
+        settled = dict(zip(parts, values.tolist(), strict=True))
+        found.append(settled if isinstance(value, dict) else settled[None])
+    return found
+
+
 def _settle_undefined(column: str, values: np.ndarray, options: Options) -> np.ndarray:
     missing = np.isnan(values)
     if options.undefined == "nan" or not missing.any():
@@ -259,13 +316,19 @@ def check_k(k: Any) -> int:
     return int(k)
 
 
-def check_needs(requests: Sequence[Request], options: Options, items: Any) -> None:
-    """Raise if a metric lacks what it needs beyond the two frames."""
-    given = {"value": options.value_col is not None, "candidates": items is not None or options.judged_only}
+def check_needs(requests: Sequence[Request], options: Options, given: Given, true: Any) -> None:
+    """Raise if a metric lacks what it needs beyond `pred`."""
     for request in requests:
+        there = {
+            **{name: given.has(name) for name in SIDES},
+            "true": true is not None,
+            "value": options.value_col is not None,
+            "candidates": given.has("items") or options.judged_only,
+            "features": given.has("features") or given.has("items"),
+        }
         for need in request.metric.needs:
-            if not given[need]:
-                raise OptionError(f"{request.columns[0]} needs {NEEDS[need][1]}")
+            if not there[need]:
+                raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
 
 
 # -------------------------------------------------------------------------------------------- registry
@@ -282,6 +345,10 @@ def metric(
     needs: Sequence[str] = ...,
     outputs: Sequence[str] = ...,
     cut: bool = ...,
+    arguments: Sequence[str] = ...,
+    optional: Sequence[str] = ...,
+    k: int | None = ...,
+    per: Literal["list", "item"] = ...,
 ) -> Callable[[Kernel], Metric]: ...
 def metric(kernel: Kernel | None = None, /, **record: Any) -> Any:
     """Make a function of `Lists` a metric that works everywhere a built-in one does.
@@ -289,21 +356,30 @@ def metric(kernel: Kernel | None = None, /, **record: Any) -> Any:
     Parameters
     ----------
     kernel : function
-        Takes `Lists` (all lists cut at k, see `recdf.lists.Lists`) and keyword-only parameters with
-        defaults; returns one float per list, NaN where undefined. Parameters annotated with `Literal`
-        are checked against its values.
+        Takes `Lists` (all lists cut at k, see `recdf.lists.Lists`) and parameters with defaults,
+        keyword-only ones or such that may follow k by place; returns one float per list, NaN where undefined.
+        Parameters annotated with `Literal` are checked against its values.
     bounds : tuple of float or None, default (0, 1)
         Least and largest possible value, None where there is no bound.
     better : {"larger", "smaller", None}, default "larger"
         Direction.
     aliases : sequence of str
         Further names for metric strings.
-    needs : sequence of {"value", "candidates"}
-        What it needs beyond the two frames.
+    needs : sequence of {"value", "candidates", "log", "items", "aspects", "features", "base", "popular"}
+        What it needs beyond its arguments.
     outputs : sequence of str
         Names of the results of a kernel that returns a tuple of arrays.
     cut : bool, default True
         False for a metric that ignores k.
+    arguments : sequence of str, default ("true", "pred")
+        Positional arguments before k: "pred" and what the metric is about, such as ("log", "pred").
+    optional : sequence of str
+        Arguments and side tables that may be None.
+    k : int or None, default 10
+        Default of k; None is the whole list.
+    per : {"list", "item"}, default "list"
+        "item" for a metric of exposure: the kernel takes `recdf.counts.Counts`, numbers per item over the lists
+        of one `by` value, and returns one float (or a mapping of groups to floats).
 
     Returns
     -------
@@ -366,7 +442,7 @@ def metrics_table() -> pd.DataFrame:
             "better": m.better or "",
             "low": np.nan if m.bounds[0] is None else float(m.bounds[0]),
             "high": np.nan if m.bounds[1] is None else float(m.bounds[1]),
-            "needs": ", ".join(m.needs),
+            "needs": ", ".join(need for need in m.needs if need != "true"),
             "meaning": m.doc,
             "formula": m.formula,
             "references": m.references,
@@ -477,32 +553,3 @@ def _literal(text: str) -> Any:
 
 def _show(value: Any) -> str:
     return getattr(value, "__name__", None) or str(value)
-
-
-# ------------------------------------------------------------------------------------------ docstrings
-
-
-def _section(doc: str, title: str) -> str:
-    """Text of one section of a numpydoc docstring, in one line."""
-    found = re.search(rf"(?:^|\n){title}\n-+\n(.*?)(?=\n\n[A-Z]\w*\n-+\n|\Z)", doc, flags=re.S)
-    return " ".join(found.group(1).split()) if found else ""
-
-
-def _full_doc(doc: str) -> str:
-    """The kernel's docstring with what all metrics share: frames, options, results, errors."""
-    own = re.search(r"(?:^|\n)Parameters\n-+\n(.*?)(?=\n\n[A-Z]\w*\n-+\n|\Z)", doc, flags=re.S)
-    shared = COMMON.format(own="\n" + own.group(1).rstrip() if own else "").strip() + "\n" + DESCRIPTION
-    block = (
-        f"Parameters\n----------\n{shared}\n\n"
-        "Returns\n-------\nfloat\n    Mean over the defined lists of the population; "
-        "`.per_user(...)` takes the same arguments\n"
-        "    and returns a frame: `by` columns, list key columns, one column named by the metric string.\n\n"
-        "Raises\n------\nColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError\n"
-        "    For input that no metric can be computed from; each is also the builtin KeyError, TypeError or ValueError."
-    )
-    if own:
-        return doc[: own.start()].rstrip() + "\n\n" + block + doc[own.end() :]
-    head, formula, rest = doc.partition("\n\nReferences\n")
-    if not formula:
-        head, formula, rest = doc.partition("\n\nExamples\n")
-    return head.rstrip() + "\n\n" + block + formula + rest

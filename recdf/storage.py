@@ -156,7 +156,8 @@ def read_parquet(folder: Any) -> Evaluation:
       user_id  n_true  n_pred  mrr@1
     0       u       1       1    1.0
     """
-    from .evaluate import Evaluation, summarize  # evaluate imports this module
+    from .evaluate import Evaluation  # evaluate imports this module
+    from .summary import summarize
 
     per_user, spec, result = _read(Path(folder) / "per_user.parquet")
     summary, _, of_result = _read(Path(folder) / "summary.parquet")

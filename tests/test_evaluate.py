@@ -53,9 +53,10 @@ def test_confusion_has_four_columns():
 
 
 def test_aliases_compute_the_same():
+    side = {"log": TRUE, "features": {item: [len(item), ord(item)] for item in "abcx"}}
     for metric in rd.METRICS.values():
         for alias in metric.aliases:
-            table = rd.evaluate(TRUE, PRED, [metric.name, alias], 2).per_user
+            table = rd.evaluate(TRUE, PRED, [metric.name, alias], 2, **side).per_user
             assert table[f"{alias}@2"].tolist() == table[f"{metric.name}@2"].tolist()
 
 

@@ -25,14 +25,16 @@ BUILT_IN = list(rd.METRICS.values())
 def test_signature_and_help(metric):
     signature = inspect.signature(metric)
     names = list(signature.parameters)
-    assert names[:3] == ["true", "pred", "k"]
-    assert signature.parameters["k"].default == 10
-    assert names[3:] == [*metric.defaults, "items", *NAMES]
-    for name, parameter in list(signature.parameters.items())[3:]:
-        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    n = len(metric.arguments)
+    assert names[: n + 1] == [*metric.arguments, "k"]
+    assert signature.parameters["k"].default == metric.default_k
+    assert names[n + 1 :] == [*metric.defaults, *metric.sides, *NAMES]
+    assert "items" in names
+    for name, parameter in list(signature.parameters.items())[n + 1 :]:
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY or name == "alpha"
         if name in metric.defaults:
             assert parameter.default == metric.defaults[name]
-    signature.bind(TRUE, PRED, 5, ties="row", **metric.defaults)
+    signature.bind(*[PRED] * n, 5, ties="row", **metric.defaults)
     shown = pydoc.plain(pydoc.render_doc(metric))
     assert metric.doc.split(";")[0] in " ".join(shown.split())
     assert "user_col" in shown

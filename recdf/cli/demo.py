@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from ..evaluate import Evaluation, evaluate, summarize
+from ..evaluate import Evaluation, evaluate
 from ..sample import Shop, sample_shop
+from ..summary import summarize
 from .arguments import add_out, check_out
 from .evaluating import RESULT_FILES
 

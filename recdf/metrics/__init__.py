@@ -4,8 +4,13 @@ To add one: write the function in its family, add its name to the import here, a
 `tests/oracle.py`; the tests tell what is missing.
 """
 
+from .diversity import a_ndcg, calibration, categories, category_entropy, ild, ils, subtopic_recall
+from .exposure import coverage, entropy, gini, hhi, personalization, user_coverage
+from .fairness import arp_ratio, exposure_ratio, exposure_share, pop_reo, pop_rsp
 from .money import money_ndcg, money_precision, money_recall, revenue
+from .novelty import aclt, aplt, efd, epc, popularity, serendipity, surprisal, unexpectedness, unseen
 from .ranking import arhr, auc, bpref, dcg, err, first_rank, mapr, mar, mrr, ndcg, pap, pauc, rbp
+from .rating import mae, pooled_mae, pooled_rmse, rmse
 from .relevance import (
     accuracy,
     confusion,
@@ -21,18 +26,36 @@ from .relevance import (
 )
 
 __all__ = [
+    "a_ndcg",
     "accuracy",
+    "aclt",
+    "aplt",
     "arhr",
+    "arp_ratio",
     "auc",
     "bpref",
+    "calibration",
+    "categories",
+    "category_entropy",
     "confusion",
+    "coverage",
     "dcg",
+    "efd",
+    "entropy",
+    "epc",
     "err",
+    "exposure_ratio",
+    "exposure_share",
     "f1",
     "fallout",
     "first_rank",
+    "gini",
+    "hhi",
     "hitrate",
     "hits",
+    "ild",
+    "ils",
+    "mae",
     "mapr",
     "mar",
     "mcc",
@@ -43,10 +66,23 @@ __all__ = [
     "ndcg",
     "pap",
     "pauc",
+    "personalization",
+    "pooled_mae",
+    "pooled_rmse",
+    "pop_reo",
+    "pop_rsp",
+    "popularity",
     "precision",
     "rbp",
     "recall",
     "revenue",
+    "rmse",
     "rprecision",
+    "serendipity",
     "specificity",
+    "subtopic_recall",
+    "surprisal",
+    "unexpectedness",
+    "unseen",
+    "user_coverage",
 ]

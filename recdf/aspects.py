@@ -1,0 +1,115 @@
+"""Aspects of relevant items: what a list covers of them, and the best it could.
+
+Contract: the aspects of a row of `true` are those that the list's user has for its item. Items that are not relevant
+have none, whatever the aspect table says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .grouping import offsets, spans
+from .knowledge import Aspects
+from .lists import Lists, Matched
+
+
+def aspects_of_truth(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
+    """First entry of `aspects` and number of entries of each row of `true`; none for rows that are not relevant."""
+    truth = matched.truth
+    n_keys = len(truth.start) - 1
+    user = np.zeros(n_keys, np.int64)
+    if aspects.list_user is not None:
+        user[:] = -1
+        here = matched.list_truth >= 0
+        user[matched.list_truth[here]] = aspects.list_user[here]
+    of_row = np.repeat(user, np.diff(truth.start))
+    key = np.where((of_row >= 0) & (truth.gain > 0), of_row * aspects.n_items + truth.item, -1)
+    first = np.searchsorted(aspects.key, key)
+    return first, np.searchsorted(aspects.key, key, side="right") - first
+
+
+def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One entry per hit and aspect, in rank order: code of (list, aspect), rank, earlier hits with that aspect."""
+    first, length = aspects_of_truth(lists.matched, aspects)
+    hits = lists.hits
+    n = length[hits.truth]
+    code = np.repeat(hits.list, n) * aspects.n_aspects + aspects.aspect[spans(first[hits.truth], n)]
+    return code, np.repeat(hits.rank, n), _earlier(code)
+
+
+def _earlier(code: np.ndarray) -> np.ndarray:
+    """How many entries with the same code stand before each entry."""
+    order = np.argsort(code, kind="stable")
+    heads = np.flatnonzero(np.diff(code[order], prepend=-1))
+    length = np.diff(np.append(heads, len(code)))
+    found = np.empty(len(code), np.int64)
+    found[order] = np.arange(len(code)) - np.repeat(heads, length)
+    return found
+
+
+def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
+    """α-DCG of each list."""
+    code, rank, earlier = covered(lists, aspects)
+    gain = (1.0 - alpha) ** earlier / np.log2(rank + 1)
+    return np.bincount(code // aspects.n_aspects, weights=gain, minlength=len(lists)).astype(np.float64)
+
+
+def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
+    """α-DCG of the relevant items of each list when the next one is always the one that adds most.
+
+    All lists take their next item in one step; of items that add the same, the smaller id goes first.
+    """
+    matched = lists.matched
+    truth, item_rank = matched.truth, lists.sides.item_rank()
+    first, length = aspects_of_truth(matched, aspects)
+    key = np.repeat(np.arange(len(truth.start) - 1), np.diff(truth.start))
+    row = np.flatnonzero(length)
+    value = truth.item if item_rank is None else item_rank[truth.item]
+    row = row[np.lexsort((value[row], key[row]))]
+    owner, n = key[row], length[row]
+    of_row = np.repeat(np.arange(len(row)), n)
+    code = owner[of_row] * aspects.n_aspects + aspects.aspect[spans(first[row], n)]
+    pair = np.unique(code, return_inverse=True)[1]
+    weight = np.ones(pair.max(initial=-1) + 1)
+    total = np.zeros(len(truth.start) - 1)
+    for rank in range(1, min(lists.k, int(np.bincount(owner).max(initial=0))) + 1):
+        score = np.bincount(of_row, weights=weight[pair], minlength=len(owner))
+        heads = np.flatnonzero(np.diff(owner, prepend=-1))
+        best = np.maximum.reduceat(score, heads)
+        ahead = np.flatnonzero(score == np.repeat(best, np.diff(np.append(heads, len(owner)))))
+        taken = ahead[np.flatnonzero(np.diff(owner[ahead], prepend=-1))]
+        total[owner[taken]] += score[taken] / np.log2(rank + 1)
+        left = np.ones(len(owner), bool)
+        left[taken] = False
+        weight[pair[~left[of_row]]] *= 1.0 - alpha
+        keep = left[of_row]
+        of_row, pair = (offsets(left)[of_row])[keep], pair[keep]
+        owner = owner[left]
+        if not len(owner):
+            break
+    return np.append(total, 0.0)[matched.list_truth]
+
+
+def even_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
+    """DCG of as many items as are shown, dealt out over the user's aspects in turn.
+
+    As rs_metrics computes it: whole rounds gain 1 an item, the last, broken round (1 − α)^(whole rounds).
+    """
+    n_shown, n_aspects = lists.n_shown, aspects.n_of_list(len(lists))
+    rounds = n_shown // np.maximum(n_aspects, 1)
+    discounts = np.concatenate([[0.0], np.cumsum(1.0 / np.log2(np.arange(int(n_shown.max(initial=0))) + 2.0))])
+    whole = np.minimum(rounds * n_aspects, n_shown)
+    total = discounts[whole] + (1.0 - alpha) ** rounds * (discounts[n_shown] - discounts[whole])
+    return np.where(n_aspects > 0, total, 0.0)
+
+
+def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct aspects of the hits and of all relevant items of each list."""
+    matched = lists.matched
+    code = np.unique(covered(lists, aspects)[0])
+    of_hits = np.bincount(code // aspects.n_aspects, minlength=len(lists))
+    first, length = aspects_of_truth(matched, aspects)
+    key = np.repeat(np.arange(len(matched.truth.start) - 1), np.diff(matched.truth.start))
+    code = np.unique(np.repeat(key, length) * aspects.n_aspects + aspects.aspect[spans(first, length)])
+    of_truth = np.bincount(code // aspects.n_aspects, minlength=len(matched.truth.start) - 1)
+    return of_hits, np.append(of_truth, 0)[matched.list_truth]

@@ -1,0 +1,305 @@
+"""Diversity: how different are the items of a list from one another? R is the first k recommended items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from ..aspects import alpha_dcg, aspect_counts, even_ideal, greedy_ideal
+from ..errors import OptionError
+from ..features import mean_similarity
+from ..labels import mixes
+from ..lists import Lists, ratio
+from ..metric import metric
+
+__all__ = ["a_ndcg", "calibration", "categories", "category_entropy", "ild", "ils", "subtopic_recall"]
+
+Similarity = Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@metric(bounds=(0.0, 2.0), aliases=("diversity",), needs=("features",), arguments=("pred",))
+def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|") -> np.ndarray:
+    """Intra-list diversity, the mean dissimilarity of two shown items; larger is better, in [0, 2].
+
+    Formula
+    -------
+    mean over the pairs of items of R of 1 − sim(i, j). Undefined for fewer than two items. Items without features
+    (no row, or a null in it) are left out of the pairs; `spec["counts"]` tells how many rows that were. In [0, 1]
+    where no similarity is negative, as with features that are not.
+
+    Parameters
+    ----------
+    similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
+        Cosine of the feature vectors, 0 for a vector of zeros · shared features over features of either · share of
+        equal positions (a column of plain categories is one position) · a function of two arrays of positions, in
+        `features` if that is a frame and else in `items`, that returns the similarities of these pairs.
+    separator : str, default "|"
+        What stands between the categories of one string.
+
+    References
+    ----------
+    Ziegler et al. (2005), WWW; Smyth & McClave (2001), ICCBR. recommenders `diversity` is the default, recpack's
+    has similarity="jaccard", and RecTools' Hamming distance is similarity="hamming" times the number of features;
+    they give 0 to a list of one item, as undefined="zero" does.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> genres = {"a": "crime", "b": "crime|drama", "c": "western"}
+    >>> rd.ild({"u": ["a", "b", "c"]}, k=3, features=genres, similarity="jaccard").__round__(4)
+    0.8333
+    """
+    return 1.0 - _clipped(mean_similarity(lists, similarity, separator))
+
+
+@metric(bounds=(-1.0, 1.0), better="smaller", needs=("features",), arguments=("pred",))
+def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|") -> np.ndarray:
+    """Intra-list similarity, the mean similarity of two shown items; smaller is better, in [−1, 1].
+
+    Formula
+    -------
+    mean over the pairs of items of R of sim(i, j), that is, 1 − ild. Undefined for fewer than two items with
+    features.
+
+    Parameters
+    ----------
+    similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
+        As in `ild`.
+    separator : str, default "|"
+        What stands between the categories of one string.
+
+    References
+    ----------
+    Ziegler et al. (2005), WWW. LensKit gives 1 to a list of one item, which is undefined here.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.ils({"u": ["a", "b", "c"]}, k=3, features={"a": [1, 0], "b": [1, 0], "c": [0, 1]}).__round__(4)
+    0.3333
+    """
+    return _clipped(mean_similarity(lists, similarity, separator))
+
+
+def _clipped(similarity: np.ndarray) -> np.ndarray:
+    """Without what rounding adds beyond 1."""
+    return np.clip(similarity, -1.0, 1.0)
+
+
+@metric(bounds=(0.0, None), arguments=("true", "pred", "aspects"))
+def a_ndcg(
+    lists: Lists,
+    alpha: float = 0.5,
+    *,
+    ideal: Literal["greedy", "even"] = "greedy",
+    aspect_col: str | None = None,
+) -> np.ndarray:
+    """α-nDCG: gain from relevant items, shrinking as their aspects come again; larger is better, at least 0.
+
+    Formula
+    -------
+    α-DCG / α-IDCG, α-DCG = Σ_{i ≤ k} (1/log2(i+1)) Σ_a rel(i, a) (1−α)^{c_a(i)}, rel(i, a) = 1 if the item at rank i
+    is relevant and has aspect a, c_a(i) the number of earlier relevant items with aspect a; undefined for a list
+    without a relevant item that has an aspect. The best order is hard to find, so that a list may beat the greedy
+    one by a little.
+
+    Parameters
+    ----------
+    alpha : float, default 0.5
+        How much less an aspect is worth each time it comes again, in [0, 1].
+    ideal : {"greedy", "even"}, default "greedy"
+        α-DCG of the relevant items, each next one being the one that adds most (the smaller id of equals) · aspects
+        dealt out in turn over as many items as are shown, as rs_metrics computes it; 0 for an empty list.
+    aspect_col : str, optional
+        Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
+
+    References
+    ----------
+    Clarke et al. (2008), SIGIR; TREC `ndeval`, which ideal="greedy" equals. rs_metrics also counts, in c_a(i), earlier
+    items with the aspect that are not relevant, which is not reproduced here.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> aspects = {"u": [["a", "b"], ["c"]]}
+    >>> rd.a_ndcg({"u": ["a", "b", "c"]}, {"u": ["a", "b", "c"]}, aspects, k=3).__round__(4)
+    0.9652
+    """
+    if not 0 <= alpha <= 1:
+        raise OptionError(f"alpha={alpha!r}; expected a number in [0, 1]")
+    aspects = lists.sides.aspects(aspect_col)
+    found = alpha_dcg(lists, aspects, alpha)
+    if ideal == "greedy":
+        return ratio(found, greedy_ideal(lists, aspects, alpha))
+    best = even_ideal(lists, aspects, alpha)
+    empty = (lists.n_shown == 0) & (aspects.n_of_list(len(lists)) > 0)
+    return np.where(empty, 0.0, ratio(found, best))
+
+
+@metric(arguments=("true", "pred", "aspects"))
+def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarray:
+    """Share of the aspects of the relevant items that the hits cover; larger is better, in [0, 1].
+
+    Formula
+    -------
+    |aspects of the hits in R| / |aspects of T|; undefined for a list without a relevant item that has an aspect.
+
+    Parameters
+    ----------
+    aspect_col : str, optional
+        Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
+
+    References
+    ----------
+    Zhai, Cohen & Lafferty (2003), SIGIR.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.subtopic_recall({"u": ["a", "b", "c"]}, {"u": ["a", "b"]}, {"u": [["a", "b"], ["c"]]}, k=2)
+    0.5
+    """
+    return ratio(*aspect_counts(lists, lists.sides.aspects(aspect_col)))
+
+
+@metric(bounds=(0.0, None), needs=("items",), arguments=("pred",))
+def categories(
+    lists: Lists,
+    *,
+    category_col: str = "category",
+    divisor: Literal["k", "shown", "catalogue"] = "k",
+    separator: str = "|",
+) -> np.ndarray:
+    """Distinct categories shown, over k; larger is better, at least 0 (at most 1 for items of one category).
+
+    Formula
+    -------
+    |categories of the items of R| / d. Items without a category add none and are counted in `spec["counts"]`.
+
+    Parameters
+    ----------
+    category_col : str, default "category"
+        Column of `items`: plain categories, `A|B` strings, or lists of categories.
+    divisor : {"k", "shown", "catalogue"}, default "k"
+        d = k · min(k, n_pred), undefined for a list without recommendations · the number of categories of `items`.
+    separator : str, default "|"
+        What stands between the categories of one string.
+
+    References
+    ----------
+    RePlay `CategoricalDiversity`.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> items = pd.DataFrame({"item_id": ["a", "b", "c"], "category": ["x", "x", "y"]})
+    >>> rd.categories({"u": ["a", "b"], "v": ["a", "c"]}, k=2, items=items)
+    0.75
+    """
+    labels = lists.sides.catalogue.labels(category_col, separator)
+    lists.note(f"pred_without_{category_col}", labels.length == 0)
+    found = np.zeros(len(lists))
+    for block, shown, _ in mixes(lists, labels):
+        found[block] = np.count_nonzero(shown, axis=1)
+    below = {"k": lists.k, "shown": lists.n_shown, "catalogue": len(labels.names)}
+    return ratio(found, below[divisor])
+
+
+@metric(bounds=(0.0, None), needs=("items",), arguments=("pred",))
+def category_entropy(lists: Lists, *, category_col: str = "category", separator: str = "|") -> np.ndarray:
+    """Shannon entropy of the categories shown, in bits; larger is better, at least 0.
+
+    Formula
+    -------
+    −Σ_c q(c) log2 q(c), q(c) the share of category c among the items of R that have one, an item of several having an
+    equal part of each; undefined where none has.
+
+    Parameters
+    ----------
+    category_col : str, default "category"
+        Column of `items`: plain categories, `A|B` strings, or lists of categories.
+    separator : str, default "|"
+        What stands between the categories of one string.
+
+    References
+    ----------
+    Shannon (1948), Bell System Technical Journal 27. LensKit `Entropy` adds a small constant to each count.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> items = pd.DataFrame({"item_id": ["a", "b", "c"], "category": ["x", "x", "y"]})
+    >>> rd.category_entropy({"u": ["a", "b"], "v": ["a", "c"]}, k=2, items=items)
+    0.5
+    """
+    labels = lists.sides.catalogue.labels(category_col, separator)
+    lists.note(f"pred_without_{category_col}", labels.length == 0)
+    found = np.zeros(len(lists))
+    for block, shown, _ in mixes(lists, labels):
+        q = ratio(shown, shown.sum(axis=1, keepdims=True))
+        found[block] = np.abs(_plogp(q, q)) / np.log(2)
+    return found
+
+
+def _plogp(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Σ_c p log q per row, 0 log 0 being 0; NaN for a row without values."""
+    logs = np.log(q, out=np.zeros_like(q), where=(p > 0) | np.isnan(q))
+    return (p * logs).sum(axis=1)
+
+
+@metric(bounds=(0.0, None), better="smaller", needs=("items",), arguments=("log", "pred"))
+def calibration(
+    lists: Lists,
+    *,
+    category_col: str = "category",
+    divergence: Literal["kl", "js"] = "kl",
+    smoothing: float = 0.01,
+    separator: str = "|",
+) -> np.ndarray:
+    """Divergence of the categories shown from those of the user's past, in nats; smaller is better, at least 0.
+
+    Formula
+    -------
+    Σ_c p(c) ln (p(c) / q̃(c)), q̃ = (1 − α) q + α p, where p is the mix of categories in the rows of the user's log and
+    q that of the items of R, an item of several having an equal part of each. Undefined for a user without categories
+    in the log and for a list without any.
+
+    Parameters
+    ----------
+    category_col : str, default "category"
+        Column of `items`: plain categories, `A|B` strings, or lists of categories.
+    divergence : {"kl", "js"}, default "kl"
+        As above · Jensen-Shannon divergence ½ KL(p‖m) + ½ KL(q‖m), m = (p + q) / 2, which needs no smoothing.
+    smoothing : float, default 0.01
+        α, in (0, 1).
+    separator : str, default "|"
+        What stands between the categories of one string.
+
+    References
+    ----------
+    Steck (2018), RecSys.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> items = pd.DataFrame({"item_id": ["a", "b", "c"], "category": ["x", "x", "y"]})
+    >>> rd.calibration({"u": ["a", "c"]}, {"u": ["b", "c"]}, k=2, items=items)
+    0.0
+    """
+    if not 0 < smoothing < 1:
+        raise OptionError(f"smoothing={smoothing!r}; expected a number between 0 and 1")
+    labels = lists.sides.catalogue.labels(category_col, separator)
+    lists.note(f"pred_without_{category_col}", labels.length == 0)
+    lists.matched.counts["lists_without_log"] = int(np.count_nonzero(lists.sides.log.n_history == 0))
+    found = np.zeros(len(lists))
+    for block, shown, past in mixes(lists, labels, lists.sides.log):
+        p, q = (ratio(mix, mix.sum(axis=1, keepdims=True)) for mix in (past, shown))
+        if divergence == "kl":
+            value = _plogp(p, p) - _plogp(p, (1.0 - smoothing) * q + smoothing * p)
+        else:
+            middle = (p + q) / 2
+            value = (_plogp(p, p) - _plogp(p, middle) + _plogp(q, q) - _plogp(q, middle)) / 2
+        found[block] = np.maximum(value, 0.0)
+    return found

@@ -1,0 +1,172 @@
+"""Exposure: how do the lists, taken together, use the catalogue? One number from counts per item in the first k."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..counts import Counts
+from ..metric import metric
+
+__all__ = ["coverage", "entropy", "gini", "hhi", "personalization", "user_coverage"]
+
+
+@metric(arguments=("items", "pred"), k=None, per="item")
+def coverage(counts: Counts) -> float:
+    """Share of the catalogue that is shown to anyone; larger is better, in [0, 1].
+
+    Formula
+    -------
+    |shown items ∩ items| / |items|. Shown items outside the catalogue count only in `spec["counts"]`.
+
+    References
+    ----------
+    Ge, Delgado & Jannach (2010), RecSys. RecTools and recommenders count items outside the catalogue too.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.coverage([1, 2, 3, 4], {"u": [1, 2], "v": [2, 5]})
+    0.5
+    """
+    catalogue = counts.sides.catalogue
+    counts.lists.note("pred_outside_items", ~catalogue.inside)
+    return _divided(np.count_nonzero(counts.shown[catalogue.codes]), len(catalogue.codes))
+
+
+@metric(arguments=("true", "pred"), per="item")
+def user_coverage(counts: Counts) -> float:
+    """Share of the lists of the population with at least one item; larger is better, in [0, 1].
+
+    Formula
+    -------
+    |lists with a recommendation| / |lists of the population|.
+
+    References
+    ----------
+    Ge, Delgado & Jannach (2010), RecSys.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.user_coverage({"u": ["a"], "v": ["b"]}, {"u": ["a"]}, k=1)
+    0.5
+    """
+    return _divided(np.count_nonzero(counts.n_shown), counts.n_lists)
+
+
+@metric(better="smaller", arguments=("items", "pred"), k=None, per="item")
+def gini(counts: Counts) -> float:
+    """Gini index of exposure over the catalogue; smaller is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_j (2j − n − 1) x_j / (n Σ_j x_j), x_j the number of times that an item is shown, in ascending order, 0 for
+    items never shown, n = |items|. Shown items outside the catalogue count only in `spec["counts"]`. Undefined when
+    nothing of the catalogue is shown.
+
+    References
+    ----------
+    Gini (1912); LensKit `ListGini`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.gini([1, 2, 3, 4], {"u": [1, 2], "v": [3, 4]})
+    0.0
+    """
+    catalogue = counts.sides.catalogue
+    counts.lists.note("pred_outside_items", ~catalogue.inside)
+    shown = np.sort(counts.shown[catalogue.codes])
+    n = len(shown)
+    return _divided(((2 * np.arange(1, n + 1) - n - 1) * shown).sum(), n * int(shown.sum()))
+
+
+@metric(bounds=(0.0, None), arguments=("pred",), per="item")
+def entropy(counts: Counts, *, normalize: bool = False) -> float:
+    """Shannon entropy of exposure, in bits; larger is better, at least 0.
+
+    Formula
+    -------
+    −Σ_i s_i log2 s_i, s_i the share of item i in all that is shown. Undefined when nothing is.
+
+    Parameters
+    ----------
+    normalize : bool, default False
+        Divide by log2 of the number of items, of the catalogue and shown if `items` is given, else of those shown:
+        in [0, 1], undefined for one item.
+
+    References
+    ----------
+    Shannon (1948), Bell System Technical Journal 27; Adomavicius & Kwon (2012), IEEE TKDE 24(5).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.entropy({"u": ["a", "b"], "v": ["c", "d"]}, k=2)
+    2.0
+    """
+    shown = counts.shown[counts.shown > 0]
+    if not len(shown):
+        return float("nan")
+    share = shown / shown.sum()
+    value = abs(float((share * np.log2(share)).sum()))
+    if not normalize:
+        return value
+    there = counts.shown > 0
+    if counts.sides.has("items"):
+        there = there | counts.sides.catalogue.inside
+    return _divided(value, np.log2(np.count_nonzero(there)))
+
+
+@metric(arguments=("pred",), per="item")
+def personalization(counts: Counts) -> float:
+    """How little two users' lists overlap; larger is better, in [0, 1].
+
+    Formula
+    -------
+    1 − Σ_i c_i (c_i − 1) / (L (L − 1) d), c_i the number of lists that show item i, L the number of lists that show
+    anything: the mean over all pairs of lists of 1 − |R ∩ R'| / d, where d = k, or the length of the longest list if
+    none has k items. Undefined for fewer than two lists.
+
+    References
+    ----------
+    Field usage: 1 − mean overlap@k of two lists.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.personalization({"u": ["a", "b"], "v": ["a", "c"]}, k=2)
+    0.5
+    """
+    n, with_item = np.count_nonzero(counts.n_shown), counts.n_lists_with
+    deepest = int(counts.n_shown.max(initial=0))
+    return 1.0 - _divided(int((with_item * (with_item - 1)).sum()), n * (n - 1) * deepest)
+
+
+@metric(better="smaller", arguments=("pred",), per="item")
+def hhi(counts: Counts) -> float:
+    """Herfindahl-Hirschman index, the concentration of exposure; smaller is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_i s_i², s_i the share of item i in all that is shown. Undefined when nothing is.
+
+    References
+    ----------
+    Hirschman (1964), American Economic Review 54(5).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.hhi({"u": ["a", "b"], "v": ["c", "d"]}, k=2)
+    0.25
+    """
+    shown = counts.shown[counts.shown > 0]
+    return float(((shown / shown.sum()) ** 2).sum()) if len(shown) else float("nan")
+
+
+def _divided(above: Any, below: Any) -> float:
+    """above / below, NaN (undefined) where below is 0."""
+    return float(above / below) if below else float("nan")

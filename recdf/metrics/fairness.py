@@ -1,0 +1,233 @@
+"""Fairness and bias: what do groups of items get, and does a list repeat the popular?
+
+Groups are the values of a column of `items`, or the head and the long tail of the popularity in `log`. An item of
+several groups (`A|B`) counts in each.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from ..counts import Counts
+from ..grouping import offsets
+from ..labels import Labels
+from ..lists import Lists, ratio
+from ..metric import metric
+
+__all__ = ["arp_ratio", "exposure_ratio", "exposure_share", "pop_reo", "pop_rsp"]
+
+
+def _by_group(labels: Labels, per_item: np.ndarray) -> np.ndarray:
+    """Sum of one number per item code over each group."""
+    return np.bincount(labels.code, weights=np.repeat(per_item, labels.length), minlength=len(labels.names))
+
+
+def _item_groups(counts: Counts, group_col: str) -> Labels:
+    labels = counts.sides.catalogue.labels(group_col)
+    counts.lists.note(f"pred_without_{group_col}", labels.length == 0)
+    return labels
+
+
+@metric(better=None, needs=("items",), arguments=("pred",), per="item")
+def exposure_share(
+    counts: Counts, *, group_col: str = "group", discount: Literal["log", "none"] = "log"
+) -> dict[object, float]:
+    """Share of each group of items in the rank-discounted exposure; neither direction is better, in [0, 1].
+
+    Formula
+    -------
+    E_g / Σ E, E_g = Σ disc(rank) over all that is shown of group g. Items without a group are left out and counted in
+    `spec["counts"]`. One value per group: a dict when called, rows `exposure_share[g]` in a summary. Undefined when
+    nothing is shown.
+
+    Parameters
+    ----------
+    group_col : str, default "group"
+        Column of `items`.
+    discount : {"log", "none"}, default "log"
+        disc(rank) = 1/log2(rank + 1) · 1.
+
+    References
+    ----------
+    Singh & Joachims (2018), KDD.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> items = pd.DataFrame({"item_id": ["a", "b", "c"], "group": ["own", "own", "partner"]})
+    >>> rd.exposure_share({"u": ["a", "b"], "v": ["c", "a"]}, k=2, items=items, discount="none")
+    {'own': 0.75, 'partner': 0.25}
+    """
+    labels = _item_groups(counts, group_col)
+    exposure = np.where(labels.length > 0, counts.exposure(discount), 0.0)
+    share = ratio(_by_group(labels, exposure), exposure.sum())
+    return dict(zip(labels.names.tolist(), share.tolist(), strict=True))
+
+
+@metric(bounds=(0.0, None), better=None, needs=("items",), arguments=("true", "pred"), optional=("true",), per="item")
+def exposure_ratio(
+    counts: Counts,
+    *,
+    group_col: str = "group",
+    discount: Literal["log", "none"] = "log",
+    relative_to: Literal["relevance", "catalogue"] = "relevance",
+) -> dict[object, float]:
+    """Share of each group in the exposure over its share in what is relevant; 1 is proportional, at least 0.
+
+    Formula
+    -------
+    (E_g / Σ E) / (D_g / Σ D), E_g the exposure of group g as in `exposure_share` and D_g its relevant items, counted
+    once for each list of the population. One value per group: a dict when called, rows `exposure_ratio[g]` in a
+    summary. Undefined for D_g = 0.
+
+    Parameters
+    ----------
+    group_col : str, default "group"
+        Column of `items`.
+    discount : {"log", "none"}, default "log"
+        disc(rank) = 1/log2(rank + 1) · 1.
+    relative_to : {"relevance", "catalogue"}, default "relevance"
+        D_g as above · the items of the group in `items`, when `true` may be None.
+
+    References
+    ----------
+    Singh & Joachims (2018), KDD: disparate treatment.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> items = pd.DataFrame({"item_id": ["a", "b"], "group": ["own", "partner"]})
+    >>> rd.exposure_ratio({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, k=1, items=items)
+    {'own': 2.0, 'partner': 0.0}
+    """
+    labels = _item_groups(counts, group_col)
+    grouped = labels.length > 0
+    exposure = np.where(grouped, counts.exposure(discount), 0.0)
+    if relative_to == "relevance":
+        counts.matched.needs_true('or relative_to="catalogue"')
+        due = np.where(grouped, counts.relevant, 0)
+    else:
+        due = grouped.astype(np.int64)
+    share = ratio(_by_group(labels, exposure), exposure.sum())
+    fair = ratio(_by_group(labels, due), due.sum())
+    return dict(zip(labels.names.tolist(), ratio(share, fair).tolist(), strict=True))
+
+
+def _groups(counts: Counts, group_col: str | None, head: float) -> Labels:
+    """Groups of items by a column, or the head and the tail of the log."""
+    if group_col is not None:
+        return _item_groups(counts, group_col)
+    tail = ~counts.sides.log.head(head)
+    return Labels(pd.Index(["head", "tail"]), offsets(np.ones(len(tail), np.int64)), tail.astype(np.int64))
+
+
+def _spread(probability: np.ndarray) -> float:
+    """Standard deviation over mean of the defined values; NaN for fewer than two or a mean of 0."""
+    defined = probability[~np.isnan(probability)]
+    if len(defined) < 2 or not defined.mean():
+        return float("nan")
+    return float(defined.std() / defined.mean())
+
+
+@metric(bounds=(0.0, None), better="smaller", needs=("log",), arguments=("true", "pred"), per="item")
+def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) -> float:
+    """Inequality of the chance of a relevant item to be shown, over groups of items; smaller is better, at least 0.
+
+    Formula
+    -------
+    std / mean (divisor n) over groups g of P(hit | g, relevant) = hits of items of g / relevant items of g, both
+    summed over the lists of the population; groups without relevant items are left out, and with fewer than two
+    groups, or without any hit, it is undefined (ranking-based equal opportunity).
+
+    Parameters
+    ----------
+    group_col : str, optional
+        Column of `items` with the groups. By default they are the head and the tail of `log`, as in `aplt`.
+    head : float, default 0.8
+        Share of the interactions that the head holds.
+
+    References
+    ----------
+    Zhu, Wang & Caverlee (2020), SIGIR; elliot `PopREO`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> log = {1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}
+    >>> rd.pop_reo({1: ["b"], 5: ["a"], 6: ["b"]}, {1: ["b"], 5: ["a"], 6: ["a"]}, k=1, log=log).__round__(4)
+    0.3333
+    """
+    labels = _groups(counts, group_col, head)
+    return _spread(ratio(_by_group(labels, counts.hits), _by_group(labels, counts.relevant)))
+
+
+@metric(bounds=(0.0, None), better="smaller", arguments=("log", "pred"), per="item")
+def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) -> float:
+    """Inequality of the chance of an item to be shown, over groups of items; smaller is better, at least 0.
+
+    Formula
+    -------
+    std / mean (divisor n) over groups g of P(shown | g) = recommendations of items of g / pairs of a list and an item
+    of g. Items are those of `items`, else those of `log`; what a user has had, by `log`, counts neither as shown nor
+    as a pair, and items outside count only in `spec["counts"]`. Undefined for fewer than two groups, or when nothing
+    is shown (ranking-based statistical parity).
+
+    Parameters
+    ----------
+    group_col : str, optional
+        Column of `items` with the groups. By default they are the head and the tail of `log`, as in `aplt`.
+    head : float, default 0.8
+        Share of the interactions that the head holds.
+
+    References
+    ----------
+    Zhu, Wang & Caverlee (2020), SIGIR; elliot `PopRSP`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> log = {1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}
+    >>> rd.pop_rsp(log, {5: ["a"], 6: ["a"], 7: ["b"]}, k=1).__round__(4)
+    0.3333
+    """
+    labels, log = _groups(counts, group_col, head), counts.sides.log
+    inside = counts.sides.catalogue.inside if counts.sides.has("items") else log.count("events") > 0
+    counts.lists.note("pred_outside_items", ~inside)
+    pairs = np.where(inside, counts.n_lists - counts.had, 0)
+    return _spread(ratio(_by_group(labels, np.where(inside, counts.new, 0)), _by_group(labels, pairs)))
+
+
+@metric(bounds=(0.0, None), better=None, arguments=("log", "pred"))
+def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np.ndarray:
+    """Popularity of the shown items over that of the user's past; 1 is alike, above 1 more popular, at least 0.
+
+    Formula
+    -------
+    (mean of p(i) over R) / (mean of p(i) over the distinct items of the user's rows in `log`), p(i) as in
+    `popularity`; undefined for a user without rows and for a list without recommendations. Popularity lift is this
+    minus 1.
+
+    Parameters
+    ----------
+    base : {"users", "events"}, default "users"
+        p(i) is a share of users · of interactions.
+
+    References
+    ----------
+    Abdollahpouri et al. (2019), RMSE workshop at RecSys.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.arp_ratio({1: ["a"], 2: ["a", "b"]}, {1: ["b"]}, k=1)
+    0.5
+    """
+    log = lists.sides.log
+    lists.matched.counts["lists_without_log"] = int(np.count_nonzero(log.n_history == 0))
+    lists.note("pred_not_in_log", log.count("events") == 0)
+    share = log.share(base)
+    of_user = ratio(np.bincount(log.pair_user, weights=share[log.pairs[1]]), np.diff(log.pairs[0]))
+    return ratio(lists.mean_shown(share), np.append(of_user, np.nan)[log.list_user])

@@ -1,0 +1,366 @@
+"""Novelty: how unexpected is what a list shows, by the log of the past? R is the first k recommended items.
+
+p(i) is the share of the users of `log` who have item i (base "users"), or of its interactions ("events"). Items that
+the log does not have are counted in `spec["counts"]`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ..errors import OptionError
+from ..features import nearest
+from ..grouping import offsets, pair_within, spans
+from ..lists import Lists, ratio
+from ..metric import metric
+from .diversity import Similarity
+
+__all__ = [
+    "aclt",
+    "aplt",
+    "efd",
+    "epc",
+    "popularity",
+    "serendipity",
+    "surprisal",
+    "unexpectedness",
+    "unseen",
+]
+
+Base = Literal["users", "events"]
+
+
+def _note_unknown(lists: Lists) -> None:
+    lists.note("pred_not_in_log", lists.sides.log.count("events") == 0)
+
+
+@metric(better=None, aliases=("arp",), arguments=("log", "pred"))
+def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
+    """Mean popularity of the shown items; neither direction is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_{i ∈ R} p(i) / m, p(i) the share of the users of `log` who have item i, 0 for an item not in the log; m the
+    items shown. Undefined for a list without recommendations.
+
+    Parameters
+    ----------
+    base : {"users", "events"}, default "users"
+        p(i) is a share of users · of interactions.
+
+    References
+    ----------
+    Yin et al. (2012), PVLDB 5(9); Abdollahpouri et al. (2017), RecSys.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.popularity({1: ["a", "b"], 2: ["b"]}, {1: ["b"], 2: ["a"]}, k=2)
+    0.75
+    """
+    _note_unknown(lists)
+    return lists.mean_shown(lists.sides.log.share(base))
+
+
+@metric(bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"))
+def surprisal(
+    lists: Lists,
+    *,
+    base: Base = "users",
+    normalize: bool = False,
+    divisor: Literal["shown", "k"] = "shown",
+) -> np.ndarray:
+    """Mean self-information of the shown items, in bits; larger is better, at least 0.
+
+    Formula
+    -------
+    Σ_{i ∈ R} −log2 p(i) / d, p(i) the share of the users of `log` who have item i; an item that is not in the log
+    counts as had by one user: log2 N, N the users of the log.
+
+    Parameters
+    ----------
+    base : {"users", "events"}, default "users"
+        p(i) and N are of users · of interactions.
+    normalize : bool, default False
+        Divide by log2 N, so that values lie in [0, 1]; undefined for N = 1.
+    divisor : {"shown", "k"}, default "shown"
+        d = the items shown, undefined for a list without recommendations · k.
+
+    References
+    ----------
+    Zhou et al. (2010), PNAS 107(10). RecTools `MeanInvUserFreq` is the default, RePlay `Surprisal` has
+    normalize=True and divisor="k"; recommenders `novelty` has base="events", but items that are not in the log add
+    nothing there and the mean is over all rows.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.surprisal({1: [1], 2: [2]}, {1: [2], 2: [1]}, k=2)
+    1.0
+    """
+    _note_unknown(lists)
+    log = lists.sides.log
+    found = lists.mean_shown(log.surprise(base), divisor)
+    return ratio(found, np.log2(max(log.total(base), 1))) if normalize else found
+
+
+@metric(arguments=("log", "pred"))
+def unseen(lists: Lists) -> np.ndarray:
+    """Share of the shown items that the user has not had; larger is better, in [0, 1].
+
+    Formula
+    -------
+    |R without the items of the user's rows in `log`| / m, m the items shown; undefined for a list without
+    recommendations. A user without rows has had nothing: 1, and `spec["counts"]` tells how many lists that are.
+
+    References
+    ----------
+    RePlay `Novelty`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.unseen({1: ["a"]}, {1: ["a", "b"]}, k=2)
+    0.5
+    """
+    log = lists.sides.log
+    lists.matched.counts["lists_without_log"] = int(np.count_nonzero(log.n_history == 0))
+    return ratio(lists.sum_shown(~log.seen(lists.matched) * 1.0), lists.n_shown)
+
+
+@metric(needs=("log", "features"), arguments=("true", "pred"), optional=("true", "popular"))
+def serendipity(
+    lists: Lists,
+    *,
+    threshold: float = 0.7,
+    relevant: bool = True,
+    top: int | None = None,
+    similarity: Similarity = "cosine",
+    separator: str = "|",
+) -> np.ndarray:
+    """Share of shown items that are relevant, new, unlike the user's past and not popular; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_{i ∈ R} s_i / m, s_i = 1 if item i is relevant, not in the user's rows of `log`, less than `threshold` similar to
+    each of them, and not popular; m the items shown. Items without features are left out of both sums. Undefined for
+    a user whose log has no item with features, and for a list that shows none.
+
+    Parameters
+    ----------
+    threshold : float, default 0.7
+        Similarity to an item of the user's past from which on an item is expected.
+    relevant : bool, default True
+        False: relevance does not count, and `true` may be None.
+    top : int, optional
+        The `top` items with the most interactions in `log` (smaller ids of equal ones) are popular too, beside
+        `popular`.
+    similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
+        As in `ild`.
+    separator : str, default "|"
+        What stands between the categories of one string.
+
+    References
+    ----------
+    Ge, Delgado & Jannach (2010), RecSys; Kotkov, Wang & Veijalainen (2016), Knowledge-Based Systems 111. RecTools
+    `Serendipity` is another measure: relevance times the gain in rank over popularity.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> features = {"a": [1, 0], "b": [1, 0], "c": [0, 1]}
+    >>> rd.serendipity({1: ["b", "c"]}, {1: ["b", "c"]}, k=2, log={1: ["a"]}, features=features)
+    0.5
+    """
+    matched, log = lists.matched, lists.sides.log
+    if relevant:
+        matched.needs_true("or relevant=False")
+    matched.counts["lists_without_log"] = int(np.count_nonzero(log.n_history == 0))
+    largest = nearest(lists, similarity, separator)
+    # Rounding must not decide whether 0.7 is below 0.7.
+    found = (largest < threshold - 1e-12) & ~log.seen(matched)
+    if relevant:
+        hit = np.zeros(len(found), bool)
+        hit[matched.hits.place] = True
+        found &= hit
+    if lists.sides.has("popular"):
+        found &= ~lists.sides.popular[matched.item]
+    if top is not None:
+        known = np.zeros(matched.n_items, bool)
+        known[log.by_popularity()[:top]] = True
+        found &= ~known[matched.item]
+    return ratio(lists.sum_shown(found * 1.0), lists.sum_shown(~np.isnan(largest) * 1.0))
+
+
+@metric(arguments=("base", "pred"))
+def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") -> np.ndarray:
+    """Share of the shown items that a baseline does not show; larger is better, in [0, 1].
+
+    Formula
+    -------
+    1 − |R ∩ B| / d, B the first k items of the baseline's list for the same key, ranked as `pred` is.
+
+    Parameters
+    ----------
+    divisor : {"shown", "k"}, default "shown"
+        d = the items shown, undefined for a list without recommendations · k.
+
+    References
+    ----------
+    Murakami, Mori & Orihara (2007), JSAI. RePlay `Unexpectedness` has divisor="k", but 0 where either list is empty.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.unexpectedness({1: ["a", "b"]}, {1: ["b", "c"]}, k=2)
+    0.5
+    """
+    matched, base = lists.matched, lists.sides.base
+    if base is None:
+        raise OptionError("needs base=")
+    some = np.flatnonzero(lists.n_shown)
+    start = spans(matched.start[some], lists.n_shown[some])
+    length = np.append(np.minimum(np.diff(base.start), lists.cut), 0)[base.list_base[some]]
+    wanted = base.item[spans(np.append(base.start[:-1], 0)[base.list_base[some]], length)]
+    _, _, at = pair_within(matched.item[start], offsets(lists.n_shown[some]), wanted, offsets(length))
+    both = np.zeros(len(lists))
+    both[some] = np.bincount(np.repeat(np.arange(len(some)), length)[at >= 0], minlength=len(some))
+    return 1.0 - ratio(both, lists.n_shown if divisor == "shown" else lists.k)
+
+
+def _expected(lists: Lists, novelty: np.ndarray, relevant: bool, discount: str) -> np.ndarray:
+    """Discounted mean, over the shown items, of novelty times relevance."""
+    matched = lists.matched
+
+    def weight(rank: np.ndarray) -> np.ndarray:
+        return 1.0 / np.log2(rank + 1.0) if discount == "log" else np.ones(len(rank))
+
+    deepest = int(lists.n_shown.max(initial=0))
+    below = np.concatenate([[0.0], np.cumsum(weight(np.arange(1, deepest + 1)))])[lists.n_shown]
+    if relevant:
+        hits = lists.hits
+        return ratio(lists.sum(novelty[matched.item[hits.place]] * weight(hits.rank)), below)
+    total = np.zeros(len(lists))
+    for rank in range(1, deepest + 1):
+        some = np.flatnonzero(lists.n_shown >= rank)
+        total[some] += novelty[matched.item[matched.start[some] + rank - 1]] * weight(np.array([rank]))
+    return ratio(total, below)
+
+
+@metric(needs=("log",))
+def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log") -> np.ndarray:
+    """Expected popularity complement, the novelty of what is relevant and high up; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_{i ≤ m} disc(i) h_i (1 − p(i)) / Σ_{i ≤ m} disc(i), p(i) the share of the users of `log` who have the item at
+    rank i, h_i = 1 if it is relevant, m the items shown. Undefined for a list without recommendations.
+
+    Parameters
+    ----------
+    relevant : bool, default True
+        False: h_i = 1 for all items.
+    discount : {"log", "none"}, default "log"
+        disc(i) = 1/log2(i + 1) · 1.
+
+    References
+    ----------
+    Vargas & Castells (2011), RecSys; elliot `EPC`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.epc({1: ["a", "b"]}, {1: ["a", "b"]}, k=2, log={1: ["a"], 2: ["a", "b"]}).__round__(4)
+    0.1934
+    """
+    _note_unknown(lists)
+    return _expected(lists, 1.0 - lists.sides.log.share("users"), relevant, discount)
+
+
+@metric(bounds=(0.0, None), needs=("log",))
+def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log") -> np.ndarray:
+    """Expected free discovery, the surprise, in bits, of what is relevant and high up; larger is better, at least 0.
+
+    Formula
+    -------
+    Σ_{i ≤ m} disc(i) h_i (−log2 p(i)) / Σ_{i ≤ m} disc(i), p(i) the share of the interactions of `log` that are with
+    the item at rank i (one for an item not in the log), h_i = 1 if it is relevant, m the items shown. Undefined for a
+    list without recommendations.
+
+    Parameters
+    ----------
+    relevant : bool, default True
+        False: h_i = 1 for all items.
+    discount : {"log", "none"}, default "log"
+        disc(i) = 1/log2(i + 1) · 1.
+
+    References
+    ----------
+    Vargas & Castells (2011), RecSys; elliot `EFD`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.efd({1: ["a"]}, {1: ["a"]}, k=1, log={1: ["a", "b"], 2: ["c", "b"]})
+    2.0
+    """
+    _note_unknown(lists)
+    return _expected(lists, lists.sides.log.surprise("events"), relevant, discount)
+
+
+@metric(better=None, arguments=("log", "pred"))
+def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
+    """Share of the shown items that are of the long tail; neither direction is better, in [0, 1].
+
+    Formula
+    -------
+    |R ∩ tail| / m; the head are the most popular items of `log` that together hold the share `head` of its
+    interactions (the fewest that do; of equally popular ones the smaller ids), the tail all others, also those not in
+    the log. Undefined for a list without recommendations.
+
+    Parameters
+    ----------
+    head : float, default 0.8
+        Share of the interactions, in (0, 1].
+
+    References
+    ----------
+    Abdollahpouri, Burke & Mobasher (2019), FLAIRS; elliot `APLT`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.aplt({1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}, {1: ["a", "b"]}, k=2)
+    0.5
+    """
+    _note_unknown(lists)
+    return lists.mean_shown(~lists.sides.log.head(head) * 1.0)
+
+
+@metric(bounds=(0.0, None), better=None, arguments=("log", "pred"))
+def aclt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
+    """Number of shown items of the long tail; a count, at least 0.
+
+    Formula
+    -------
+    |R ∩ tail|, the tail as in `aplt`.
+
+    Parameters
+    ----------
+    head : float, default 0.8
+        Share of the interactions, in (0, 1].
+
+    References
+    ----------
+    Abdollahpouri, Burke & Mobasher (2019), FLAIRS; elliot `ACLT`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.aclt({1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}, {1: ["a", "b"]}, k=2)
+    1.0
+    """
+    _note_unknown(lists)
+    return lists.sum_shown((~lists.sides.log.head(head) * 1.0)[lists.matched.item])

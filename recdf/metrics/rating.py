@@ -1,0 +1,124 @@
+"""Rating error: how far is the score of a recommended item from the rating that the user gave it?
+
+The rows that count are the recommended ones that `true` judges, wherever they rank; `relevance_col` names the rating
+in `true`, and the score that orders `pred` is the predicted rating.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..counts import Counts
+from ..errors import OptionError
+from ..lists import Lists, ratio
+from ..metric import metric
+
+__all__ = ["mae", "pooled_mae", "pooled_rmse", "rmse"]
+
+
+def _errors(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
+    """List and error of each rated recommendation that has a score."""
+    matched, judged = lists.matched, lists.judged
+    if matched.rating is None:
+        raise OptionError("needs relevance_col= (the rating in true)")
+    error = matched.rating.predicted()[judged.place] - matched.rating.given()[judged.truth]
+    scored = ~np.isnan(error)
+    return judged.list[scored], error[scored]
+
+
+def _mean_error(lists: Lists, power: int) -> np.ndarray:
+    of_list, error = _errors(lists)
+    total = np.bincount(of_list, weights=np.abs(error) ** power, minlength=len(lists))
+    return ratio(total, np.bincount(of_list, minlength=len(lists))) ** (1 / power)
+
+
+def _pooled_error(counts: Counts, power: int) -> float:
+    of_list, error = _errors(counts.lists)
+    mine = np.abs(error[np.isin(of_list, counts.mine)]) ** power
+    return float(mine.mean() ** (1 / power)) if len(mine) else float("nan")
+
+
+@metric(bounds=(0.0, None), better="smaller", cut=False)
+def rmse(lists: Lists) -> np.ndarray:
+    """Root mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored.
+
+    Formula
+    -------
+    √(Σ (s_i − r_i)² / n) over the n recommended items with a rating r_i (`relevance_col` of `true`), s_i their score
+    in `pred`. Undefined for a list without rated items. The mean is over lists: `pooled_rmse` is over all ratings.
+
+    References
+    ----------
+    scikit-learn `root_mean_squared_error`, per user.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.rmse({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 2, "c": 3}})
+    1.0
+    """
+    return _mean_error(lists, 2)
+
+
+@metric(bounds=(0.0, None), better="smaller", cut=False)
+def mae(lists: Lists) -> np.ndarray:
+    """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is ignored.
+
+    Formula
+    -------
+    Σ |s_i − r_i| / n over the n recommended items with a rating r_i (`relevance_col` of `true`), s_i their score in
+    `pred`. Undefined for a list without rated items. The mean is over lists: `pooled_mae` is over all ratings.
+
+    References
+    ----------
+    scikit-learn `mean_absolute_error`, per user.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.mae({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 1, "c": 3}})
+    0.5
+    """
+    return _mean_error(lists, 1)
+
+
+@metric(bounds=(0.0, None), better="smaller", cut=False, per="item")
+def pooled_rmse(counts: Counts) -> float:
+    """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored.
+
+    Formula
+    -------
+    √(Σ (s_i − r_i)² / n) over all n rated recommendations of the population, as in `rmse`.
+
+    References
+    ----------
+    scikit-learn `root_mean_squared_error`; recommenders `rmse`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.pooled_rmse({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 2}, "v": {"a": 5}}).__round__(4)
+    1.4142
+    """
+    return _pooled_error(counts, 2)
+
+
+@metric(bounds=(0.0, None), better="smaller", cut=False, per="item")
+def pooled_mae(counts: Counts) -> float:
+    """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is ignored.
+
+    Formula
+    -------
+    Σ |s_i − r_i| / n over all n rated recommendations of the population, as in `mae`.
+
+    References
+    ----------
+    scikit-learn `mean_absolute_error`; recommenders `mae`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.pooled_mae({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 1}, "v": {"a": 5}})
+    1.0
+    """
+    return _pooled_error(counts, 1)

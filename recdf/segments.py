@@ -1,0 +1,158 @@
+"""Rows of the summary that are no mean of a per-user column: metrics of exposure, metrics within groups of items.
+
+Contract: `within` leaves the lists as they are and takes what is not in a group of items out of `true`, so that a
+metric within a group is the metric of `pred` beside that part of `true`, population included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .errors import ColumnError, OptionError
+from .grouping import offsets
+from .lists import Hits, Matched, Rating, Truth, Values
+from .metric import Request, compute, compute_counts
+from .options import Options
+from .summary import CONFIDENCE, SUMMARY, means
+
+STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
+
+
+def summary_table(
+    per_user: pd.DataFrame,
+    matched: Matched,
+    requests: list[Request],
+    options: Options,
+    item_by: str | None,
+    spec: dict[str, Any],
+) -> pd.DataFrame:
+    """All rows of the summary: by `by` value, then all items and each group of them, then metrics as asked for."""
+    by = list(map(str, matched.by.columns))
+    number = {column: i for i, request in enumerate(requests) for column in request.columns}
+    names = [name for name in per_user.columns if name in number]
+    if item_by is None and len(names) == len(number):
+        return means(per_user, by, names, spec, CONFIDENCE)
+    parts = []
+    labels = pd.Series([], dtype=object)
+    if names:
+        parts.append(_mean_rows(per_user, matched.list_by, by, names, number, spec, -1))
+    exposed = exposure_rows(matched, requests, options)
+    if len(exposed) or not names:
+        parts.append(exposed.assign(_group=-1))
+    if item_by is not None:
+        if item_by in (*by, *SUMMARY):
+            raise ColumnError(f"item_by={item_by!r} is also a column of by or of the summary; rename it in items")
+        labels, groups = item_groups(matched, requests, options, item_by)
+        for group, (population, values) in enumerate(groups):
+            if values and population.any():
+                own = {**{name: per_user.loc[population, name] for name in by}, **values}
+                frame = pd.DataFrame(own, index=per_user.index[population])
+                parts.append(_mean_rows(frame, matched.list_by[population], by, list(values), number, spec, group))
+    table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    # Sorting is stable: the outputs of one metric keep their order.
+    table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
+    value = matched.by.take(table["_by"].to_numpy()).reset_index(drop=True)
+    columns = {name: value.iloc[:, i] for i, name in enumerate(by)}
+    if item_by is not None:
+        columns[item_by] = group_column(labels, table["_group"].to_numpy())
+    return pd.DataFrame({**columns, **{name: table[name] for name in SUMMARY}})
+
+
+def _mean_rows(
+    frame: pd.DataFrame,
+    list_by: np.ndarray,
+    by: list[str],
+    names: list[str],
+    number: dict[str, int],
+    spec: dict[str, Any],
+    group: int,
+) -> pd.DataFrame:
+    """Means with `_by` (position of the `by` value), `_metric` (of the request) and `_group`."""
+    present = np.unique(list_by)  # lists stand by value after by value, as the groups of the means
+    rows = means(frame, by, names, spec, CONFIDENCE)
+    rows["_by"] = np.repeat(present, len(names))
+    rows["_metric"] = np.tile([number[name] for name in names], len(present))
+    return rows.assign(_group=group)
+
+
+def within(matched: Matched, inside: np.ndarray) -> Matched:
+    """The same lists beside what `true` says of some items (bool per item code)."""
+    truth, judged = matched.truth, matched.judged
+    keep = inside[truth.item]
+    rows, to = np.flatnonzero(keep), offsets(keep)
+    start, gain = to[truth.start], truth.gain[rows]
+    n_relevant = np.diff(offsets(gain > 0)[start])
+    there = np.flatnonzero(keep[judged.truth])
+    values, rating = matched.values, matched.rating
+    return replace(
+        matched,
+        n_true=np.append(n_relevant, 0)[matched.list_truth],
+        truth=Truth(start, gain, truth.item[rows], lambda places: truth.rows(rows[places]), n_relevant),
+        judged=Hits.of(
+            judged.list[there], judged.rank[there], judged.gain[there], judged.place[there], to[judged.truth[there]]
+        ),
+        values=None if values is None else Values(values.shown, values.bought[rows], values.where),
+        rating=None if rating is None else Rating(lambda: rating.given()[rows], rating.predicted),
+        _views={},
+    )
+
+
+def exposure_rows(matched: Matched, requests: Sequence[Request], options: Options) -> pd.DataFrame:
+    """Summary rows of metrics of exposure, with `_by` (position of the `by` value) and `_metric` (of the request)."""
+    rows: list[tuple[Any, ...]] = []
+    n_lists = np.bincount(matched.list_by, minlength=len(matched.by))
+    for number, request in enumerate(requests):
+        if request.metric.per != "item":
+            continue
+        name = request.name if request.own_column is None else request.own_column
+        for by, value in enumerate(compute_counts(matched, request, options)):
+            if not n_lists[by]:
+                continue
+            for group, part in (value if isinstance(value, dict) else {None: value}).items():
+                named = name if group is None else f"{name}[{group}]"
+                undefined = n_lists[by] if np.isnan(part) else 0
+                rows.append((by, number, named, request.k, part, n_lists[by] - undefined, undefined))
+    found = pd.DataFrame(rows, columns=["_by", "_metric", "metric", "k", "value", "n", "n_undefined"])
+    for name in STATISTICS[1:]:
+        found[name] = np.nan
+    return found.astype({"k": "Int64", "n": "int64", "n_undefined": "int64", **dict.fromkeys(STATISTICS, "float64")})
+
+
+def item_groups(
+    matched: Matched, requests: Sequence[Request], options: Options, item_by: str
+) -> tuple[pd.Series, list[tuple[np.ndarray, dict[str, np.ndarray]]]]:
+    """Labels of the groups and, for each, the lists of its population and the metrics' values for them."""
+    accuracy = [one for one in requests if one.metric.per == "list" and "true" in one.metric.needs]
+    refused = [one for one in accuracy if "candidates" in one.metric.needs and options.judged_only]
+    if refused:
+        raise OptionError(f"{refused[0].columns[0]} within groups of items needs items=, not judged_only")
+    labels = matched.sides.catalogue.labels(item_by)
+    matched.counts[f"true_without_{item_by}"] = int(np.count_nonzero(labels.length[matched.truth.item] == 0))
+    parts = []
+    for group in range(len(labels.names)):
+        inside = np.zeros(matched.n_items, bool)
+        inside[np.repeat(np.arange(matched.n_items), labels.length)[labels.code == group]] = True
+        part = within(matched, inside)
+        # As if the group were all of `true`: a list that is there for its truth in another group is not there.
+        population = np.ones(len(matched), bool)
+        if isinstance(options.users, str) and options.users != "pred":
+            population = part.at(None).n_judged > 0
+            if options.users == "all":
+                population |= matched.n_pred > 0
+        values = {name: v[population] for one in accuracy for name, v in compute(part, one, options).items()}
+        parts.append((population, values))
+    return pd.Series(labels.names), parts
+
+
+def group_column(names: pd.Series, position: np.ndarray) -> pd.Series:
+    """Labels of groups by position, null at -1, in a dtype that keeps integers."""
+    if pd.api.types.is_integer_dtype(names.dtype):
+        names = names.astype("Int64")
+    elif pd.api.types.is_bool_dtype(names.dtype):
+        names = names.astype("boolean")
+    return names.reindex(position).reset_index(drop=True)

@@ -1,0 +1,257 @@
+"""Tables beside the metrics: recommended rows with their hits, hits by rank, exposure by item, gaps between users.
+
+Contract: each takes what `evaluate` takes (or gives), and returns one tidy frame with labels and a RangeIndex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .counts import Counts
+from .frames import as_frame
+from .grouping import spans
+from .lists import Matched, ratio
+from .match import match
+from .metric import check_k, label_frame
+from .options import NAMES, Options, as_columns, check_names, takes_options
+from .sides import Given
+from .summary import CONFIDENCE, summarize
+
+__all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
+
+
+def _matched(
+    true: Any, pred: Any, items: Any, options: dict[str, Any], what: str
+) -> tuple[Matched, pd.DataFrame, Options]:
+    check_names(list(options), NAMES, what)
+    shared = Options.of(options)
+    frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
+    return match(true, frame, shared, Given(items=items)), frame, shared
+
+
+@takes_options
+def hit_table(true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Any) -> pd.DataFrame:
+    """Recommended rows of the first k with their ranks and hits, to see what a metric sees.
+
+    Parameters
+    ----------
+    true, pred : DataFrame, mapping or Arrow stream
+        As in `evaluate`.
+    k : int, default 10
+        Cut-off: ranks 1 to k.
+    items : DataFrame, list, Series or Index, optional
+        Catalogue, with `value_col` also the items' values.
+    {options}
+
+    Returns
+    -------
+    DataFrame
+        One row per recommended item of the lists of the population, list after list, best rank first: `by` columns,
+        list key columns, item id, `rank` (int64), `hit` (bool), `gain` (float64, 0 for a miss) and, with `value_col`,
+        `value` (float64, as recommended).
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
+        As `evaluate` does.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.hit_table({"ann": ["a", "b"]}, {"ann": ["a", "x", "b"]}, k=2)
+      user_id item_id  rank    hit  gain
+    0     ann       a     1   True   1.0
+    1     ann       x     2  False   0.0
+    """
+    matched, frame, shared = _matched(true, pred, items, options, "hit_table")
+    lists = matched.at(check_k(k))
+    places = spans(matched.start, lists.n_shown)
+    of_list = np.repeat(np.arange(len(lists)), lists.n_shown)
+    table = label_frame(matched).take(of_list).reset_index(drop=True)
+    table[shared.item_col] = frame[shared.item_col].take(matched.rows(places)).reset_index(drop=True)
+    table["rank"] = places - matched.start[of_list] + 1
+    gain = np.zeros(len(matched.item))
+    gain[matched.judged.place] = matched.judged.gain
+    table["hit"], table["gain"] = gain[places] > 0, gain[places]
+    if matched.values is not None:
+        table["value"] = matched.values.shown[places]
+    return table
+
+
+@takes_options
+def position_table(true: Any, pred: Any, k: int = 10, **options: Any) -> pd.DataFrame:
+    """Hits and hit rate by rank, with intervals.
+
+    Formula: hit_rate = hits / shown with the Wilson score interval of a share, at a confidence of 0.95.
+
+    Parameters
+    ----------
+    true, pred : DataFrame, mapping or Arrow stream
+        As in `evaluate`.
+    k : int, default 10
+        Ranks 1 to k.
+    {options}
+
+    Returns
+    -------
+    DataFrame
+        One row per `by` value and rank: `by` columns, `rank`, `shown` (lists of the population with an item at this
+        rank), `hits` (int64), `hit_rate`, `ci_low`, `ci_high` (float64, null where nothing is shown).
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
+        As `evaluate` does.
+
+    References
+    ----------
+    Wilson (1927), Journal of the American Statistical Association 22.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.position_table({"u": ["a"], "v": ["b"]}, {"u": ["a", "x"], "v": ["y"]}, k=2)[["rank", "shown", "hits"]]
+       rank  shown  hits
+    0     1      2     1
+    1     2      1     0
+    """
+    matched, _, _ = _matched(true, pred, None, options, "position_table")
+    lists, n_by = matched.at(check_k(k)), len(matched.by)
+    # How many lists show an item at rank r: those of at least r items.
+    deep = np.zeros((n_by, k + 2), np.int64)
+    np.add.at(deep, (matched.list_by, lists.n_shown), 1)
+    shown = deep[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1 : k + 1].ravel()
+    hits = lists.hits
+    n_hits = np.bincount(matched.list_by[hits.list] * k + hits.rank - 1, minlength=n_by * k)
+    table = matched.by.take(np.repeat(np.arange(n_by), k)).reset_index(drop=True)
+    table["rank"], table["shown"], table["hits"] = np.tile(np.arange(1, k + 1), n_by), shown, n_hits
+    table["hit_rate"] = rate = ratio(n_hits, shown)
+    z2 = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) ** 2
+    middle = ratio(n_hits + z2 / 2, np.where(shown > 0, shown + z2, 0))
+    half = np.sqrt(z2) * ratio(np.sqrt(shown * rate * (1 - rate) + z2 / 4), np.where(shown > 0, shown + z2, 0))
+    table["ci_low"], table["ci_high"] = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+    return table
+
+
+@takes_options
+def exposure_table(pred: Any, k: int | None = 10, *, items: Any = None, **options: Any) -> pd.DataFrame:
+    """How often and how high each item is shown: the table behind the metrics of exposure.
+
+    Parameters
+    ----------
+    pred : DataFrame, mapping or Arrow stream
+        What was shown, as in `evaluate`.
+    k : int or None, default 10
+        Cut-off: ranks 1 to k; None is the whole list.
+    items : DataFrame, list, Series or Index, optional
+        Catalogue: its items come first and also when they are never shown.
+    {options}
+
+    Returns
+    -------
+    DataFrame
+        One row per `by` value and item, in the order of `items` and then of first appearance: `by` columns, item id,
+        `shown`, `first_shown` (times shown at all and at rank 1; int64), `share` (of all that is shown) and `exposure`
+        (Σ 1/log2(rank + 1)). All but `share` add up over parts of the lists.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
+        As `evaluate` does.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.exposure_table({"u": ["a", "b"], "v": ["a"]}, items=["a", "b", "c"]).round(3)
+      item_id  shown  share  first_shown  exposure
+    0       a      2  0.667            2     2.000
+    1       b      1  0.333            0     0.631
+    2       c      0  0.000            0     0.000
+    """
+    matched, frame, shared = _matched(None, pred, items, options, "exposure_table")
+    lists = matched.at(None if k is None else check_k(k))
+    everywhere = matched.item[np.sort(spans(matched.start, lists.n_shown))]
+    labels, codes = [], np.empty(0, np.int32)
+    if items is not None:
+        catalogue = matched.sides.catalogue
+        codes = catalogue.codes
+        labels.append(catalogue.frame[shared.item_col].take(catalogue.row_of_first[codes]))
+    others = pd.unique(everywhere)
+    others = others[~np.isin(others, codes)]
+    if len(others) or not labels:
+        place = np.empty(matched.n_items, np.int64)
+        place[matched.item[::-1]] = np.arange(len(matched.item))[::-1]
+        labels.append(frame[shared.item_col].take(matched.rows(place[others])))
+    codes = np.concatenate([codes, others])
+    ids = pd.concat(labels, ignore_index=True) if len(labels) > 1 else labels[0].reset_index(drop=True)
+    parts = []
+    for by in range(len(matched.by)):
+        counts = Counts(lists, by)
+        part = matched.by.take(np.full(len(codes), by)).reset_index(drop=True)
+        part[shared.item_col] = ids
+        shown = counts.shown[codes]
+        part["shown"], part["share"] = shown, ratio(shown, counts.shown.sum())
+        part["first_shown"], part["exposure"] = counts.first_shown[codes], counts.exposure()[codes]
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+
+
+def user_gap(per_user: pd.DataFrame, by: str | Sequence[str], *, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+    """How far apart groups of users are: largest minus smallest mean of each metric, and mean absolute difference.
+
+    Formula: gap = max_g x_g − min_g x_g, mad = mean over pairs of groups of |x_g − x_h|, x_g the mean of the metric
+    over the users of group g; groups without a defined value are left out, and both are null for fewer than two.
+
+    Parameters
+    ----------
+    per_user : DataFrame
+        `Evaluation.per_user`, joined to a table of users, many rows to one.
+    by : str or list of str
+        Columns that tell the groups of users apart.
+    metrics : list of str, optional
+        Metric columns. By default those that the evaluation wrote, else all named like `ndcg@10`.
+
+    Returns
+    -------
+    DataFrame
+        One row per `by` value of the evaluation, metric and k: those, `gap`, `mad`, `low`, `high` (smallest and
+        largest mean; float64), `n_groups` (int64).
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing.
+    DataError
+        If a list stands in several rows, or a metric column is not numeric.
+
+    References
+    ----------
+    Deldjoo et al. (2021), UMUAI 31; elliot `UserMADranking`.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> result = rd.evaluate({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, "mrr@1")
+    >>> users = pd.DataFrame({"user_id": ["u", "v"], "segment": ["new", "old"]})
+    >>> rd.user_gap(result.per_user.merge(users, on="user_id", validate="many_to_one"), by="segment")
+      metric  k  gap  mad  low  high  n_groups
+    0    mrr  1  1.0  1.0  0.0   1.0         2
+    """
+    spec = per_user.attrs.get("recdf") or {}
+    recommenders = [name for name in spec.get("by", []) if name in per_user.columns and name not in as_columns(by)]
+    table = summarize(per_user, [*recommenders, *as_columns(by)], metrics=metrics)
+    rows = []
+    for labels, part in table.groupby([*recommenders, "metric", "k"], sort=False, dropna=False):
+        values = part["value"].dropna().to_numpy()
+        apart = [abs(one - two) for one, two in combinations(values, 2)]
+        gap, mad = (max(apart), sum(apart) / len(apart)) if apart else (np.nan, np.nan)
+        low, high = (values.min(), values.max()) if len(values) else (np.nan, np.nan)
+        rows.append((*labels, gap, mad, low, high, len(values)))
+    columns = [*recommenders, "metric", "k", "gap", "mad", "low", "high", "n_groups"]
+    return pd.DataFrame(rows, columns=columns).astype({"k": "Int64"})

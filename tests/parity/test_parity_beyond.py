@@ -1,0 +1,110 @@
+"""The golden numbers of other libraries for what lists look like, against recdf on the same frames."""
+
+import json
+from pathlib import Path
+
+import frames as parity
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "parity"
+FRAMES = parity.parity_frames()
+
+
+def category(side):
+    """Categories as aspects; the adapter of ir_measures makes "no category" one more."""
+    shown = pd.Index(np.arange(200), name="item_id")
+    frame = side["items"].set_index("item_id")["category"].reindex(shown).fillna("none").rename("aspect")
+    return frame.reset_index()
+
+
+def everything(side, pred):
+    """The catalogue and whatever else is shown: LensKit refuses an item that it does not know."""
+    return pd.unique(pd.concat([side["items"]["item_id"], pred["item_id"]]))
+
+
+# library, its name, metric, arguments, frames, what is not compared
+CASES = [
+    ("replay", "unseen", "unseen", {}, ("plain", "holes")),
+    ("replay", "surprisal", "surprisal", {"normalize": True, "divisor": "k"}, ("plain", "holes")),
+    ("replay", "unexpectedness", "unexpectedness", {"divisor": "k"}, ("plain", "holes")),
+    ("replay", "categories", "categories", {"items": "items"}, ("plain",)),
+    ("replay_pandas", "surprisal", "surprisal", {"normalize": True, "divisor": "k"}, ("plain", "holes")),
+    ("rectools", "surprisal", "surprisal", {}, ("plain", "holes")),
+    ("rectools", "popularity[normalize=True]", "popularity", {"base": "events"}, ("plain", "holes")),
+    ("recpack", "ild[jaccard]", "ild", {"similarity": "jaccard", "features": "features"}, ("plain", "holes")),
+    ("recommenders", "ild", "ild", {"features": "features"}, ("plain",)),
+    ("recommenders", "entropy", "entropy", {}, ("plain",)),
+    ("lenskit", "ils[category]", "ils", {"items": "items", "features": "category"}, ("plain", "holes")),
+    ("lenskit", "gini", "gini", {"items": everything}, ("plain", "holes")),
+    ("ir_measures", "a_ndcg", "a_ndcg", {"aspects": category}, ("plain", "holes")),
+    ("ir_measures", "subtopic_recall", "subtopic_recall", {"aspects": category}, ("plain", "holes")),
+    ("rs_metrics", "surprisal", "surprisal", {}, ("plain", "holes")),
+    ("rs_metrics", "popularity", "popularity", {}, ("plain", "holes")),
+    ("rs_metrics", "coverage", "coverage", {}, ("plain", "holes")),
+]
+
+
+def call(name, frame, k, given, what="__call__"):
+    metric = rd.METRICS[name]
+    tables = {"true": frame.true, "pred": frame.pred, **frame.side}
+    options = {}
+    for key, value in given.items():
+        if callable(value):
+            value = value(frame.side, frame.pred) if value is everything else value(frame.side)
+        elif key in ("items", "features") and value in frame.side:
+            value = frame.side[value]
+        options[key] = value
+    arguments = [options.pop(n) if n in options else tables[n] for n in metric.arguments]
+    return getattr(metric, what)(*arguments, k, **options)
+
+
+@pytest.mark.parametrize("k", parity.K)
+@pytest.mark.parametrize(
+    ("library", "theirs", "ours", "given", "name"),
+    [(*case[:4], name) for case in CASES for name in case[4]],
+)
+def test_agrees(library, theirs, ours, given, name, k):
+    answer = json.loads((GOLDEN / f"{library}.json").read_text())["frames"][name]["beyond"]
+    key, frame = f"{theirs}@{k}", FRAMES[name]
+    if key not in answer["mean"] and key not in answer["per_user"]:
+        pytest.skip("the library knows no such cut-off")
+    if key not in answer["per_user"]:
+        assert call(ours, frame, k, given) == pytest.approx(answer["mean"][key], rel=1e-9)
+        return
+    table = call(ours, frame, k, given, "per_user")
+    found = dict(zip(table["user_id"].astype(str), table.iloc[:, 1], strict=True))
+    pairs = [
+        (found[str(user)], value)
+        for user, value in zip(answer["users"], answer["per_user"][key], strict=True)
+        # Lists of one item or none have no pair: undefined here, 0 or 1 elsewhere, and RePlay gives 1 to a user
+        # without recommendations.
+        if value is not None and str(user) in found and not np.isnan(found[str(user)])
+    ]
+    assert len(pairs) > 20 or (k == 1 and ours in ("ild", "ils"))
+    np.testing.assert_allclose([p[0] for p in pairs], [p[1] for p in pairs], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["plain", "holes"])
+@pytest.mark.parametrize("k", parity.K)
+def test_rectools_hamming_counts_positions(name, k):
+    """RecTools' Hamming distance is a number of positions, ours a share of them; a list of one item is 0 there."""
+    answer = json.loads((GOLDEN / "rectools.json").read_text())["frames"][name]["beyond"]
+    frame = FRAMES[name]
+    given = {"features": "features", "similarity": "hamming", "undefined": "zero"}
+    table = call("ild", frame, k, given, "per_user").set_index("user_id")
+    theirs = pd.Series(answer["per_user"][f"ild[hamming]@{k}"], index=map(int, answer["users"]), dtype=float).dropna()
+    ours = 5 * table.iloc[:, 0].reindex(theirs.index).fillna(0)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["plain", "holes"])
+def test_lenskit_entropy_has_a_pseudocount(name):
+    """LensKit adds 1e-5 or so to each count, which ours does not."""
+    answer = json.loads((GOLDEN / "lenskit.json").read_text())["frames"][name]["beyond"]
+    table = call("category_entropy", FRAMES[name], 10, {"items": "items"}, "per_user").set_index("user_id").iloc[:, 0]
+    theirs = pd.Series(answer["per_user"]["category_entropy@10"], index=map(int, answer["users"]), dtype=float)
+    np.testing.assert_allclose(table.reindex(theirs.dropna().index), theirs.dropna(), atol=2e-4)

@@ -1,0 +1,348 @@
+"""Every metric beyond accuracy: equal to the oracle, and the invariances that any metric with side tables must have."""
+
+import functools
+import itertools
+import math
+import warnings
+from collections import defaultdict
+
+import numpy as np
+import oracle
+import oracle_beyond
+import pandas as pd
+import pytest
+from oracle_beyond import METRICS, OF_ALL_LISTS, World
+from seeded import assert_close, column_options, distinct, frames, quietly, records
+
+import recdf as rd
+from recdf.metrics import __all__ as NAMES
+
+BEYOND = [rd.METRICS[name] for name in METRICS]
+every_metric = pytest.mark.parametrize("metric", BEYOND, ids=[m.name for m in BEYOND])
+RATING = {"rmse", "mae", "pooled_rmse", "pooled_mae"}
+SIDES = ("items", "log", "aspects", "features", "base", "popular")
+KS = (1, 3, 40)
+
+# Parameters to try beside the defaults.
+VARIANTS = {
+    "ild": [{"similarity": "jaccard"}, {"similarity": "hamming"}],
+    "ils": [{"similarity": "jaccard"}, {"similarity": "hamming"}],
+    "a_ndcg": [{"alpha": 0.0}, {"alpha": 1.0}, {"ideal": "even"}, {"ideal": "even", "alpha": 0.7}],
+    "categories": [{"divisor": "shown"}, {"divisor": "catalogue"}],
+    "calibration": [{"divergence": "js"}, {"smoothing": 0.5}],
+    "popularity": [{"base": "events"}],
+    "surprisal": [{"base": "events", "normalize": True}, {"divisor": "k"}, {"normalize": True}],
+    "serendipity": [
+        {"threshold": 0.9, "similarity": "jaccard"},
+        {"relevant": False, "top": 2},
+        {"relevant": False, "threshold": 0.3, "similarity": "hamming"},
+    ],
+    "unexpectedness": [{"divisor": "k"}],
+    "epc": [{"relevant": False}, {"discount": "none"}],
+    "efd": [{"relevant": False, "discount": "none"}],
+    "aplt": [{"head": 0.5}, {"head": 1.0}],
+    "aclt": [{"head": 0.5}],
+    "arp_ratio": [{"base": "events"}],
+    "entropy": [{"normalize": True}],
+    "exposure_share": [{"discount": "none"}],
+    "exposure_ratio": [{"relative_to": "catalogue"}, {"discount": "none"}],
+    "pop_reo": [{"group_col": "group"}, {"head": 0.4}],
+    "pop_rsp": [{"group_col": "group"}, {"head": 0.4}],
+}
+
+OPTION_SETS = [
+    {"order": "score", "users": "true"},
+    {"order": "score", "users": "pred", "relevance": True, "ties": "item_asc"},
+    {"order": "rank", "users": "both", "relevance": True, "min_relevance": 0.5},
+    {"order": "row", "users": "all", "duplicates": "keep"},
+    {"order": "score", "users": [-5, 1, 4, 22, 999], "ties": "row"},
+    {"order": "score", "users": "all", "judged_only": True, "relevance": True},
+]
+
+
+@functools.cache
+def side_tables(seed):
+    """Frames with everything side tables have: repeated rows, unknown users and items, nulls, several categories."""
+    rng = np.random.default_rng(seed + 100)
+    users = np.arange(-5, 75, 3)
+    log = pd.DataFrame({"user_id": rng.choice(users, 90), "item_id": rng.integers(0, 17, 90) ** 2 // 17})
+    log = log[log["user_id"] > 5]
+    ids = rng.permutation(17)[:14]
+    genres = np.array(["a", "a|b", "b", "c", "b | c", None], dtype=object)
+    items = pd.DataFrame(
+        {
+            "item_id": ids,
+            "category": genres[rng.integers(0, 6, len(ids))],
+            "group": np.array([1, 2, 3, None], dtype=object)[rng.integers(0, 4, len(ids))],
+        }
+    )
+    features = pd.DataFrame(
+        rng.integers(0, 3, (11, 5)), columns=list("vwxyz"), index=pd.Index(rng.permutation(17)[:11], name="item_id")
+    ).astype({"v": float})
+    features.iloc[2] = 0
+    features.iloc[5, 0] = math.nan
+    aspects = pd.DataFrame(
+        {"user_id": rng.choice(users, 260), "aspect": rng.integers(0, 5, 260), "item_id": rng.integers(0, 15, 260)}
+    )
+    base = pd.DataFrame({"user_id": rng.choice(users, 150), "item_id": rng.integers(0, 15, 150)})
+    base["score"] = rng.permutation(150) / 8
+    base["rank"] = rng.permutation(150)
+    return {
+        "log": log,
+        "items": items,
+        "features": features,
+        "aspects": aspects,
+        "base": base,
+        "popular": [0, 3, 99],
+    }
+
+
+def world_of(tables, order):
+    """The same for the oracle."""
+    aspects = defaultdict(lambda: defaultdict(set))
+    for row in records(tables["aspects"]):
+        aspects[row["user_id"]][row["aspect"]].add(row["item_id"])
+    base = defaultdict(list)
+    ranked = {"score": -tables["base"]["score"], "rank": tables["base"]["rank"]}.get(order)
+    for row in records(tables["base"] if ranked is None else tables["base"].loc[ranked.sort_values().index]):
+        base[row["user_id"]].append(row["item_id"])
+    return World(
+        log=[(row["user_id"], row["item_id"]) for row in records(tables["log"])],
+        items={
+            row["item_id"]: {
+                "category": [] if pd.isna(row["category"]) else [c.strip() for c in row["category"].split("|")],
+                "group": None if pd.isna(row["group"]) else row["group"],
+            }
+            for row in records(tables["items"])
+        },
+        features={item: list(row) for item, row in tables["features"].dropna().iterrows()},
+        aspects={user: list(sets.values()) for user, sets in aspects.items()},
+        base=base,
+        popular=set(tables["popular"]),
+    )
+
+
+def tables_for(metric, params, tables):
+    """Side tables that the metric takes, as keywords."""
+    taken = {*metric.arguments, *metric.needs, *metric.optional}
+    if "group_col" in params or metric.name in ("pop_rsp", "entropy"):
+        taken.add("items")
+    return {name: tables[name] for name in SIDES if name in taken}
+
+
+def expected(metric, lists, world, params, undefined="nan"):
+    """Values per list as an array, or the one value of a metric of exposure."""
+    function = METRICS[metric.name]
+    if metric.name in OF_ALL_LISTS:
+        return function(lists, world, **params)
+    values = [float(function(one, user, world, **params)) for user, one in lists.items()]
+    return np.array([0.0 if undefined == "zero" and math.isnan(v) else v for v in values])
+
+
+def read_summary(summary, metric, k):
+    """The one value, or {group: value}, that a summary holds."""
+    part = summary[summary["k"].isna() if k is None else summary["k"] == k]
+    values = dict(zip(part["metric"], part["value"], strict=True))
+    if list(values) == [metric.name] or any("(" in name and "[" not in name for name in values):
+        return next(iter(values.values()))
+    return {name.rpartition("[")[2][:-1]: value for name, value in values.items()}
+
+
+@functools.cache
+def oracle_lists(number, k):
+    options = {"relevance": False, "nan_score": "last", **OPTION_SETS[number]}
+    true, pred = frames(number)
+    return oracle.match_lists(records(true), records(pred[pred["model"] == "a"]), k, **options)
+
+
+@every_metric
+@pytest.mark.parametrize("number", range(len(OPTION_SETS)))
+def test_equals_the_oracle(metric, number):
+    if metric.name in RATING:
+        pytest.skip("has its own frames")
+    true, pred = frames(number)
+    options, pred = column_options({"nan_score": "last", **OPTION_SETS[number]}, pred[pred["model"] == "a"])
+    keeps = options.get("duplicates") == "keep"
+    if keeps and metric.name == "a_ndcg":
+        pytest.skip("what the ideal list is with repeated truth is nowhere defined")
+    tables = side_tables(number)
+    if "base" in metric.arguments and options.get("ties") == "worst":
+        pytest.skip("a baseline has no relevance")
+    world = world_of(tables, OPTION_SETS[number]["order"])
+    if OPTION_SETS[number]["order"] == "row":
+        tables = {**tables, "base": tables["base"].drop(columns=["score", "rank"])}
+    for params, k in itertools.product([{}, *VARIANTS.get(metric.name, [])], KS):
+        side = tables_for(metric, params, tables)
+        name = metric.name + (f"({','.join(f'{n}={v}' for n, v in params.items())})" if params else "")
+        result = quietly(rd.evaluate, true, pred, name, k=k, **side, **options)
+        want = expected(metric, oracle_lists(number, k), world, params)
+        if metric.per == "list":
+            assert_close(result.per_user.iloc[:, -1], want, (name, k, options))
+            low, high = metric.bounds
+            defined = result.per_user.iloc[:, -1].dropna()
+            assert low is None or (defined >= low).all()
+            assert high is None or (defined <= high).all()
+        elif isinstance(want, dict):
+            found = read_summary(result.summary, metric, k)
+            assert set(found) == {str(group) for group in want}
+            assert_close([found[str(group)] for group in want], list(want.values()), (name, k, options))
+        else:
+            assert len(result.summary) == 1
+            assert_close(result.summary["value"], [want], (name, k, options))
+            assert result.summary[["std", "se", "ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def call(metric, tables, true, pred, k=3, params=None, **options):
+    """The metric called by itself, side tables in their places."""
+    side = tables_for(metric, params or {}, tables)
+    arguments = [{"true": true, "pred": pred, **side}[name] for name in metric.arguments]
+    keywords = {name: table for name, table in side.items() if name not in metric.arguments}
+    if metric.name in RATING:
+        options["relevance_col"] = "relevance"
+    return quietly(metric, *arguments, k, **keywords, **(params or {}), **options)
+
+
+def same(one, two):
+    if isinstance(one, dict):
+        assert {str(g): v for g, v in one.items()} == pytest.approx(
+            {str(g): v for g, v in two.items()}, rel=1e-12, abs=1e-12, nan_ok=True
+        )
+    else:
+        assert one == pytest.approx(two, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+def one_model(seed):
+    true, pred = distinct(seed)
+    return true, pred[pred["model"] == "a"].drop(columns="model")
+
+
+@every_metric
+def test_order_of_rows_says_nothing(metric):
+    true, pred = one_model(3)
+    tables = side_tables(3)
+    shuffled = {
+        name: table.sample(frac=1, random_state=5) if isinstance(table, pd.DataFrame) else table[::-1]
+        for name, table in tables.items()
+    }
+    start = call(metric, tables, true, pred)
+    same(start, call(metric, shuffled, true.sample(frac=1, random_state=1), pred.sample(frac=1, random_state=2)))
+
+
+@every_metric
+@pytest.mark.parametrize("label", ["str", "category", "object", "Int64"])
+def test_labels_do_not_matter(metric, label):
+    def named(series, letter):
+        if label == "Int64":
+            return series.astype("Int64")
+        # Zero-padded, so that the order of the strings is that of the numbers.
+        words = (series + 500).map(lambda n: f"{letter}{n:04d}")
+        return words.astype(object if label == "object" else label)
+
+    def relabelled(frame):
+        frame = frame.reset_index() if frame.index.name == "item_id" else frame
+        columns = {name: named(frame[name], name[0]) for name in ("user_id", "item_id") if name in frame.columns}
+        return frame.assign(**columns)
+
+    true, pred = one_model(4)
+    tables = side_tables(4)
+    other = {name: relabelled(t) for name, t in tables.items() if isinstance(t, pd.DataFrame)}
+    other["popular"] = named(pd.Series(tables["popular"]), "i")
+    same(call(metric, tables, true, pred), call(metric, other, relabelled(true), relabelled(pred)))
+
+
+@every_metric
+def test_inputs_stay_as_they_are(metric):
+    true, pred = one_model(5)
+    tables = {name: t.copy() if isinstance(t, pd.DataFrame) else list(t) for name, t in side_tables(5).items()}
+    kept = {name: t.copy() if isinstance(t, pd.DataFrame) else list(t) for name, t in tables.items()}
+    true_kept, pred_kept = true.copy(), pred.copy()
+    call(metric, tables, true, pred)
+    pd.testing.assert_frame_equal(true, true_kept)
+    pd.testing.assert_frame_equal(pred, pred_kept)
+    for name, table in tables.items():
+        if isinstance(table, pd.DataFrame):
+            pd.testing.assert_frame_equal(table, kept[name])
+        else:
+            assert table == kept[name]
+
+
+@every_metric
+def test_one_call_for_all_recommenders_equals_a_call_each(metric):
+    true, pred = distinct(6)
+    side = tables_for(metric, {}, side_tables(6))
+    options = {"relevance_col": "relevance"}
+    together = quietly(rd.evaluate, true, pred, metric, k=3, by="model", **side, **options).summary
+    for model, part in pred.groupby("model"):
+        alone = quietly(rd.evaluate, true, part.drop(columns="model"), metric, k=3, **side, **options).summary
+        mine = together[together["model"] == model].drop(columns="model").reset_index(drop=True)
+        pd.testing.assert_frame_equal(mine, alone, rtol=1e-12)
+
+
+@every_metric
+def test_a_call_equals_evaluate(metric):
+    true, pred = one_model(7)
+    tables = side_tables(7)
+    side = tables_for(metric, {}, tables)
+    users = {} if "true" in metric.arguments else {"users": "pred"}
+    options = {"relevance_col": "relevance"} if "true" in metric.arguments else {}
+    summary = quietly(rd.evaluate, true, pred, metric, k=3, **side, **users, relevance_col="relevance").summary
+    value = call(metric, tables, true, pred, **options)
+    if isinstance(value, dict):
+        assert_close(summary["value"], list(value.values()))
+        assert summary["metric"].tolist() == [f"{metric.name}[{group}]" for group in value]
+    else:
+        assert_close(summary["value"], [value])
+    if metric.per == "list":
+        frame = quietly(
+            metric.per_user,
+            *[{"true": true, "pred": pred, **side}[name] for name in metric.arguments],
+            3,
+            **{name: table for name, table in side.items() if name not in metric.arguments},
+            **options,
+        )
+        assert list(frame.columns) == ["user_id", metric.name + ("@3" if metric.cut else "")]
+        assert_close([frame.iloc[:, 1].mean()], [value])
+    else:
+        assert not hasattr(metric, "per_user")
+        with pytest.raises(AttributeError, match="one number for all lists"):
+            metric.per_user(true, pred)
+
+
+@every_metric
+def test_a_missing_side_table_is_named(metric):
+    true, pred = one_model(8)
+    side = tables_for(metric, {}, side_tables(8))
+    for name in side:
+        if name in metric.optional or (name == "items" and "items" not in metric.needs):
+            continue
+        less = {other: table for other, table in side.items() if other != name}
+        with pytest.raises(rd.OptionError, match=rf"^{metric.name}@3 needs {name}="):
+            rd.evaluate(true, pred, metric, k=3, **less)
+
+
+@every_metric
+def test_empty_lists_and_unknown_items_pass(metric):
+    """A population without any recommendation, side tables that know nothing: no crash, no warning but recdf's own."""
+    tables = side_tables(9)
+    true = pd.DataFrame({"user_id": [901, 902], "item_id": [901, 902], "relevance": [1.0, 2.0]})
+    pred = pd.DataFrame({"user_id": [901, 903], "item_id": [955, 901], "score": [1.0, 2.0]})
+    side = tables_for(metric, {}, tables)
+    for some in (pred, pred.iloc[:0]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", rd.RecdfWarning)
+            result = rd.evaluate(true, some, metric, k=3, **side, relevance_col="relevance")
+        assert result.summary["value"].isna().all() or (result.summary["value"].dropna() >= 0).all()
+        empty = {name: t.iloc[:0] if isinstance(t, pd.DataFrame) else t for name, t in side.items()}
+        quietly(rd.evaluate, true, some, metric, k=3, **empty, relevance_col="relevance")
+
+
+def test_every_registered_metric_has_one_oracle():
+    assert {*oracle.METRICS, *METRICS} == set(NAMES)
+    assert not {*oracle.METRICS} & {*METRICS}
+    assert {m.name for m in BEYOND if m.per == "item"} == OF_ALL_LISTS
+
+
+@pytest.mark.parametrize("function", oracle_beyond.METRICS.values(), ids=list(oracle_beyond.METRICS))
+def test_every_oracle_states_its_formula(function):
+    assert function.__doc__
