@@ -20,6 +20,7 @@ from typing import Any
 import adapters
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -31,23 +32,30 @@ KS = [10, 20, 100]
 CALLS = 3
 LIMIT = 4.0  # times the cost of a row
 
+DICTIONARY = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+
 Frames = tuple[pd.DataFrame, pd.DataFrame]  # true, pred
 
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 
 def make(lengths: np.ndarray, n_items: int = N_ITEMS, n_true: int = N_TRUE) -> Frames:
-    """Lists of about these lengths, each item once, sorted by user and falling score."""
+    """Lists of about these lengths, each item once, sorted by user and falling score; half of `true` is recommended."""
     rng = np.random.default_rng(0)
     users = np.arange(len(lengths))
-    pred = distinct(np.repeat(users, lengths), rng, n_items)
+    pred = distinct(np.repeat(users, lengths), rng.integers(0, n_items, lengths.sum()), n_items)
     pred["score"] = rng.random(len(pred))
-    pred = pred.sort_values(["user_id", "score"], ascending=[True, False], ignore_index=True)
-    return distinct(np.repeat(users, n_true), rng, n_items), pred
+    wanted = np.repeat(users, n_true)
+    start, end = (np.searchsorted(pred["user_id"], wanted, side) for side in ("left", "right"))
+    shown = pred["item_id"].to_numpy()[start + (rng.random(len(wanted)) * (end - start)).astype(np.int64)]
+    true = distinct(
+        wanted, np.where(rng.random(len(wanted)) < 0.5, shown, rng.integers(0, n_items, len(wanted))), n_items
+    )
+    return true, pred.sort_values(["user_id", "score"], ascending=[True, False], ignore_index=True)
 
 
-def distinct(users: np.ndarray, rng: np.random.Generator, n_items: int) -> pd.DataFrame:
-    key = np.unique(users * n_items + rng.integers(0, n_items, len(users)))
+def distinct(users: np.ndarray, items: np.ndarray, n_items: int) -> pd.DataFrame:
+    key = np.unique(users * n_items + items)
     return pd.DataFrame({"user_id": key // n_items, "item_id": key % n_items})
 
 
@@ -75,7 +83,8 @@ def graded() -> Frames:
 
 def repeated() -> Frames:
     true, pred = plain()
-    return true, pd.concat([pred, pred.iloc[::3]], ignore_index=True)
+    twice = np.repeat(np.arange(len(pred)), np.where(np.arange(len(pred)) % 3 == 0, 2, 1))
+    return true, pred.take(twice).reset_index(drop=True)
 
 
 def both(change: Callable[[pd.DataFrame], pd.DataFrame], frames: Frames) -> Frames:
@@ -97,15 +106,18 @@ def in_words(column: pd.Series, form: str) -> pd.Series:
     return pd.Series(list(map(form.format, distinct_ids))).take(codes).reset_index(drop=True)
 
 
-def as_type(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def as_type(name: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return lambda frame: frame.astype({"user_id": name, "item_id": name})
 
 
-def fresh_objects(frame: pd.DataFrame) -> pd.DataFrame:
-    """One Python string a row, as a file reader gives them, instead of one a distinct id."""
-    return frame.assign(
-        **{name: frame[name].map(lambda one: f"{one} "[:-1]).astype(object) for name in frame.columns[:2]}
-    )
+def shared_objects(frame: pd.DataFrame) -> pd.DataFrame:
+    """One Python string for each distinct id, as strings stay after `map` or `merge`."""
+
+    def shared(column: pd.Series) -> pd.Series:
+        codes, distinct_ids = pd.factorize(column)
+        return pd.Series(np.array(distinct_ids.tolist(), dtype=object)[codes], dtype=object)
+
+    return frame.assign(user_id=shared(frame["user_id"]), item_id=shared(frame["item_id"]))
 
 
 def sparse(frame: pd.DataFrame) -> pd.DataFrame:
@@ -137,12 +149,12 @@ INTEGERS: dict[str, Callable[[], Frames]] = {
 }
 STRINGS: dict[str, Callable[[Frames], Frames]] = {
     "str": lambda frames: frames,
-    "object, one a distinct id": lambda frames: both(as_type("object"), frames),
-    "object, one a row": lambda frames: both(fresh_objects, frames),
+    "object, one a distinct id": lambda frames: both(shared_objects, frames),
+    "object, one a row": lambda frames: both(as_type("object"), frames),
     "category": lambda frames: both(as_type("category"), frames),
     "string[pyarrow]": lambda frames: both(as_type("string[pyarrow]"), frames),
     "large_string, pyarrow": lambda frames: both(as_type("large_string[pyarrow]"), frames),
-    "dictionary, pyarrow": lambda frames: both(as_type("dictionary<values=string, indices=int32>[pyarrow]"), frames),
+    "dictionary, pyarrow": lambda frames: both(as_type(DICTIONARY), frames),
 }
 OPTIONS: dict[str, dict[str, Any]] = {"graded relevance": {"relevance_col": "relevance"}}
 
@@ -225,7 +237,7 @@ def ten_models(change: Callable[[pd.DataFrame], pd.DataFrame]) -> float:
 
 def thirty_metrics() -> float:
     """On shapes like M in the number of lists, where metrics weigh most."""
-    return cost(plain(), [part.strip() for part in THIRTY.split(", ")], FIVE_K) / cost(plain())
+    return cost(plain(), [part.strip() for part in THIRTY.split(",")], FIVE_K) / cost(plain())
 
 
 def ten_times_the_lists(change: Callable[[pd.DataFrame], pd.DataFrame]) -> float:
