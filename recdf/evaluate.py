@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pandas as pd
 from .errors import ColumnError, DataError, OptionError, closest
 from .match import match
 from .metric import Metric, Request, check_needs, compute, label_frame, parse
+from .moments import Moments
 from .options import NAMES, Options, as_columns, check_names, takes_options
 from .storage import write_evaluation
 
@@ -164,13 +164,16 @@ def evaluate(
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
     per_user = pd.concat([labels, pd.DataFrame(columns)], axis=1)
-    spec = _spec(requests, shared, matched.order, matched.counts)
+    spec = spec_of(requests, shared, matched.order, matched.counts)
     per_user.attrs["recdf"] = spec
     summary = summarize(per_user, by=list(map(str, matched.by.columns)))
     return Evaluation(per_user, summary, spec)
 
 
-def _spec(requests: list[Request], options: Options, order: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:
+def spec_of(
+    requests: Sequence[Request], options: Options, order: dict[str, Any], counts: dict[str, int]
+) -> dict[str, Any]:
+    """The record of what was computed."""
     from . import __version__  # the package imports this module
 
     metrics = {
@@ -275,7 +278,14 @@ def summarize(
     else:
         group, n_groups = np.zeros(len(per_user), np.int64), 1
         labels = pd.DataFrame(index=range(1))
-    statistics = _statistics(values, group, n_groups, confidence)
+    return summary_table(labels, names, Moments.of(values, group, n_groups), spec, confidence)
+
+
+def summary_table(
+    labels: pd.DataFrame, names: Sequence[str], moments: Moments, spec: dict[str, Any], confidence: float = CONFIDENCE
+) -> pd.DataFrame:
+    """One row per group (a row of `labels`) and metric column."""
+    statistics, n_groups = moments.statistics(confidence), len(labels)
     described = [_describe(name, spec) for name in names]
     table = labels.take(np.repeat(np.arange(n_groups), len(names))).reset_index(drop=True)
     table["metric"] = [name for name, _ in described] * n_groups
@@ -285,34 +295,6 @@ def summarize(
     if spec:
         table.attrs["recdf"] = spec
     return table
-
-
-def _statistics(values: np.ndarray, group: np.ndarray, n_groups: int, confidence: float) -> dict[str, np.ndarray]:
-    """Statistics of each column in each group, as (groups × columns) arrays."""
-    n, total, squares = (np.zeros((n_groups, values.shape[1])) for _ in range(3))
-    rows = np.bincount(group, minlength=n_groups)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for j, column in enumerate(values.T):
-            defined = ~np.isnan(column)
-            x, g = (column, group) if defined.all() else (column[defined], group[defined])
-            n[:, j] = np.bincount(g, minlength=n_groups)
-            total[:, j] = np.bincount(g, weights=x, minlength=n_groups)
-            mean = total[:, j] / n[:, j]
-            squares[:, j] = np.bincount(g, weights=(x - mean[g]) ** 2, minlength=n_groups)
-        value = np.where(n > 0, total / n, np.nan)
-        std = np.where(n > 1, np.sqrt(squares / (n - 1)), np.nan)
-        se = std / np.sqrt(n)
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * se
-    count = n.astype(np.int64)
-    return {
-        "value": value,
-        "std": std,
-        "se": se,
-        "ci_low": value - half,
-        "ci_high": value + half,
-        "n": count,
-        "n_undefined": rows[:, None] - count,
-    }
 
 
 def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: dict[str, Any]) -> list[str]:

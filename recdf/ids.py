@@ -327,3 +327,15 @@ def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
         codes.append(own[positions.to_numpy(zero_copy_only=False)])
         start += len(e.dictionary)
     return Codes(codes, len(merged.dictionary), merged.dictionary, ordered=False)
+
+
+def encode_keys(tables: Sequence[Sequence[Ids]]) -> tuple[list[np.ndarray], int]:
+    """Code the keys, of one or more columns, of several tables together: int32 below the returned number."""
+    coded = [encode(list(columns)) for columns in zip(*tables, strict=True)]
+    codes, n = coded[0].codes, coded[0].n
+    for more in coded[1:]:
+        joint = encode_integers(
+            [one.astype(np.int64) * more.n + two for one, two in zip(codes, more.codes, strict=True)]
+        )
+        codes, n = joint.codes, joint.n
+    return codes, max(n, 1)

@@ -37,7 +37,7 @@ from .frames import (
     read_values,
 )
 from .grouping import group_rows, offsets, pair_within, rank_within, spans
-from .ids import Codes, Ids, encode, encode_integers
+from .ids import Codes, Ids, encode, encode_keys, read_ids
 from .lists import Hits, Matched, Truth, Values
 from .options import Options, as_columns
 
@@ -91,8 +91,13 @@ class Pairs:
     first: np.ndarray
 
 
-def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
-    """Check, code, rank and match two frames; `items` is the catalogue (frame or ids), if one is given."""
+def match(
+    true: Any, pred: Any, options: Options, items: Any = None, by_values: pd.DataFrame | None = None
+) -> Matched:
+    """Check, code, rank and match two frames; `items` is the catalogue (frame or ids), if one is given.
+
+    `by_values` are the distinct `by` values of the whole of which these frames are a part.
+    """
     true_frame, pred_frame, options = _frames(true, pred, options)
     order = order_source(pred_frame, options)
     wanted, offered = read_true(true_frame, options), read_pred(pred_frame, order, options)
@@ -104,8 +109,8 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
     item_columns = [wanted.item, offered.item] + ([] if catalogue is None else [catalogue[1]])
     with ThreadPoolExecutor(1) as other_thread:  # strings take long, and Arrow lets both threads run
         encoding = other_thread.submit(encode, item_columns)
-        key_codes, n_keys = _encode_keys(key_columns if given is None else [*key_columns, given[1]])
-        by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by))
+        key_codes, n_keys = encode_keys(key_columns if given is None else [*key_columns, given[1]])
+        by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by), by_values)
         item_codes = encoding.result()
 
     counts = {**wanted.counts, **offered.counts}
@@ -120,7 +125,7 @@ def match(true: Any, pred: Any, options: Options, items: Any = None) -> Matched:
     truth_of_key[truth.code] = np.arange(len(truth.code))
     pairs = _pair(shown, truth, truth_of_key[shown.code % n_keys], repeated)
     shown, pairs = _settle(shown, pairs, gain, offered, options, counts)
-    _warn_duplicates(counts, options)
+    warn_duplicates(counts, options)
     if not len(pairs.place):
         _warn_no_overlap(wanted, offered, key_codes, item_codes)
 
@@ -201,23 +206,17 @@ def _at(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
     return list(columns) if heads is None else [ids.take(heads) for ids in columns]
 
 
-def _encode_keys(tables: list[list[Ids]]) -> tuple[list[np.ndarray], int]:
-    """Code the list keys of several tables together: int32 below the returned number."""
-    coded = [encode(list(columns)) for columns in zip(*tables, strict=True)]
-    codes, n = coded[0].codes, coded[0].n
-    for more in coded[1:]:
-        joint = encode_integers(
-            [one.astype(np.int64) * more.n + two for one, two in zip(codes, more.codes, strict=True)]
-        )
-        codes, n = joint.codes, joint.n
-    return codes, max(n, 1)
-
-
-def _encode_by(offered: Table, heads: np.ndarray | None, names: list[str]) -> tuple[np.ndarray | None, pd.DataFrame]:
-    """Code of the `by` value of each row (or head), in order of first appearance, and their labels."""
+def _encode_by(
+    offered: Table, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
+) -> tuple[np.ndarray | None, pd.DataFrame]:
+    """Code of the `by` value of each row (or head), in order of first appearance or as `known`, and their labels."""
     if not offered.by:
         return None, pd.DataFrame(index=range(1))
-    codes = pd.factorize(_encode_keys([_at(offered.by, heads)])[0][0])[0]
+    if known is not None:
+        first_seen = [read_ids(known[name], f"pred[{name!r}]") for name in names]
+        both = encode_keys([first_seen, _at(offered.by, heads)])[0]
+        return pd.factorize(np.concatenate(both))[0][len(known) :], known
+    codes = pd.factorize(encode_keys([_at(offered.by, heads)])[0][0])[0]
     first = np.zeros(codes.max(initial=-1) + 1, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays: the first row
     rows = first if heads is None else heads[first]
@@ -507,7 +506,7 @@ def _values(
 # ------------------------------------------------------------------------------------------- warnings
 
 
-def _warn_duplicates(counts: dict[str, int], options: Options) -> None:
+def warn_duplicates(counts: dict[str, int], options: Options) -> None:
     repeated = {role: counts[f"{role}_duplicates"] for role in ("true", "pred") if f"{role}_duplicates" in counts}
     if repeated and options.duplicates == "drop":
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
@@ -528,13 +527,16 @@ def _warn_no_overlap(wanted: Table, offered: Table, key_codes: list[np.ndarray],
         ("item", items.codes[0], items.codes[1], wanted.item, offered.item),
     ):
         if not np.isin(pd.unique(two), pd.unique(one)).any():
-            samples = [
-                f"{ids.where}: {', '.join(map(repr, ids.show(np.arange(min(2, len(ids))))))}" for ids in (mine, theirs)
-            ]
-            warnings.warn(
-                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); "
-                "rd.check(true, pred) tells more",
-                NoOverlapWarning,
-                stacklevel=outside_recdf(),
-            )
+            warn_no_overlap(what, mine, theirs)
             return
+
+
+def warn_no_overlap(what: str, mine: Ids, theirs: Ids) -> None:
+    """Warn that no user, or no item, is in both frames, with two ids of each."""
+    samples = [f"{ids.where}: {', '.join(map(repr, ids.show(np.arange(min(2, len(ids))))))}" for ids in (mine, theirs)]
+    warnings.warn(
+        f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); "
+        "rd.check(true, pred) tells more",
+        NoOverlapWarning,
+        stacklevel=outside_recdf(),
+    )

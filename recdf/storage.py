@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,27 +30,41 @@ def write_evaluation(
     """Write each table to `<folder>/<name>.parquet`; a failure leaves the folder as it was."""
     import pyarrow.parquet as pq  # costs import time that only reading and writing need
 
+    with staged(folder, list(tables), overwrite=overwrite) as staging:
+        for name, frame in tables.items():
+            pq.write_table(to_arrow(frame, spec), staging / f"{name}.parquet")
+
+
+def to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> Any:
+    """The table that is written for a frame, with the spec in its schema."""
+    plain = frame.copy(deep=False)
+    plain.attrs = {}  # pandas would store attrs a second time
+    table = pa.Table.from_pandas(plain, preserve_index=False)
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), METADATA_KEY: json.dumps(spec).encode()})
+
+
+@contextmanager
+def staged(folder: Any, names: Sequence[str], *, overwrite: bool) -> Iterator[Path]:
+    """A hidden folder to write `<name>.parquet` files to, which move into `folder` when all are complete."""
     target = Path(folder)
-    present = [name for name in tables if (target / f"{name}.parquet").exists()]
+    present = [name for name in names if (target / f"{name}.parquet").exists()]
     if present and not overwrite:
         raise FileExistsError(f"{target} already holds {present[0]}.parquet; pass overwrite=True to replace the result")
+    there = target.exists()
     target.mkdir(parents=True, exist_ok=True)
     # All files are complete on this disk before the first one takes its place.
     staging = Path(tempfile.mkdtemp(prefix=".recdf-", dir=target))
     try:
-        for name, frame in tables.items():
-            plain = frame.copy(deep=False)
-            plain.attrs = {}  # pandas would store attrs a second time
-            table = pa.Table.from_pandas(plain, preserve_index=False)
-            metadata = {**(table.schema.metadata or {}), METADATA_KEY: json.dumps(spec).encode()}
-            path = staging / f"{name}.parquet"
-            pq.write_table(table.replace_schema_metadata(metadata), path)
-            with open(path, "rb") as written:
+        yield staging
+        for name in names:
+            with open(staging / f"{name}.parquet", "rb") as written:
                 os.fsync(written.fileno())
-        for name in tables:
+        for name in names:
             os.replace(staging / f"{name}.parquet", target / f"{name}.parquet")
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+        if not there and not any(target.iterdir()):
+            target.rmdir()
 
 
 def read_parquet(folder: Any) -> Evaluation:
