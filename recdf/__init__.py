@@ -64,6 +64,7 @@ from .report import ReportTable, report_table
 from .rollup import roll_up
 from .sample import Shop, sample_shop
 from .storage import read_parquet
+from .streaming import evaluate_parquet
 from .variants import compare_variants
 
 __version__ = "0.1.0"
@@ -107,6 +108,7 @@ __all__ = [
     "err",
     "errors",
     "evaluate",
+    "evaluate_parquet",
     "experiment_health",
     "f1",
     "fallout",

@@ -260,9 +260,7 @@ def null_ids(role: str, found: Mapping[str, int]) -> NullKeyError:
 
 def null_order(where: str, by: str | None, n: int, rows: int) -> DataError:
     """The error for null scores or ranks."""
-    return DataError(
-        f'{where} holds {n:,} null {by}s of {rows:,}; drop these rows or pass nan_score="last" or "drop"'
-    )
+    return DataError(f'{where} holds {n:,} null {by}s of {rows:,}; drop these rows or pass nan_score="last" or "drop"')
 
 
 def bad_relevances(gain: np.ndarray) -> dict[str, np.ndarray]:
@@ -273,8 +271,7 @@ def bad_relevances(gain: np.ndarray) -> dict[str, np.ndarray]:
 def bad_relevance(name: str, what: str, n: int, some: Any) -> DataError:
     """The error for relevances that are no gains."""
     return DataError(
-        f"true[{name!r}] holds {n:,} {what} relevances ({examples(some)}); "
-        "expected finite numbers, 0 for not relevant"
+        f"true[{name!r}] holds {n:,} {what} relevances ({examples(some)}); expected finite numbers, 0 for not relevant"
     )
 
 

@@ -91,9 +91,7 @@ class Pairs:
     first: np.ndarray
 
 
-def match(
-    true: Any, pred: Any, options: Options, items: Any = None, by_values: pd.DataFrame | None = None
-) -> Matched:
+def match(true: Any, pred: Any, options: Options, items: Any = None, by_values: pd.DataFrame | None = None) -> Matched:
     """Check, code, rank and match two frames; `items` is the catalogue (frame or ids), if one is given.
 
     `by_values` are the distinct `by` values of the whole of which these frames are a part.
@@ -105,7 +103,7 @@ def match(
     catalogue = None if items is None else read_catalogue(items, options.item_col)
 
     true_heads, pred_heads = run_heads(wanted.keys), run_heads(offered.keys + offered.by)
-    key_columns = [_at(wanted.keys, true_heads), _at(offered.keys, pred_heads)]
+    key_columns = [at_heads(wanted.keys, true_heads), at_heads(offered.keys, pred_heads)]
     item_columns = [wanted.item, offered.item] + ([] if catalogue is None else [catalogue[1]])
     with ThreadPoolExecutor(1) as other_thread:  # strings take long, and Arrow lets both threads run
         encoding = other_thread.submit(encode, item_columns)
@@ -131,10 +129,7 @@ def match(
 
     lists = _population(base, shown.code, len(by_frame), n_keys, options)
     if not len(lists):
-        raise EmptyPopulationError(
-            f"there is no list to evaluate: true has {len(wanted):,} rows, pred {len(offered):,}, "
-            f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
-        )
+        raise no_lists(len(wanted), len(offered), options)
     names = as_columns(options.user_col)
     labelled = {"pred": (_labels(offered, names, label_row), shown.code % n_keys)}
     labelled["true"] = (_labels(wanted, names, truth.rows(truth.start[:-1])), truth.code)
@@ -173,6 +168,14 @@ def match(
     )
 
 
+def no_lists(n_true: int, n_pred: int, options: Options) -> EmptyPopulationError:
+    """The error for an empty population, given the rows of both frames."""
+    return EmptyPopulationError(
+        f"there is no list to evaluate: true has {n_true:,} rows, pred {n_pred:,}, "
+        f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
+    )
+
+
 def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.DataFrame, Options]:
     user_cols, by = as_columns(options.user_col), as_columns(options.by)
     names = [*by, *user_cols, options.item_col]
@@ -202,7 +205,7 @@ def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     return heads if 4 * len(heads) <= n else None
 
 
-def _at(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
+def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
     return list(columns) if heads is None else [ids.take(heads) for ids in columns]
 
 
@@ -214,9 +217,9 @@ def _encode_by(
         return None, pd.DataFrame(index=range(1))
     if known is not None:
         first_seen = [read_ids(known[name], f"pred[{name!r}]") for name in names]
-        both = encode_keys([first_seen, _at(offered.by, heads)])[0]
+        both = encode_keys([first_seen, at_heads(offered.by, heads)])[0]
         return pd.factorize(np.concatenate(both))[0][len(known) :], known
-    codes = pd.factorize(encode_keys([_at(offered.by, heads)])[0][0])[0]
+    codes = pd.factorize(encode_keys([at_heads(offered.by, heads)])[0][0])[0]
     first = np.zeros(codes.max(initial=-1) + 1, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays: the first row
     rows = first if heads is None else heads[first]

@@ -44,6 +44,10 @@ class Moments:
         squares = self.squares + other.squares + np.where((self.n > 0) & (other.n > 0), apart, 0.0)
         return Moments(self.rows + other.rows, n, self.total + other.total, squares)
 
+    def take(self, groups: np.ndarray) -> Moments:
+        """Moments of some groups."""
+        return Moments(self.rows[groups], self.n[groups], self.total[groups], self.squares[groups])
+
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
         """Columns of the summary."""
         n = self.n
