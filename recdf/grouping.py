@@ -34,8 +34,14 @@ def group_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return code[:0], np.zeros(1, np.int64), np.empty(0, np.int32)
     rows = grouped["row_list"].combine_chunks()
     rows = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
-    groups = grouped["code"].to_numpy()
-    return groups, rows.offsets.to_numpy().astype(np.int64), rows.values.to_numpy()
+    groups, start, row = grouped["code"].to_numpy(), rows.offsets.to_numpy().astype(np.int64), rows.values.to_numpy()
+    # Arrow looks new codes up some at a time, so those that meet for the first time in one go may change places.
+    first = row[start[:-1]]
+    if (first[1:] < first[:-1]).any():
+        order = np.argsort(first)
+        length = np.diff(start)[order]
+        groups, row, start = groups[order], row[spans(start[:-1][order], length)], offsets(length)
+    return groups, start, row
 
 
 def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
