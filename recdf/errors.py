@@ -82,7 +82,7 @@ def closest(word: str, known: Iterable[object]) -> str:
 
 def examples(values: Any) -> str:
     """Show up to five distinct values for a message."""
-    return ", ".join(repr(value) for value in pd.unique(pd.Series(values)).tolist()[:5])
+    return ", ".join(list(dict.fromkeys(map(repr, pd.Series(values).head(1000).tolist())))[:5])
 
 
 def outside_recdf() -> int:

@@ -78,7 +78,7 @@ class Evaluation:
         ...     rd.read_parquet(folder) == result
         True
         """
-        write_evaluation(folder, {"per_user": self.per_user, "summary": self.summary}, self.spec, overwrite=overwrite)
+        write_evaluation(folder, self, overwrite=overwrite)
 
     def __repr__(self) -> str:
         return f"{self._title()}\n{self.summary.to_string(index=False)}"
@@ -163,10 +163,12 @@ def evaluate(
     taken = [name for name in columns if name in labels.columns]
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
-    per_user = pd.concat([labels, pd.DataFrame(columns)], axis=1)
+    # Not consolidated: millions of lists times many metrics would be copied.
+    per_user = pd.DataFrame({**{name: labels[name] for name in labels.columns}, **columns}, copy=False)
     spec = spec_of(requests, shared, matched.order, matched.counts)
-    per_user.attrs["recdf"] = spec
-    summary = summarize(per_user, by=list(map(str, matched.by.columns)))
+    summary = _summary(per_user, list(map(str, matched.by.columns)), list(spec["metrics"]), spec, CONFIDENCE)
+    # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
+    per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, spec)
 
 
@@ -259,16 +261,26 @@ def summarize(
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
             raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
-    taken = [name for name in by if name in SUMMARY]
-    if taken:
-        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
     _refuse_repeated_lists(per_user)
     for name in names:
         if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
-    values = per_user[names].to_numpy(dtype=np.float64, na_value=np.nan)
+    plain = per_user.copy(deep=False)
+    plain.attrs = {}
+    table = _summary(plain, by, names, spec, confidence)
+    if spec:
+        table.attrs["recdf"] = spec
+    return table
+
+
+def _summary(
+    per_user: pd.DataFrame, by: list[str], names: list[str], spec: dict[str, Any], confidence: float
+) -> pd.DataFrame:
+    taken = [name for name in by if name in SUMMARY]
+    if taken:
+        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
     if by:
         grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
         group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
@@ -278,7 +290,8 @@ def summarize(
     else:
         group, n_groups = np.zeros(len(per_user), np.int64), 1
         labels = pd.DataFrame(index=range(1))
-    return summary_table(labels, names, Moments.of(values, group, n_groups), spec, confidence)
+    columns = (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
+    return summary_table(labels, names, Moments.of(columns, group, n_groups), spec, confidence)
 
 
 def summary_table(
@@ -292,8 +305,6 @@ def summary_table(
     table["k"] = pd.array([k for _, k in described] * n_groups, dtype="Int64")
     for name, array in statistics.items():
         table[name] = array.ravel()
-    if spec:
-        table.attrs["recdf"] = spec
     return table
 
 

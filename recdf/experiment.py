@@ -233,9 +233,9 @@ def _times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Any]:
         )
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         return "number", read_numbers(values, where)
+    if pd.api.types.infer_dtype(values) in ("date", "datetime", "datetime64"):
+        values = pd.to_datetime(values)  # also dates and datetimes that are Python objects
     read = read_ids(values, where)
-    if read.kind in ("date", "datetime", "Timestamp") and np.asarray(read.values).dtype == np.dtype("O"):
-        read = read_ids(pd.Series(pd.to_datetime(read.values)), where)
     if not read.kind.startswith("datetime"):
         raise DataError(
             f"{where} holds {read.kind} values ({examples(values.head(5))}); parse it with pd.to_datetime first"

@@ -116,7 +116,11 @@ def pair_within(
         found[hit if queries is None else queries[hit]] = at if rows is None else rows[at]
         if not len(lost):
             break
-        start, wanted_start = np.searchsorted(lost, start), np.searchsorted(unsure, wanted_start)
+        # Only lists that lost rows go on; elsewhere an unsure item is not in the list.
+        length, n_unsure = np.diff(np.searchsorted(lost, start)), np.diff(np.searchsorted(unsure, wanted_start))
+        going_on = length > 0
+        unsure = unsure[np.repeat(going_on, n_unsure)]
+        start, wanted_start = offsets(length[going_on]), offsets(n_unsure[going_on])
         item, wanted = item[lost], wanted[unsure]
         rows = lost if rows is None else rows[lost]
         queries = unsure if queries is None else queries[unsure]

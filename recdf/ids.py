@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from .errors import IdTypeError, examples
 
-# Integer ids whose values span at most this many numbers (or the number of rows) are their own codes.
+# Integer ids whose values span at most this many numbers (or four times the rows) are their own codes.
 DIRECT_SPAN = 2**20
 
 
@@ -148,6 +148,25 @@ def _arrow_ids(series: pd.Series, where: str) -> Ids:
 
 
 def _object_ids(series: pd.Series, where: str) -> Ids:
+    """Ids that are Python objects: by type, and of runs of equal ones only the first."""
+    values = series.to_numpy()
+    heads = _object_heads(values)
+    if 2 * len(heads) > len(values):
+        return _distinct_object_ids(series, where)
+    labels = _distinct_object_ids(series.iloc[heads], where)
+    position = np.repeat(np.arange(len(heads), dtype=np.int32), np.diff(np.append(heads, len(values))))
+    return Ids(where, labels.kind, position, None if labels.null is None else labels.null[position], labels)
+
+
+def _object_heads(values: np.ndarray) -> np.ndarray:
+    try:
+        change = np.asarray(values[1:] != values[:-1], dtype=bool)
+    except (TypeError, ValueError):  # comparing pd.NA, or arrays, gives no bool
+        return np.arange(len(values))
+    return np.flatnonzero(np.append(True, change)) if len(values) else np.arange(0)
+
+
+def _distinct_object_ids(series: pd.Series, where: str) -> Ids:
     inferred = pd.api.types.infer_dtype(series, skipna=True)
     if inferred == "string":
         try:
@@ -158,24 +177,23 @@ def _object_ids(series: pd.Series, where: str) -> Ids:
     if inferred == "boolean":
         raise IdTypeError(f"{where} holds bool objects; ids are never bool")
     null = _nulls(series)
-    if inferred == "empty":
-        return Ids(where, "empty", np.zeros(len(series), np.int64), null)
     present = series.to_numpy() if null is None else series.to_numpy()[~null]
-    if inferred in ("integer", "floating", "mixed-integer-float"):
-        exact = pd.Series(present)
-        if inferred != "integer":
-            exact = exact.astype(np.float64)
-        else:
-            try:
-                exact = exact.astype(np.int64)
-            except OverflowError:
-                return Ids(where, "integer", series.to_numpy(), null)
+    if not len(present):
+        return Ids(where, "empty", np.zeros(len(series), np.int64), null)
+    if inferred in ("integer", "floating", "mixed-integer-float", "datetime", "datetime64"):
+        try:
+            if inferred.startswith("datetime"):
+                exact = pd.to_datetime(pd.Series(present))
+            else:
+                exact = pd.Series(present).astype(np.int64 if inferred == "integer" else np.float64)
+        except (OverflowError, ValueError):  # ids beyond int64; dates out of bounds or of several time zones
+            return Ids(where, "integer" if inferred == "integer" else "datetime object", series.to_numpy(), null)
         read = read_ids(exact, where)
         if null is None:
             return read
         values = np.zeros(len(series), read.values.dtype)
         values[~null] = read.values
-        return Ids(where, "integer", values, null)
+        return Ids(where, read.kind, values, null)
     kinds = set(map(type, present))
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -183,7 +201,8 @@ def _object_ids(series: pd.Series, where: str) -> Ids:
     kind = kinds.pop()
     if kind.__hash__ is None:
         raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; expected hashable labels")
-    return Ids(where, kind.__name__, series.to_numpy(), null)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return Ids(where, name, series.to_numpy(), null)
 
 
 # ---------------------------------------------------------------------------------------------- codes
@@ -298,7 +317,7 @@ def encode_integers(arrays: list[np.ndarray]) -> Codes:
         return Codes([np.empty(0, np.int32) for _ in arrays], 0)
     low, high = min(array.min() for array in filled), max(array.max() for array in filled)
     span = int(high) - int(low) + 1
-    if span <= max(DIRECT_SPAN, sum(map(len, arrays))):
+    if span <= max(DIRECT_SPAN, 4 * sum(map(len, arrays))):
         codes = []
         for array in arrays:
             code = np.empty(len(array), np.int32)

@@ -202,7 +202,7 @@ def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     if n:
         change[1:] = np.logical_or.reduce([ids.changes() for ids in columns])
     heads = np.flatnonzero(change)
-    return heads if 4 * len(heads) <= n else None
+    return heads if 4 * len(heads) <= 3 * n else None
 
 
 def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
@@ -275,13 +275,22 @@ def _key_frame(
 # ---------------------------------------------------------------------------------- rank, pair, settle
 
 
+def _all_differ(code: np.ndarray) -> bool:
+    """Whether no code (at least 0) stands twice."""
+    if not len(code) or code.max() > 64 * len(code):
+        return len(pd.unique(code)) == len(code)
+    seen = np.zeros(int(code.max()) + 1, bool)
+    seen[code] = True
+    return int(np.count_nonzero(seen)) == len(code)
+
+
 def _group(code: np.ndarray, heads: np.ndarray | None, item: np.ndarray) -> Ranked:
     """Bring the rows of each code together, in order of first appearance; rows of code -1 are left out."""
     n = len(item)
     if heads is not None:
         length = np.diff(np.append(heads, n))
         inside = code >= 0
-        if len(pd.unique(code[inside])) == np.count_nonzero(inside):
+        if _all_differ(code[inside]):
             if inside.all():
                 return Ranked(code, np.append(heads, n), item)
             row = spans(heads[inside], length[inside])
@@ -322,13 +331,20 @@ def _ranked(lists: Ranked, number: np.ndarray, descending: bool) -> Ranked:
     return replace(lists, level=np.cumsum(np.append(True, ~same), dtype=np.int32))
 
 
-def _tie_order(lists: Ranked, second: np.ndarray) -> np.ndarray | None:
-    """Places that order the rows of each level by `second` (int64 in 0..2**32); None if they stand so."""
+def _tie_order(lists: Ranked, second: np.ndarray, by_row: bool = False) -> np.ndarray | None:
+    """Places that order the rows of each level by `second` (int64 in 0..2**32), and then by row if asked.
+
+    None if they stand so.
+    """
     assert lists.level is not None
     tied = np.unique(np.searchsorted(lists.start, np.flatnonzero(np.diff(lists.level) == 0), side="right") - 1)
     length = np.diff(lists.start)[tied]
     rows = spans(lists.start[tied], length)
-    places = rank_within((lists.level[rows].astype(np.int64) << 32) + second[rows], offsets(length), stable=True)
+    key = (lists.level[rows].astype(np.int64) << 32) + second[rows]
+    places = rank_within(key, offsets(length), stable=True)
+    ordered = key if places is None else key[places]
+    if by_row and (ordered[1:] == ordered[:-1]).any():  # the same item twice with the same number
+        places = np.lexsort((lists.rows(rows), key))
     if places is None:
         return None
     order = np.arange(len(lists.item))
@@ -350,6 +366,10 @@ def _rank_true(
     if len(lists.item) and np.ptp(wanted.number) > 0:
         lists = _ranked(lists, wanted.number, descending=True)
     repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
+    if len(repeat) and lists.level is not None:  # of equal gains the first row stays
+        order = _tie_order(lists, lists.rows(np.arange(len(lists.item))))
+        lists = lists if order is None else lists.moved(order)
+        repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
         _refuse_duplicates(wanted, lists, repeat, options)
@@ -391,7 +411,7 @@ def _rank_pred(offered: Table, code: np.ndarray, heads: np.ndarray | None, items
     rank = items.rank()
     value = (lists.item if rank is None else rank[lists.item]).astype(np.int64)
     second = {"row": lists.rows(np.arange(len(lists.item))), "item_asc": value}.get(options.ties, items.n - value)
-    order = _tie_order(lists, second)
+    order = _tie_order(lists, second, by_row=True)
     return lists if order is None else lists.moved(order)
 
 
@@ -410,10 +430,9 @@ def _pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.
     elif len(repeated):
         found[pair_within(wanted, wanted_start, wanted[:0], np.zeros_like(wanted_start))[0]] = -1
     query = np.flatnonzero(found >= 0)
-    at = np.full(len(shown.item), -1, np.int32)
-    at[found[query]] = query
-    place = np.flatnonzero(at >= 0)
-    hit = at[place]
+    packed = (found[query].astype(np.int64) << 32) | query  # values sort faster than positions
+    packed.sort()
+    place, hit = packed >> 32, packed & (2**32 - 1)
     return Pairs(place, hit if wanted_place is None else wanted_place[hit], repeat, first)
 
 

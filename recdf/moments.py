@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -22,18 +23,26 @@ class Moments:
     squares: np.ndarray
 
     @classmethod
-    def of(cls, values: np.ndarray, group: np.ndarray, n_groups: int) -> Moments:
-        """Moments of the columns of `values` (NaN: no value) in each group."""
-        n, total, squares = (np.zeros((n_groups, values.shape[1])) for _ in range(3))
+    def of(cls, columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int) -> Moments:
+        """Moments of each column (NaN: no value) in each group."""
         rows = np.bincount(group, minlength=n_groups)
+        # Groups that stand together are summed in place.
+        order = None if (group[1:] >= group[:-1]).all() else np.argsort(group, kind="stable")
+        start = np.cumsum(rows) - rows
+        found = []
         with np.errstate(invalid="ignore", divide="ignore"):
-            for j, column in enumerate(values.T):
-                defined = ~np.isnan(column)
-                x, g = (column, group) if defined.all() else (column[defined], group[defined])
-                n[:, j] = np.bincount(g, minlength=n_groups)
-                total[:, j] = np.bincount(g, weights=x, minlength=n_groups)
-                mean = total[:, j] / n[:, j]
-                squares[:, j] = np.bincount(g, weights=(x - mean[g]) ** 2, minlength=n_groups)
+            for given in columns:
+                column = given if order is None else given[order]
+                missing = np.isnan(column)
+                some = bool(missing.any())
+                x = np.where(missing, 0.0, column) if some else column
+                n = rows - _sums(missing, start, rows) if some else rows
+                total = _sums(x, start, rows)
+                mean = total / n
+                off = x - (mean if n_groups == 1 else np.repeat(mean, rows))
+                squares = _sums(np.where(missing, 0.0, off * off) if some else off * off, start, rows)
+                found.append((n.astype(np.float64), total, squares))
+        n, total, squares = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         return cls(rows, n, total, squares)
 
     def __add__(self, other: Moments) -> Moments:
@@ -66,3 +75,12 @@ class Moments:
             "n": count,
             "n_undefined": self.rows[:, None] - count,
         }
+
+
+def _sums(values: np.ndarray, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Sum of each group of rows that stand together."""
+    if len(start) == 1:
+        return np.array([values.sum()], dtype=np.float64)
+    # A group without rows starts where the next one does; reduceat would take that one's first row.
+    sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), start)
+    return np.where(rows > 0, sums, 0.0)

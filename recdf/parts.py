@@ -123,8 +123,11 @@ class Source:
                 column = pa.chunked_array([pa.DictionaryArray.from_arrays(places, values, ordered=kind.ordered)])
             if name in self.null:  # one null more, taken away again, tells pandas that there are some
                 column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)])
-            metadata = _of_column(self.metadata, name)
-            frame = pa.table({name: column}).replace_schema_metadata(metadata).to_pandas()
+            plain = pa.table({name: column})
+            try:
+                frame = plain.replace_schema_metadata(_of_column(self.metadata, name)).to_pandas()
+            except (TypeError, ValueError):  # pandas writes dtypes, such as Arrow's dictionaries, that it cannot read
+                frame = plain.to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import uuid
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -136,7 +137,7 @@ def evaluate_parquet(
         if out is None:
             staging = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recdf-")))
         else:
-            staging = stack.enter_context(staged(out, ["per_user", "summary"], overwrite=overwrite))
+            staging = stack.enter_context(staged(out, overwrite=overwrite))
         call = _Call(Source(true_path, "true"), Source(pred_path, "pred"), requests, shared, items)
         call.deal(staging, limit, buckets, stack, progress)
         summary, spec = call.measure(staging, stack)
@@ -152,7 +153,7 @@ def _bytes(limit: int | str | None) -> int:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
         except (AttributeError, ValueError):  # not on Windows
             return 2 * 10**9
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?I?)B?\s*", str(limit).upper())
+    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([KMGT]?I?)B?\s*", str(limit).upper())
     if isinstance(limit, bool) or found is None or found[2] not in UNITS or float(found[1]) <= 0:
         raise OptionError(f'memory_limit={limit!r}; expected a number of bytes, or text such as "1GB" or "512MiB"')
     return int(float(found[1]) * UNITS[found[2]])
@@ -178,7 +179,7 @@ class _Call:
         names = {"true": [*keys, options.relevance_col], "pred": [*self.by, *keys, self.order["column"]]}
         if options.value_col is not None:
             of_items = items is not None and options.value_col in read_catalogue(items, options.item_col)[0].columns
-            for role, frame in empty.items():
+            for role, frame in reversed(empty.items()):
                 if not of_items:
                     column(frame, options.value_col, role)  # says what there is
                 if options.value_col in frame.columns:
@@ -241,7 +242,7 @@ class _Call:
         self.counts = {**self.checks["true"].counts, **self.checks["pred"].counts}
         self.by_values = self.checks["pred"].by_values if self.by else None
         n_by = 1 if self.by_values is None else len(self.by_values)
-        moments = Moments.of(np.empty((0, len(self.columns))), np.empty(0, np.int64), n_by)
+        moments = Moments.of([np.empty(0)] * len(self.columns), np.empty(0, np.int64), n_by)
         self.n_pairs = 0
         given_part = np.empty(0, np.uint16)
         if self.given is not None:
@@ -255,7 +256,7 @@ class _Call:
             found = self._measure_part(tables, np.flatnonzero(given_part == part))
             if found is not None:
                 results.add(found)
-                values = np.stack([found[name].to_numpy() for name in self.columns], axis=1)
+                values = [found[name].to_numpy() for name in self.columns]
                 moments += Moments.of(values, found[PLACE].to_numpy() // self.span, n_by)
             self.progress.add(sum(map(len, tables.values())))
             del tables, found
@@ -359,12 +360,13 @@ class _Call:
         if self.by_values is not None:
             by = self.sources["pred"].as_pandas(self.by_values)
         by.columns = pd.Index(map(str, by.columns), dtype=object if not len(by.columns) else None)
-        writer = None
+        writer, result = None, uuid.uuid4().hex
         try:
             for block in results.blocks():
                 labels = [by.take(block[PLACE].to_numpy() // self.span).reset_index(drop=True), self._key_frame(block)]
                 numbers = block.select(["n_true", "n_pred", *self.columns]).to_pandas()
-                table = to_arrow(pd.concat([*labels, numbers] if self.by else [labels[1], numbers], axis=1), spec)
+                frame = pd.concat([*labels, numbers] if self.by else [labels[1], numbers], axis=1)
+                table = to_arrow(frame, spec, result)
                 if writer is None:
                     writer = pq.ParquetWriter(folder / "per_user.parquet", table.schema)
                 writer.write_table(table.cast(writer.schema))
@@ -374,7 +376,7 @@ class _Call:
         there = np.flatnonzero(moments.rows)
         labels_there = by.take(there).reset_index(drop=True)
         summary = summary_table(labels_there, self.columns, moments.take(there), spec)
-        pq.write_table(to_arrow(summary, spec), folder / "summary.parquet")
+        pq.write_table(to_arrow(summary, spec, result), folder / "summary.parquet")
         return summary, spec
 
     def _key_frame(self, block: pa.Table) -> pd.DataFrame:

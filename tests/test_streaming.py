@@ -129,7 +129,6 @@ def as_dtype(kind):
         "zone": lambda ids: pd.Timestamp("2026-01-01", tz="Asia/Tokyo") + pd.to_timedelta(ids, unit="h"),
         "date": lambda ids: (pd.Timestamp("2026-01-01") + pd.to_timedelta(ids, unit="D")).dt.date,
         "large_string": lambda ids: ids.map("u{}".format).astype(pd.ArrowDtype(pa.large_string())),
-        "dictionary": lambda ids: ids.map("u{}".format).astype(pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))),
         "bytes": lambda ids: ids.map(lambda i: b"\0" * (i % 5) + b"%d" % i),
     }[kind]
 
@@ -147,9 +146,7 @@ def test_each_kind_of_id(tmp_path, kind, users):
 
 
 @pytest.mark.parametrize("users", ["true", "pred", "all", "both"])
-@pytest.mark.parametrize(
-    ("one", "two"), [("int32", "Int64"), ("float", "int32"), ("category", "large_string"), ("dictionary", "category")]
-)
+@pytest.mark.parametrize(("one", "two"), [("int32", "Int64"), ("float", "int32"), ("category", "large_string")])
 def test_ids_of_one_kind_in_two_types(tmp_path, one, two, users):
     true, pred = data()
     true["user_id"], pred["user_id"] = as_dtype(one)(true["user_id"]), as_dtype(two)(pred["user_id"])
@@ -179,9 +176,8 @@ def test_null_ids_and_scores_dropped(tmp_path):
     pred = pred.astype({"user_id": "Int64", "rank": "Int64"})
     pred.loc[::13, "item_id"] = None
     pred.loc[::7, "model"] = None
-    expected = check(
-        write(tmp_path, true, pred), null_keys="drop", nan_score="drop", by="model", users="all", items=None, metrics="ndcg"
-    )
+    options = {"null_keys": "drop", "nan_score": "drop", "by": "model", "users": "all", "items": None}
+    expected = check(write(tmp_path, true, pred), "ndcg", **options)
     assert {"true_null_keys", "pred_null_keys", "pred_null_scores"} <= set(expected.spec["counts"])
 
 
@@ -246,7 +242,7 @@ def test_a_small_memory_limit_makes_many_buckets(tmp_path, monkeypatch):
 def test_a_list_beyond_the_limit_is_an_error(tmp_path):
     true, pred = data()
     pred["user_id"] = 7
-    with pytest.raises(rd.OptionError, match="memory_limit=10,000: one of .* buckets of lists has"):
+    with pytest.raises(rd.OptionError, match=r"memory_limit=10,000: one of .* buckets of lists has"):
         rd.evaluate_parquet(*write(tmp_path, true, pred), "ndcg", memory_limit=10_000, by="model", **USUAL)
 
 
@@ -326,7 +322,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, where, earlier
 
     def interrupted(*given, **named):
         calls.append(where)
-        if len(calls) == 3:
+        if len(calls) == 2:
             raise KeyboardInterrupt
         return real(*given, **named)
 

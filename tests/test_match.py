@@ -1,0 +1,423 @@
+"""Matching: populations, order, ties, repeated rows, judged items; and frames nobody would write by hand."""
+
+import contextlib
+import datetime as dt
+import decimal
+import math
+import uuid
+
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from seeded import assert_close, quietly, records
+
+import recdf as rd
+
+# ------------------------------------------------------------------------------------------ by hand
+
+
+def lists(text):
+    """Frame of (user, item) rows from "u: a b, v: c"."""
+    rows = [(user, item) for part in text.split(", ") for user, items in [part.split(": ")] for item in items.split()]
+    return pd.DataFrame(rows, columns=["user_id", "item_id"])
+
+
+TRUE = lists("u: a b, v: c, w: d")
+PRED = lists("x: a, v: z c, u: b a")
+
+
+@pytest.mark.parametrize(
+    ("users", "expected"),
+    [
+        ("true", {"u": 1.0, "v": 0.5, "w": 0.0}),
+        ("pred", {"x": 0.0, "v": 0.5, "u": 1.0}),
+        ("both", {"u": 1.0, "v": 0.5}),
+        ("all", {"u": 1.0, "v": 0.5, "w": 0.0, "x": 0.0}),
+        (["w", "y", "v", "w"], {"w": 0.0, "y": 0.0, "v": 0.5}),
+        (pd.Series(["x", "u"], index=[5, 5]), {"x": 0.0, "u": 1.0}),
+        (pd.Index(["x", "u"]), {"x": 0.0, "u": 1.0}),
+        (np.array(["x", "u"], dtype=object), {"x": 0.0, "u": 1.0}),
+        (pd.DataFrame({"other": [1, 2], "user_id": ["x", "u"]}, index=[1, 1]), {"x": 0.0, "u": 1.0}),
+        (dict.fromkeys(["x", "u"]).keys(), {"x": 0.0, "u": 1.0}),
+    ],
+)
+def test_population(users, expected):
+    result = rd.evaluate(TRUE, PRED, "mrr@5", users=users)
+    assert dict(zip(result.per_user["user_id"], result.per_user["mrr@5"], strict=True)) == expected
+    assert result.per_user["user_id"].tolist() == list(expected)
+    assert result.summary["value"].item() == pytest.approx(sum(expected.values()) / len(expected), abs=1e-15)
+    assert result.summary["n"].item() == len(expected)
+
+
+def test_population_per_value_of_by():
+    pred = pd.concat([lists("u: b, v: c").assign(model="m"), lists("w: d, x: d").assign(model="n")])
+    found = rd.evaluate(TRUE, pred, "hitrate@1", by="model").per_user
+    assert list(zip(found["model"], found["user_id"], found["hitrate@1"], strict=True)) == [
+        ("m", "u", 1.0), ("m", "v", 1.0), ("m", "w", 0.0), ("n", "u", 0.0), ("n", "v", 0.0), ("n", "w", 1.0)
+    ]  # fmt: skip
+    found = rd.evaluate(TRUE, pred, "hitrate@1", by="model", users="pred").per_user
+    assert found[["model", "user_id"]].to_numpy().tolist() == [["m", "u"], ["m", "v"], ["n", "w"], ["n", "x"]]
+    found = rd.evaluate(TRUE, pred, "hitrate@1", by="model", users="both").per_user
+    assert found[["model", "user_id"]].to_numpy().tolist() == [["m", "u"], ["m", "v"], ["n", "w"]]
+    found = rd.evaluate(TRUE, pred, "hitrate@1", by="model", users="all").per_user
+    assert found[["model", "user_id"]].to_numpy().tolist() == [
+        ["m", "u"], ["m", "v"], ["m", "w"], ["n", "u"], ["n", "v"], ["n", "w"], ["n", "x"]
+    ]  # fmt: skip
+
+
+def test_a_user_with_judged_items_alone_is_of_the_population():
+    true = lists("u: a, v: b").assign(gain=[0.0, 1.0])
+    result = rd.evaluate(true, PRED, ["hitrate@5", "recall@5"], relevance_col="gain", ties="row")
+    assert result.per_user["n_true"].tolist() == [0, 1]
+    assert result.per_user["hitrate@5"].tolist() == [0.0, 0.0]
+    assert math.isnan(result.per_user["recall@5"][0])
+    assert result.summary["n_undefined"].tolist() == [0, 1]
+
+
+def test_counts_are_those_of_the_whole_list():
+    pred = pd.concat([PRED, PRED.iloc[[1]]])
+    found = quietly(rd.evaluate, TRUE, pred, "mrr@1").per_user
+    assert found["n_true"].tolist() == [2, 1, 1]
+    assert found["n_pred"].tolist() == [2, 2, 0]
+    found = rd.evaluate(TRUE, pred, "mrr@1", duplicates="keep").per_user
+    assert found["n_pred"].tolist() == [2, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "expected"),
+    [
+        ({}, {}, {"by": "row", "column": None}),
+        ({"score": [1, 2]}, {}, {"by": "score", "column": "score"}),
+        ({"rank": [2, 1]}, {}, {"by": "rank", "column": "rank"}),
+        ({"rank": [2, 1], "score": [1, 2]}, {}, {"by": "rank", "column": "rank"}),
+        ({"rank": [1, 2], "score": [1, 2]}, {"score_col": "score"}, {"by": "score", "column": "score"}),
+        ({"place": [2, 1], "score": [2, 1]}, {"rank_col": "place"}, {"by": "rank", "column": "place"}),
+        ({"rank": [1, 2], "score": [1, 2]}, {"by": "rank"}, {"by": "score", "column": "score"}),
+    ],
+)
+def test_the_order_of_pred_and_its_record(columns, options, expected):
+    pred = lists("u: x a").assign(**columns)
+    result = rd.evaluate(lists("u: a"), pred, "mrr@5", **options)
+    assert result.spec["order"] == expected
+    assert result.per_user["mrr@5"].max() == (0.5 if expected["by"] == "row" else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("ties", "expected"),
+    [("item_desc", 1 / 2), ("item_asc", 1 / 3), ("row", 1 / 4), ("worst", 1 / 4)],
+)
+def test_ties(ties, expected):
+    # By value 10 > 9 > 2 > 1; the hit is 9, in the last row.
+    pred = pd.DataFrame({"user_id": 1, "item_id": [10, 2, 1, 9], "score": 0.5})
+    true = pd.DataFrame({"user_id": [1], "item_id": [9]})
+    for label in ("int64", "category"):
+        assert rd.mrr(true.astype({"item_id": label}), pred.astype({"item_id": label}), ties=ties) == expected
+
+
+def test_ties_of_strings_go_by_code_point():
+    pred = pd.DataFrame({"user_id": 1, "item_id": ["é", "10", "9", "B", "b", "😀", "", "ﬀ"], "score": 0})
+    true = pred[["user_id", "item_id"]]
+    order = ["😀", "ﬀ", "é", "b", "B", "9", "10", ""]  # U+1F600 is above U+FB00, though not in UTF-16
+    for rank, item in enumerate(order, start=1):
+        assert rd.mrr(true[true["item_id"] == item], pred, k=8) == 1 / rank
+
+
+def test_ties_of_categories_ignore_their_order():
+    pred = pd.DataFrame({"user_id": 1, "item_id": pd.Categorical(["a", "b"], ["b", "a"], ordered=True), "score": 0})
+    assert rd.mrr(lists("1: b").astype({"user_id": int}), pred) == 1.0
+
+
+def test_scores_tie_only_where_they_are_equal():
+    pred = pd.DataFrame({"user_id": 1, "item_id": [1, 2], "score": [2**60 + 1, 2**60]})
+    true = pd.DataFrame({"user_id": [1], "item_id": [1]})
+    assert rd.mrr(true, pred, ties="raise") == 1.0  # as floats they would be equal
+    assert rd.mrr(true, pred.assign(score=pred["score"].astype("uint64") + 2**63)) == 1.0
+    assert rd.mrr(true, pred.assign(score=[0.0, -0.0])) == 0.5
+    assert rd.mrr(true, pred.assign(score=[np.inf, np.inf])) == 0.5
+    assert rd.mrr(true, pred.assign(score=[-np.inf, np.nan]), nan_score="last") == 1.0
+    assert rd.mrr(true, pred.assign(score=[True, False])) == 1.0
+    assert rd.mrr(true, pred.assign(score=pd.array([2, None], "Int64")), nan_score="last") == 1.0
+    assert rd.mrr(true, pred.assign(score=[decimal.Decimal(2), decimal.Decimal(1)])) == 1.0
+
+
+def test_tied_ranks_are_ties():
+    pred = lists("u: a b").assign(rank=[1, 1])
+    assert rd.mrr(lists("u: a"), pred) == 0.5
+    with pytest.raises(rd.TieError):
+        rd.mrr(lists("u: a"), pred, ties="raise")
+
+
+def test_equal_scores_of_two_lists_are_no_tie():
+    assert rd.mrr(TRUE, PRED.assign(score=[1, 2, 1, 2, 1]), ties="raise") == pytest.approx((1 + 0.5) / 3)
+
+
+def test_repeated_rows():
+    true = lists("u: a b a").assign(gain=[1.0, 2.0, 3.0])
+    pred = lists("u: x a x a b").assign(score=[5, 4, 6, 3, 2])
+    options = {"relevance_col": "gain", "k": 10}
+    assert quietly(rd.dcg, true, pred, discount="none", **options) == 5.0  # the larger gain of a, and b
+    assert quietly(rd.mrr, true, pred, **options) == 0.5  # x at its best rank, then a
+    assert rd.mrr(true, pred, duplicates="keep", **options) == 1 / 3
+    assert rd.dcg(true, pred, duplicates="keep", discount="none", **options) == 6.0  # each a matches one row
+    assert rd.recall(true, pred, duplicates="keep", **options) == 1.0
+
+
+def test_condensed_lists_close_up_and_stay_in_the_population():
+    true = lists("u: a b, v: c").assign(gain=[1.0, 0.0, 1.0])
+    pred = lists("u: x b y a, v: z, w: z")
+    found = rd.evaluate(true, pred, ["mrr@5", "precision(divisor=shown)@5"], relevance_col="gain", judged_only=True)
+    assert found.per_user["mrr@5"].tolist() == [0.5, 0.0]
+    assert found.per_user["n_pred"].tolist() == [2, 0]
+    assert found.spec["counts"] == {"pred_unjudged": 3}
+    found = rd.evaluate(true, pred, "mrr@5", relevance_col="gain", judged_only=True, users="pred")
+    assert found.per_user["user_id"].tolist() == ["u", "v", "w"]
+
+
+def test_min_relevance_keeps_what_is_at_the_bound():
+    true = lists("u: a b c").assign(gain=[0.4, 0.5, 0.6])
+    assert rd.evaluate(true, lists("u: a b"), "hits@5", relevance_col="gain", min_relevance=0.5).per_user[
+        ["n_true", "hits@5"]
+    ].to_numpy().tolist() == [[2, 1]]
+
+
+def test_ids_beyond_2_to_53_stay_exact():
+    big = 2**53
+    true = pd.DataFrame({"user_id": [big, big + 1], "item_id": [-big - 1, big + 1]})
+    pred = pd.DataFrame({"user_id": [big, big + 1], "item_id": [-big, big + 1]})
+    assert rd.hitrate.per_user(true, pred)["hitrate@10"].tolist() == [0.0, 1.0]
+    assert rd.hitrate.per_user(true, pred)["user_id"].tolist() == [big, big + 1]
+
+
+# ---------------------------------------------------------------------------- frames nobody would write
+
+METRICS = (
+    "hitrate hits precision(divisor=shown) recall f1 rprecision mapr mapr(normalizer=shown) mar mrr mrr(of=all) arhr ndcg"
+    " ndcg(gain=exp2,ideal=shown) ndcg(tied=averaged) err auc pauc pap bpref first_rank money_precision money_recall"
+    " revenue money_ndcg"
+).split()
+
+LONE_SURROGATE = "\ud800"
+INT64 = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-(2**63), 2**63 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 0])
+ODD_TEXT = st.text(max_size=3) | st.sampled_from(["", " ", "\0", "nan", "None", "é", "e\u0301"])
+POOLS = st.one_of(
+    *(
+        st.lists(ids, min_size=1, max_size=6, unique=True)
+        for ids in (
+            st.integers(-3, 40),
+            INT64,
+            st.integers(0, 2**64 - 1) | st.just(2**64 - 1),
+            ODD_TEXT,
+            st.text(st.characters(), max_size=2) | st.just(LONE_SURROGATE),
+        )
+    )
+)
+NUMBERS = [0.0, -0.0, 1.0, -1.0, 0.1, 5e-324, 1e308, -1e308]
+SCORES = st.sampled_from([*NUMBERS, math.inf, -math.inf, math.nan])
+GAINS = st.sampled_from([0.0, 0.0, 1.0, 1.0, 2.0, 0.5, 1e-9, 30.0])
+VALUES = st.sampled_from([0.0, 0.1, 0.7, 3.0, 1e-12, 1e9])
+
+
+@st.composite
+def odd_frames(draw):
+    users, items = draw(POOLS), draw(POOLS)
+    user, item = st.sampled_from(users), st.sampled_from(items)
+    true = draw(st.lists(st.tuples(user, item, GAINS, VALUES), min_size=1, max_size=12))
+    pred = draw(st.lists(st.tuples(user, item, SCORES, VALUES), max_size=14))
+    true = pd.DataFrame(
+        {
+            "user_id": pd.Series([row[0] for row in true], dtype=object),
+            "item_id": pd.Series([row[1] for row in true], dtype=object),
+            "relevance": [row[2] for row in true],
+            "value": [row[3] for row in true],
+        }
+    )
+    pred = pd.DataFrame(
+        {
+            "user_id": pd.Series([row[0] for row in pred], dtype=object),
+            "item_id": pd.Series([row[1] for row in pred], dtype=object),
+            "score": np.array([row[2] for row in pred], float),
+            "value": np.array([row[3] for row in pred], float),
+        }
+    )
+    return true, pred, {"user_id": users, "item_id": items}
+
+
+def cast(frame, name, pool, form):
+    """The id column in another form that holds the same ids, where it can."""
+    if any(LONE_SURROGATE <= char <= "\udfff" for one in pool if isinstance(one, str) for char in one):
+        return frame  # pandas makes neither string columns nor categories of them that work
+    if form == "category":
+        return frame.assign(**{name: pd.Categorical(frame[name], categories=pd.Index(pool[::-1], dtype=object))})
+    if form == "inferred" and len(frame):
+        return frame.assign(**{name: pd.Series(frame[name].tolist())})
+    return frame
+
+
+@settings(max_examples=120)
+@given(
+    odd_frames(),
+    st.tuples(*[st.sampled_from(["object", "inferred", "category"])] * 4),
+    st.sampled_from(["item_desc", "item_asc", "row", "worst"]),
+    st.sampled_from(["true", "pred", "both", "all"]),
+    st.sampled_from(["drop", "keep"]),
+    st.booleans(),
+    st.sampled_from(["score", "row"]),
+    st.integers(1, 5),
+)
+def test_odd_frames_equal_the_oracle(frames, forms, ties, users, duplicates, judged_only, order, k):
+    true, pred, pools = frames
+    expected = oracle.match_lists(
+        records(true), records(pred), k, order=order, users=users, relevance=True, ties=ties, duplicates=duplicates,
+        judged_only=judged_only,
+    )  # fmt: skip
+    before = true.copy(deep=True), pred.copy(deep=True)
+    true = cast(cast(true, "user_id", pools["user_id"], forms[0]), "item_id", pools["item_id"], forms[1])
+    pred = cast(cast(pred, "user_id", pools["user_id"], forms[2]), "item_id", pools["item_id"], forms[3])
+    options = {"ties": ties, "users": users, "duplicates": duplicates, "judged_only": judged_only}
+    if order == "row":
+        pred = pred.drop(columns="score")
+    if not expected:
+        with pytest.raises(rd.EmptyPopulationError):
+            quietly(rd.evaluate, true, pred, "mrr", relevance_col="relevance", nan_score="last", **options)
+        return
+    names = [name for name in METRICS if not (name.startswith("bpref") and duplicates == "keep")]
+    result = quietly(
+        rd.evaluate, true, pred, names, k, relevance_col="relevance", value_col="value", nan_score="last", **options
+    )
+    assert result.per_user["user_id"].tolist() == list(expected)
+    for name, column in zip(names, result.per_user.columns[3:], strict=True):
+        metric, params = metric_and_params(name)
+        slow = [float(oracle.METRICS[metric](one, **params)) for one in expected.values()]
+        assert_close(result.per_user[column], slow, name)
+        low, high = rd.METRICS[metric].bounds
+        assert not (result.per_user[column] < low).any()
+        assert high is None or not (result.per_user[column] > high).any()
+    if order == "score":
+        pd.testing.assert_frame_equal(before[0], frames[0])
+        pd.testing.assert_frame_equal(before[1], frames[1])
+
+
+def metric_and_params(text):
+    name, _, inside = text.rstrip(")").partition("(")
+    return name, dict(part.split("=") for part in inside.split(",") if part)
+
+
+ANYTHING = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=3), st.binary(max_size=2),
+    st.just(pd.NA), st.just(pd.NaT), st.tuples(st.integers(0, 2)), st.lists(st.integers(0, 2), max_size=1), st.just({}),
+    st.dates(), st.datetimes(), st.just(np.int8(3)), st.just(np.float32(2)), st.just(np.str_("a")),
+    st.just(np.datetime64("2026-01-01")),
+    st.just(decimal.Decimal("1.5")), st.just(uuid.UUID(int=1)), st.just(pd.Timestamp("2026-01-01", tz="UTC")),
+    st.just(pd.Timedelta(1, "D")), st.just(pd.Interval(0, 1)), st.just(frozenset()), st.just(object), st.just(1j),
+)  # fmt: skip
+LIKELY = st.sampled_from([1, 2, 3, "a", "b", "1", 1.0, 2.5, None, math.nan, True, dt.date(2026, 1, 1)])
+
+
+@st.composite
+def columns(draw, n):
+    values = draw(
+        st.lists(
+            draw(st.sampled_from([ANYTHING, LIKELY, st.integers(0, 3), st.sampled_from("abc")])), min_size=n, max_size=n
+        )
+    )
+    column = pd.Series(values, dtype=object)
+    if draw(st.booleans()):
+        with contextlib.suppress(Exception):  # pandas refuses some of these itself
+            column = column.astype("category") if draw(st.booleans()) else column.infer_objects()
+    return column
+
+
+@st.composite
+def any_frames(draw):
+    n, m = draw(st.integers(0, 5)), draw(st.integers(0, 5))
+    true = pd.DataFrame({name: draw(columns(n)) for name in ("user_id", "item_id", "relevance")})
+    pred = pd.DataFrame({name: draw(columns(m)) for name in ("user_id", "item_id", "score")})
+    return true, pred
+
+
+@settings(max_examples=250)
+@given(any_frames(), st.booleans(), st.booleans(), st.booleans())
+@example(
+    (pd.DataFrame({"user_id": [1], "item_id": [1]}), pd.DataFrame({"user_id": [1], "item_id": [1]})), False, False, True
+)
+def test_anything_at_all_is_evaluated_within_bounds_or_refused(frames, graded, scored, lenient):
+    true, pred = frames
+    options = {"null_keys": "drop", "nan_score": "last", "duplicates": "drop"} if lenient else {}
+    if graded and "relevance" in true:
+        options["relevance_col"] = "relevance"
+    if not scored:
+        pred = pred[["user_id", "item_id"]]
+    names = ["hitrate@2", "precision@2", "recall@2", "ndcg@2", "mapr@2", "auc@2", "ndcg(gain=exp2)@2"]
+    try:
+        result = quietly(rd.evaluate, true, pred, names, **options)
+    except rd.RecdfError:
+        return
+    values = result.per_user.iloc[:, 3:]
+    assert len(values) > 0
+    assert not (values < 0).any(axis=None)
+    assert not (values > 1).any(axis=None)
+    whole = true.dropna(subset=["user_id", "item_id"]) if lenient else true
+    assert len(result.per_user) == len(set(whole["user_id"]))
+    wanted = set(zip(true["user_id"], true["item_id"], strict=True))
+    if not graded:
+        hit = any(pair in wanted for pair in zip(pred["user_id"], pred["item_id"], strict=True))
+        assert (result.per_user["ndcg@2"].max() > 0) <= hit
+    assert repr(result)
+    assert result._repr_html_()
+
+
+NAMES = [
+    0,
+    5,
+    ("a", "b"),
+    ("user_id",),
+    "",
+    "rank",
+    "score",
+    "row",
+    "item",
+    "user",
+    "code",
+    "index",
+    "level_0",
+    "0",
+    "@",
+    "a@1",
+    "ndcg@1",
+    "é",
+]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(NAMES), min_size=5, max_size=5, unique=True), st.booleans())
+def test_any_column_names(names, composite):
+    """Columns may be called anything, or the call says which name is in the way."""
+    user, other, item, by, number = names
+    true, pred = {}, {}
+    for name, values in ((user, [1, 2]), (other, [5, 5]), (item, [3, 4])):
+        true[name], pred[name] = values, values
+    pred[by], pred[number] = ["m", "m"], [0.5, 0.4]
+    true, pred = (
+        pd.DataFrame(frame.values(), index=pd.Index(list(frame), tupleize_cols=False)).T.infer_objects()
+        for frame in (true, pred)
+    )
+    user_col = [user, other] if composite else [user]
+    try:
+        result = rd.evaluate(
+            true, pred, ["ndcg@1", "mrr@1"], user_col=user_col, item_col=item, by=[by], score_col=number
+        )
+    except rd.RecdfError:
+        # Only where a name stands for two things.
+        taken = [*map(str, user_col), str(by), "ndcg@1", "mrr@1", "n_true", "n_pred"]
+        assert (
+            len({*taken}) < len(taken)
+            or len({*user_col, item, by, number}) < len(user_col) + 3
+            or len({user, other, item, by, number}) < 5
+        )
+        return
+    assert list(result.per_user.columns) == [str(by), *map(str, user_col), "n_true", "n_pred", "ndcg@1", "mrr@1"]
+    assert result.per_user["mrr@1"].tolist() == [1.0, 1.0]
+    assert result.summary.columns[0] == str(by)
