@@ -19,13 +19,15 @@ from typing import Any, NoReturn, TextIO
 
 import pandas as pd
 import pyarrow as pa
+from pyarrow.parquet import read_metadata
 
 from . import __version__
 from .errors import OptionError, RecdfError, RecdfWarning
 from .evaluate import Evaluation, evaluate, summarize
-from .files import read_files
+from .files import is_text_file, read_files
 from .options import CHOICES, DESCRIPTION, NAMES, Options, as_columns
 from .sample import Shop, sample_shop
+from .streaming import evaluate_parquet
 
 __all__ = ["main"]
 
@@ -109,6 +111,17 @@ def _add_evaluate(commands: Any) -> None:
     )
     files.add_argument("--pred", required=True, type=Path, metavar="FILE", help="what was recommended, best first")
     files.add_argument("--items", type=Path, metavar="FILE", help="catalogue: one row per item")
+    files.add_argument(
+        "--stream",
+        action="store_true",
+        help="read --true and --pred piece by piece, so that they may be larger than memory: parquet files, "
+        "folders of them, or quoted globs ('pred/*.parquet')",
+    )
+    files.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="memory for --stream (which it implies), as 1GB or 512MiB; default a quarter of the machine's",
+    )
     _add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
     what = command.add_argument_group("metrics")
     what.add_argument("-m", "--metrics", required=True, nargs="+", action="extend", metavar="METRIC", help="as ndcg@10")
@@ -190,18 +203,27 @@ def _evaluate(given: argparse.Namespace) -> None:
                 f"--users {paths['users']}: neither one of {', '.join(CHOICES['users'])} nor a file of ids"
             )
     keys = [*as_columns(options.get("user_col", Options.user_col)), options.get("item_col", Options.item_col)]
+    stream = given.stream or given.memory_limit is not None
+    if stream:
+        streamed = {name: paths.pop(name) for name in ("true", "pred")}
+        texts = [path for path in streamed.values() if is_text_file(path)]
+        if texts:
+            raise OptionError(f"--stream reads parquet files; {texts[0]} is none")
     frames = read_files(paths, keys, as_columns(options.get("by")))
     if "users" in frames:
         options["users"] = frames["users"]
-    result = evaluate(
-        frames["true"], frames["pred"], given.metrics, k=given.k or 10, items=frames.get("items"), **options
-    )
+    options |= {"k": given.k or 10, "items": frames.get("items")}
+    if stream:
+        where = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
+        result = evaluate_parquet(streamed["true"], streamed["pred"], given.metrics, **where, **options)
+    else:
+        result = evaluate(frames["true"], frames["pred"], given.metrics, **options)
     print(result.summary.to_string(index=False))
     if given.out is not None:
-        result.to_parquet(given.out, overwrite=given.overwrite)
-        print(
-            f"\nwrote {given.out / RESULT_FILES[0]} ({len(result.per_user):,} rows) and {given.out / RESULT_FILES[1]}"
-        )
+        if not stream:
+            result.to_parquet(given.out, overwrite=given.overwrite)
+        n_rows = read_metadata(given.out / RESULT_FILES[0]).num_rows
+        print(f"\nwrote {given.out / RESULT_FILES[0]} ({n_rows:,} rows) and {given.out / RESULT_FILES[1]}")
 
 
 def _check_out(folder: Path, overwrite: bool) -> None:
@@ -273,7 +295,7 @@ def _one_line(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}"
     text = " ".join(str(error).split()) or type(error).__name__
     # Python's `null_keys="drop"` is `--null-keys drop` here.
-    return re.sub(rf"\b({'|'.join(NAMES)}|items|overwrite)=(?:True|\"(\w+)\")?", _as_flag, text)
+    return re.sub(rf"\b({'|'.join(NAMES)}|items|overwrite|memory_limit)=(?:True|\"(\w+)\")?", _as_flag, text)
 
 
 def _as_flag(found: re.Match[str]) -> str:

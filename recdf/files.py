@@ -24,7 +24,7 @@ NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 def read_files(paths: Mapping[str, Path], keys: Sequence[str], by: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of single files."""
     tables = {name: _read_file(path) for name, path in paths.items()}
-    texts = [name for name, path in paths.items() if _is_text_file(path)]
+    texts = [name for name, path in paths.items() if is_text_file(path)]
     for name in texts:
         for column in tables[name].column_names:
             change = _empty_as_null if column in (*keys, *by) else _as_numbers
@@ -49,7 +49,7 @@ def _read_file(path: Path) -> Any:
     if not path.is_dir() and _format(path) not in (*SEPARATORS, ".parquet", ".pq"):
         raise DataError(f"{path}: expected a .parquet, .csv or .tsv file (or .csv.gz, ...)")
     try:
-        if not _is_text_file(path):
+        if not is_text_file(path):
             return parquet.read_table(path)
         layout = csv.ParseOptions(delimiter=SEPARATORS[_format(path)], newlines_in_values=True)
         with csv.open_csv(path, parse_options=layout) as reader:
@@ -71,7 +71,7 @@ def _format(path: Path) -> str:
     return endings[-1] if endings else ""
 
 
-def _is_text_file(path: Path) -> bool:
+def is_text_file(path: Path) -> bool:
     return _format(path) in SEPARATORS and not path.is_dir()
 
 
