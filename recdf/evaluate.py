@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .columns import frame_of
+from .compare import compare_models
 from .errors import ColumnError, DataError, OptionError, closest
+from .experiment import join_experiment, own_variant
 from .match import match
 from .metric import Metric, Request, check_needs, compute, label_frame, parse
 from .moments import Moments
@@ -79,6 +82,125 @@ class Evaluation:
         True
         """
         write_evaluation(folder, self, overwrite=overwrite)
+
+    def join_experiment(
+        self,
+        assignment: pd.DataFrame,
+        *,
+        user_col: str | Sequence[str] | None = None,
+        variant_col: str = "variant",
+        by: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Join `per_user` to an experiment's assignment: `rd.join_experiment` with the columns of this evaluation.
+
+        Parameters
+        ----------
+        assignment : DataFrame
+            One row per assigned user: key, `variant_col`, and columns to carry along (segment, pre-period metric).
+        user_col : str or list of str, optional
+            Key of the assignment. Default: those columns of the list key that it has. When these are fewer than
+            the list key (lists by session, users assigned), pass `how="sum"` or `"mean"` to roll the lists up.
+        variant_col : str, default "variant"
+            Column of `assignment` with the variant. If the evaluation is `by` this column too, the lists that a
+            user was shown under the assigned variant are taken.
+        by : str or list of str, optional
+            Columns that tell several rows of a user apart. Default: those of the evaluation, without `variant_col`.
+        **options
+            `missing`, `multi_variant`, `unassigned`, `exposure_col`, `time_col`, `how`, as in `rd.join_experiment`.
+
+        Returns
+        -------
+        DataFrame
+            One row per assigned user and `by` value, ready for `rd.compare_variants`.
+
+        Raises
+        ------
+        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError
+            As `rd.join_experiment`; `DataError` also if a user has lists of other variants than the assigned one only.
+
+        Examples
+        --------
+        >>> import pandas as pd, recdf as rd
+        >>> result = rd.evaluate({"ann": ["a"], "bob": ["b"]}, {"ann": ["a"], "bob": ["a"]}, "mrr@1")
+        >>> groups = pd.DataFrame({"user_id": ["ann", "bob", "cat"], "variant": ["A", "B", "B"]})
+        >>> result.join_experiment(groups, missing="zero")[["user_id", "variant", "mrr@1", "has_metrics"]]
+          user_id variant  mrr@1  has_metrics
+        0     ann       A    1.0         True
+        1     bob       B    0.0         True
+        2     cat       B    0.0        False
+        """
+        frame_of("assignment", assignment)
+        keys = as_columns(user_col)
+        if not keys:
+            keys = [name for name in self.spec["user_col"] if name in assignment.columns] or self.spec["user_col"]
+        recommenders = self.spec["by"] if by is None else as_columns(by)
+        per_user = self.per_user
+        if variant_col in recommenders and variant_col in assignment.columns:
+            recommenders = [name for name in recommenders if name != variant_col]
+            per_user = own_variant(per_user, assignment, keys, variant_col)
+        options |= {"user_col": keys, "variant_col": variant_col, "by": recommenders}
+        return join_experiment(per_user, assignment, **options)
+
+    def compare_models(
+        self,
+        metrics: str | Sequence[str] | None = None,
+        *,
+        model_col: str | None = None,
+        user_col: str | Sequence[str] | None = None,
+        fold: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Compare the recommenders of this evaluation: `rd.compare_models` with its columns.
+
+        Parameters
+        ----------
+        metrics : str or list of str, optional
+            Columns of `per_user`. Default: all metrics.
+        model_col : str, optional
+            Column of the model. Default: the `by` column of the evaluation, if there is one only.
+        user_col : str or list of str, optional
+            Columns that name an independent unit. Default: the list key. With lists by session, pass the user.
+        fold : str or list of str, optional
+            Models are paired within its values, and a user counts once with the mean over them. Default: what is
+            left of `by` and the list key.
+        **options
+            `baseline`, `test`, `users`, `alternative`, `confidence`, `margin`, `correction`, `family`, `n_resamples`,
+            `seed`, `smaller_is_better`, as in `rd.compare_models`.
+
+        Returns
+        -------
+        DataFrame
+            One row per metric and pair of models.
+
+        Raises
+        ------
+        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError, MissingExtraError
+            As `rd.compare_models`; `OptionError` also if the evaluation is not `by` one column and no `model_col` is
+            given.
+
+        Examples
+        --------
+        >>> import recdf as rd
+        >>> shop = rd.sample_shop()
+        >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
+        >>> result.compare_models(baseline="popularity")[["model", "n_users", "diff", "verdict"]].round(3)
+            model  n_users   diff verdict
+        0     knn     1537  0.046  better
+        1  random     1537 -0.128   worse
+        """
+        recommenders, key = self.spec["by"], self.spec["user_col"]
+        if model_col is None:
+            if len(recommenders) != 1:
+                found = f"by {recommenders}" if recommenders else "without by="
+                fix = "name the one of the models in model_col=" if recommenders else "evaluate with by="
+                raise OptionError(f"the evaluation was made {found}; {fix}, so that there are models to compare")
+            model_col = recommenders[0]
+        units = key if user_col is None else as_columns(user_col)
+        if fold is None:
+            fold = [name for name in [*recommenders, *key] if name not in (*units, model_col)]
+        options |= {"user_col": units, "model_col": model_col, "fold": fold}
+        return compare_models(self.per_user, metrics, **options)
 
     def __repr__(self) -> str:
         return f"{self._title()}\n{self.summary.to_string(index=False)}"
@@ -300,12 +422,13 @@ def summary_table(
     """One row per group (a row of `labels`) and metric column."""
     statistics, n_groups = moments.statistics(confidence), len(labels)
     described = [_describe(name, spec) for name in names]
-    table = labels.take(np.repeat(np.arange(n_groups), len(names))).reset_index(drop=True)
-    table["metric"] = [name for name, _ in described] * n_groups
-    table["k"] = pd.array([k for _, k in described] * n_groups, dtype="Int64")
-    for name, array in statistics.items():
-        table[name] = array.ravel()
-    return table
+    columns: dict[str, Any] = {
+        "metric": [name for name, _ in described] * n_groups,
+        "k": pd.array([k for _, k in described] * n_groups, dtype="Int64"),
+        **{name: array.ravel() for name, array in statistics.items()},
+    }
+    repeated = labels.take(np.repeat(np.arange(n_groups), len(names))).reset_index(drop=True)
+    return pd.DataFrame({**{name: repeated[name] for name in repeated.columns}, **columns}, copy=False)
 
 
 def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: dict[str, Any]) -> list[str]:

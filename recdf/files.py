@@ -23,8 +23,22 @@ NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 def read_files(paths: Mapping[str, Path], keys: Sequence[str], by: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of single files."""
-    tables = {name: _read_file(path) for name, path in paths.items()}
     texts = [name for name, path in paths.items() if is_text_file(path)]
+    return _as_frames({name: _read_file(path) for name, path in paths.items()}, texts, keys, by)
+
+
+def read_beside(path: Path, parquet: Path, keys: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
+    """Read one file to a frame, its ids alike those of a parquet file, of which only the types are read."""
+    from pyarrow import parquet as pq  # costs import time that other commands need not pay
+
+    tables = {"beside": pq.read_schema(parquet).empty_table(), "own": _read_file(path)}
+    return _as_frames(tables, ["own"] if is_text_file(path) else [], keys, by)["own"]
+
+
+def _as_frames(
+    tables: dict[str, Any], texts: Sequence[str], keys: Sequence[str], by: Sequence[str]
+) -> dict[str, pd.DataFrame]:
+    """Give the columns of the tables that are text their types, and make frames of all."""
     for name in texts:
         for column in tables[name].column_names:
             change = _empty_as_null if column in (*keys, *by) else _as_numbers

@@ -33,11 +33,18 @@ def as_frame(
         number = "relevance" if role == "true" else "score"
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data).to_pandas(types_mapper=pd.ArrowDtype)
+        return _without_views(pa.table(data)).to_pandas(types_mapper=pd.ArrowDtype)
     raise TypeError(
         f"{role} is a {type(data).__name__}; expected a DataFrame, a mapping user -> items, "
         "or an object with the Arrow stream interface (pyarrow, polars, DuckDB)"
     )
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Views of strings, as polars gives them, as strings: pandas computes little with views."""
+    plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
+    fields = [field.with_type(plain.get(str(field.type), field.type)) for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def from_dict(

@@ -35,19 +35,21 @@ def group_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = grouped["row_list"].combine_chunks()
     rows = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
     groups, start, row = grouped["code"].to_numpy(), rows.offsets.to_numpy().astype(np.int64), rows.values.to_numpy()
-    # Arrow looks new codes up some at a time, so those that meet for the first time in one go may change places.
     first = row[start[:-1]]
-    if (first[1:] < first[:-1]).any():
-        order = np.argsort(first)
-        length = np.diff(start)[order]
-        groups, row, start = groups[order], row[spans(start[:-1][order], length)], offsets(length)
-    return groups, start, row
+    if (first[1:] > first[:-1]).all():
+        return groups, start, row
+    order = np.argsort(first)  # a few of many groups come too late out of Arrow's hash table
+    length = np.diff(start)[order]
+    return groups[order], offsets(length), row[spans(start[:-1][order], length)]
 
 
 def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
     """Concatenate the ranges start[i] .. start[i] + length[i] - 1."""
-    ends = np.cumsum(length)
-    return np.repeat(start - (ends - length), length) + np.arange(ends[-1] if len(ends) else 0)
+    before = np.cumsum(length) - length
+    total = int(length.sum())
+    rows = np.repeat((start - before).astype(np.int32), length)
+    rows += np.arange(total, dtype=np.int32)
+    return rows
 
 
 def offsets(length: np.ndarray) -> np.ndarray:

@@ -130,11 +130,12 @@ def match(true: Any, pred: Any, options: Options, items: Any = None, by_values: 
     lists = _population(base, shown.code, len(by_frame), n_keys, options)
     if not len(lists):
         raise no_lists(len(wanted), len(offered), options)
-    names = as_columns(options.user_col)
-    labelled = {"pred": (_labels(offered, names, label_row), shown.code % n_keys)}
-    labelled["true"] = (_labels(wanted, names, truth.rows(truth.start[:-1])), truth.code)
+    sources = {
+        "true": (wanted.frame, truth.code, wanted.frame_rows(truth.rows(truth.start[:-1]))),
+        "pred": (offered.frame, shown.code % n_keys, offered.frame_rows(label_row)),
+    }
     if given is not None:
-        labelled["given"] = (given[0][names], key_codes[2])
+        sources["given"] = (given[0], key_codes[2], np.arange(len(given[0])))
 
     of_list = pd.Index(lists).get_indexer(shown.code)
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
@@ -143,7 +144,7 @@ def match(true: Any, pred: Any, options: Options, items: Any = None, by_values: 
     n_relevant = np.diff(offsets(gain > 0)[truth.start])
     group = np.repeat(np.arange(len(shown.code)), np.diff(np.searchsorted(pairs.place, shown.start)))
     return Matched(
-        keys=_key_frame(lists % n_keys, n_keys, labelled, options),
+        keys=_key_frame(lists % n_keys, n_keys, sources, options),
         by=by_frame,
         list_by=lists // n_keys,
         n_true=np.append(n_relevant, 0)[list_truth],
@@ -257,18 +258,22 @@ def _population(base: np.ndarray, shown: np.ndarray, n_by: int, n_keys: int, opt
 
 
 def _key_frame(
-    key: np.ndarray, n_keys: int, labelled: dict[str, tuple[pd.DataFrame, np.ndarray]], options: Options
+    key: np.ndarray, n_keys: int, sources: dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]], options: Options
 ) -> pd.DataFrame:
-    """Labels of the lists' keys, in the dtype of the frame that the population is taken from."""
+    """Labels of the lists' keys, in the dtype of the frame that the population is taken from.
+
+    `sources` are frames, the key codes that they hold, and a row of the frame for each of these.
+    """
+    names = as_columns(options.user_col)
     users = options.users if isinstance(options.users, str) else "given"
-    sources = [labelled[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
-    row_of = np.full(n_keys, -1, np.int64)
-    frames, above = [], 0
-    for labels, codes in sources:
-        row_of[codes] = np.arange(len(codes)) + above
-        frames.append(labels)
-        above += len(codes)
-    labels = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    chosen = [sources[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
+    alone = len(chosen) == 1  # else only the rows that stand for a key are put together
+    row_of, above, frames = np.full(n_keys, -1, np.int64), 0, []
+    for frame, codes, rows in chosen:
+        frames.append(frame[names] if alone else frame[names].take(rows))
+        row_of[codes] = rows if alone else np.arange(len(rows)) + above
+        above += len(rows)
+    labels = frames[0] if alone else pd.concat(frames, ignore_index=True)
     return labels.take(row_of[key]).reset_index(drop=True)
 
 

@@ -198,7 +198,7 @@ def compute(matched: Matched, request: Request, options: Options) -> dict[str, n
         raise TypeError(f"metric {request.metric.name!r} returned {len(parts)} arrays, expected {len(request.columns)}")
     result = {}
     for column, part in zip(request.columns, parts, strict=True):
-        values = np.asarray(part, dtype=np.float64)
+        values = np.array(part, dtype=np.float64)  # a copy: kernels may return arrays that others read
         if values.shape != (len(lists),):
             raise TypeError(
                 f"metric {request.metric.name!r} returned shape {values.shape}, "

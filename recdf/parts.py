@@ -18,9 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.ipc as ipc
-import pyarrow.parquet as pq
 
 from .errors import DataError
 
@@ -38,6 +36,8 @@ class Source:
     """
 
     def __init__(self, path: Any, role: str) -> None:
+        import pyarrow.dataset as ds  # costs time that importing recdf need not take
+
         self.role = role
         files = _files(path, role)
         # The folders of a partitioned data set (model=als/...) are columns, as for pandas.read_parquet.
@@ -83,6 +83,9 @@ class Source:
             yield pa.concat_tables(held).combine_chunks()
 
     def _pieces(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        import pyarrow.dataset as ds
+        import pyarrow.parquet as pq
+
         for fragment in self.fragments:
             known = ds.get_partition_keys(fragment.partition_expression)
             stored = [name for name in names if name not in known]

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc as ipc
-import pyarrow.parquet as pq
 
 from .evaluate import Evaluation
 from .storage import read_parquet
@@ -79,6 +78,8 @@ class StoredEvaluation(Evaluation):
         return read_parquet(vars(self)["folder"]).per_user
 
     def _title(self) -> str:
+        import pyarrow.parquet as pq  # costs time that importing recdf need not take
+
         file = vars(self)["folder"] / "per_user.parquet"
         size = pq.read_metadata(file)
         rows = f"{size.num_rows:,} × {size.num_columns} in {file}"

@@ -92,7 +92,9 @@ def _read(path: Path) -> tuple[pd.DataFrame, dict[str, Any], bytes]:
     import pyarrow.parquet as pq
 
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; expected a folder written by Evaluation.to_parquet")
+        raise FileNotFoundError(
+            f"{path} does not exist; expected a folder written by Evaluation.to_parquet or recdf evaluate --out"
+        )
     table = pq.read_table(path)
     metadata = table.schema.metadata or {}
     if not {SPEC, DTYPES, RESULT} <= set(metadata):

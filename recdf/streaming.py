@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from .errors import ColumnError, EmptyPopulationError, OptionError, RecdfError, RecdfWarning
-from .evaluate import Evaluation, spec_of, summary_table
+from .evaluate import SUMMARY, Evaluation, spec_of, summary_table
 from .frames import column, order_source, read_catalogue, read_users
 from .ids import check_kinds, encode, encode_keys, read_ids
 from .match import at_heads, match, no_lists, run_heads, warn_duplicates, warn_no_overlap
@@ -174,6 +173,9 @@ class _Call:
         taken = [name for name in ("n_true", "n_pred", *self.columns) if name in (*self.by, *self.user_cols)]
         if taken:
             raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
+        taken = [name for name in self.by if name in SUMMARY]
+        if taken:
+            raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
         self.given = None if isinstance(options.users, str) else read_users(options.users, self.user_cols)[0]
         keys = [*self.user_cols, options.item_col]
         names = {"true": [*keys, options.relevance_col], "pred": [*self.by, *keys, self.order["column"]]}
@@ -355,6 +357,8 @@ class _Call:
 
     def _write(self, folder: Path, results: Results, moments: Moments) -> tuple[pd.DataFrame, dict[str, Any]]:
         """Write both tables, `per_user` in blocks."""
+        import pyarrow.parquet as pq  # costs time that importing recdf need not take
+
         spec = spec_of(self.requests, self.options, self.order, self.counts)
         by = pd.DataFrame(index=range(1))
         if self.by_values is not None:
@@ -376,6 +380,7 @@ class _Call:
         there = np.flatnonzero(moments.rows)
         labels_there = by.take(there).reset_index(drop=True)
         summary = summary_table(labels_there, self.columns, moments.take(there), spec)
+        summary.attrs["recdf"] = spec
         pq.write_table(to_arrow(summary, spec, result), folder / "summary.parquet")
         return summary, spec
 

@@ -164,6 +164,8 @@ def compare_variants(
     _check_options(alternative, correction, nan, method, strata, cluster, sequential_n)
     alpha = 1 - share("confidence", confidence)
     by_cols = by_columns(data, "data", by, RESULT_COLUMNS)
+    if variant_col in by_cols:
+        raise OptionError(f"by={variant_col!r} is the column of the variant; name columns of segments")
     specs = metric_specs(metrics, data, "data")
     decisive = subset("primary", primary, specs)
     means = {name: num if den is None else "" for name, (num, den) in specs.items()}

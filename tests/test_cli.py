@@ -266,7 +266,7 @@ def test_usage_errors(capsys, arguments, expected):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["-m", "mrr", "-k", "0"], "k=0; expected a positive integer"),
+        (["-m", "mrr", "-k", "0"], "-k 0; expected a positive integer"),
         (["-m", "nddcg@3"], "did you mean 'ndcg'?"),
         (["-m", "revenue@3"], "revenue@3 needs --value-col"),
         (["-m", "mrr", "--user-col", "usr_id"], "did you mean 'user_id'?"),
@@ -331,7 +331,7 @@ def test_demo_writes_its_folder_again_but_no_other_result(capsys, files):
 def test_what_the_demo_says_to_try_next_works(capsys, files):
     _, out, _ = run(capsys, "demo")
     commands = [line.split() for line in out.splitlines() if line.startswith("  recdf ")]
-    assert len(commands) == 2
+    assert len(commands) == 4
     for command in commands:
         assert run(capsys, *command[1:])[0] == 0
 

@@ -78,7 +78,7 @@ def option_sets(n, seed=1):
     return found
 
 
-OPTION_SETS = option_sets(25)
+OPTION_SETS = option_sets(20)
 
 
 KS = ((1, 40), (3, 40), (2, 5))  # no list is longer than 40

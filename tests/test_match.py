@@ -193,11 +193,11 @@ def test_ids_beyond_2_to_53_stay_exact():
 
 # ---------------------------------------------------------------------------- frames nobody would write
 
-METRICS = (
-    "hitrate hits precision(divisor=shown) recall f1 rprecision mapr mapr(normalizer=shown) mar mrr mrr(of=all) arhr ndcg"
-    " ndcg(gain=exp2,ideal=shown) ndcg(tied=averaged) err auc pauc pap bpref first_rank money_precision money_recall"
-    " revenue money_ndcg"
-).split()
+METRICS = [
+    *("hitrate", "hits", "precision(divisor=shown)", "recall", "f1", "rprecision", "mapr", "mapr(normalizer=shown)"),
+    *("mar", "mrr", "mrr(of=all)", "arhr", "ndcg", "ndcg(gain=exp2,ideal=shown)", "ndcg(tied=averaged)", "err", "auc"),
+    *("pauc", "pap", "bpref", "first_rank", "money_precision", "money_recall", "revenue", "money_ndcg"),
+]
 
 LONE_SURROGATE = "\ud800"
 INT64 = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-(2**63), 2**63 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 0])

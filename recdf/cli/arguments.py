@@ -1,0 +1,156 @@
+"""Arguments of the commands, made from the options and parameters that the functions document."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..conventions import CONVENTIONS
+from ..options import CHOICES, DESCRIPTION, NAMES, Options
+
+__all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags", "option_texts"]
+
+FILES = (
+    "Files are .parquet (or a folder of them), .csv or .tsv (also .csv.gz). Ids in text files "
+    "are integers where every file writes the column as plain integers (7, not 007 or 7.0), else text."
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a usage error in one line, and knows its flags."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments, allow_abbrev=False)  # an abbreviation would break when an option is added
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+    def flags(self) -> dict[str, str]:
+        """Long flag of every argument, by the name that Python has for it."""
+        return {action.dest: action.option_strings[-1] for action in self._actions if action.option_strings}
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def in_flags(text: str, flags: Mapping[str, str]) -> str:
+    """A message in the words of the command line: Python's `null_keys="drop"` is `--null-keys drop` here."""
+    # An option that this command lacks is one of `recdf evaluate`.
+    flags = {name: flag(name) for name in NAMES} | dict(flags)
+
+    def as_flag(found: re.Match[str]) -> str:
+        value = found[2] or found[3]
+        return flags[found[1]] + (f" {value}" if value else " " if found[4] else "")
+
+    return re.sub(rf"\b({'|'.join(flags)})=(?:True\b|\"(\w+)\"|'([^']*)'|(?=([\w\[-])))?", as_flag, text)
+
+
+def add_out(group: Any, text: str) -> None:
+    group.add_argument("--out", type=Path, metavar="FOLDER", help=text)
+    group.add_argument("--overwrite", action="store_true", help="replace a result that is already there")
+
+
+def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> None:
+    """Refuse before any work is done what would be refused after it."""
+    if folder is None:
+        return
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise FileExistsError(f"{there} is a file; expected a folder")
+    held = [name for name in names if (folder / name).exists()]
+    if held and not overwrite:
+        raise FileExistsError(f"{folder} already holds {held[0]}; pass --overwrite to replace the result")
+
+
+# ------------------------------------------------------------------------------------- the shared options
+
+
+def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
+    """One argument for each of these fields of `Options`; what is not given is left out of the result."""
+    texts, types = option_texts(), typing.get_type_hints(Options)
+    for field in fields(Options):
+        if field.name in names:
+            _add_option(group, field.name, types[field.name], texts.get(field.name, ""))
+
+
+def _add_option(group: Any, name: str, kind: Any, text: str) -> None:
+    shape: dict[str, Any] = {"default": argparse.SUPPRESS, "help": text.replace("%", "%%")}
+    if kind is bool:
+        shape["action"] = "store_true"
+    elif name == "users":
+        shape["metavar"] = "{" + ",".join(CHOICES[name]) + "} or FILE"
+    elif name in CHOICES:
+        shape["choices"] = CHOICES[name]
+    elif name == "like":
+        shape["metavar"] = "{" + ",".join(CONVENTIONS) + "}"  # not choices: the error of recdf suggests the closest
+    elif Sequence[str] in typing.get_args(kind):
+        shape |= {"nargs": "+", "action": "extend", "metavar": "COLUMN"}
+    elif float in typing.get_args(kind):
+        shape |= {"type": float, "metavar": "NUMBER"}
+    elif name.endswith("_col"):
+        shape["metavar"] = "COLUMN"
+    else:
+        shape["metavar"] = "NAME"
+    if name in CHOICES or name in ("user_col", "item_col"):
+        shape["help"] += f" Default {Options.__dataclass_fields__[name].default}."
+    group.add_argument(flag(name), dest=name, **shape)
+
+
+def given_options(given: argparse.Namespace) -> dict[str, Any]:
+    """The shared options that were given, as the functions take them."""
+    options = {name: value for name, value in vars(given).items() if name in NAMES}
+    return {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
+
+
+def option_texts() -> dict[str, str]:
+    """Help of each option, from the docstring that all calls share."""
+    texts = {name: text for name, (_, text) in _described(DESCRIPTION).items()}
+    return texts | {"user_col": "Column or columns of the list key.", "item_col": "Column of the item id."}
+
+
+def _described(doc: str) -> dict[str, tuple[str, str]]:
+    """Kind and text of every parameter of a numpydoc section."""
+    found = {}
+    for names, kind, text in re.findall(r"^(\w[\w, ]*?) : (.*)\n?((?:    .*\n?)*)", doc, flags=re.M):
+        found.update(dict.fromkeys(names.split(", "), (kind, " ".join(text.split()))))
+    return found
+
+
+# ----------------------------------------------------------------------------- parameters of one function
+
+
+def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str]) -> None:
+    """One argument for each of these parameters of a function, from its docstring and defaults."""
+    described = _described(inspect.getdoc(function) or "")
+    defaults = inspect.signature(function).parameters
+    for name in names:
+        kind, text = described[name]
+        default = defaults[name].default
+        shape: dict[str, Any] = {"default": argparse.SUPPRESS}
+        choices = re.match(r"\{(.*?)\}", kind)
+        if choices:
+            shape["choices"] = re.findall(r'"(.*?)"', choices[1])
+        elif "list of str" in kind:
+            shape |= {"nargs": "+", "action": "extend", "metavar": "NAME"}
+        elif isinstance(default, int) or kind.startswith("int"):
+            shape |= {"type": int, "metavar": "N"}
+        elif "float" in kind:
+            shape |= {"type": float, "metavar": "NUMBER"}
+        else:
+            shape["metavar"] = "NAME"
+        words = [text] if text else []
+        if isinstance(default, str | int | float):
+            words.append(f"Default {default}.")
+        group.add_argument(flag(name), dest=name, help=" ".join(words).replace("%", "%%"), **shape)
+
+
+def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Those of the parameters that were given."""
+    return {name: getattr(given, name) for name in names if hasattr(given, name)}

@@ -1,0 +1,326 @@
+"""`recdf compare` and `recdf experiment`: a result on disk in, a decision out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..compare import compare_models
+from ..errors import OptionError, closest
+from ..evaluate import Evaluation
+from ..experiment import join_experiment
+from ..files import read_beside
+from ..health import experiment_health
+from ..report import report_table
+from ..storage import read_parquet
+from ..variants import compare_variants
+from .arguments import FILES, add_out, add_parameters, check_out, given_parameters
+
+__all__ = ["add_compare", "add_experiment"]
+
+OF_MODELS = (
+    "test", "users", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
+)  # fmt: skip
+OF_JOIN = ("missing", "multi_variant", "unassigned")
+OF_VARIANTS = (
+    "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "method", "n_resamples", "seed",
+    "smaller_is_better",
+)  # fmt: skip
+OF_BOTH = ("correction", "family")
+
+# Columns of `report_table` that a terminal has room for.
+SHOWN = ("metric", "comparison", "effect", "relative", "p", "verdict", "notes")
+
+
+# ------------------------------------------------------------------------------------------ models
+
+
+def add_compare(commands: Any) -> None:
+    command = commands.add_parser(
+        "compare",
+        usage="%(prog)s RESULTS [options]",  # the flags that take several values would swallow a folder after them
+        help="compare models on the same users",
+        description="Compare the models of a result on the same users: print a row per metric and pair of models; "
+        "with --out write the full table.",
+    )
+    _add_results(command, "comparison.parquet")
+    what = command.add_argument_group("what is compared")
+    what.add_argument("--model", nargs="+", action="extend", metavar="NAME", help="models (default: all)")
+    what.add_argument("--baseline", metavar="NAME", help="model that the others are compared with (default: all pairs)")
+    what.add_argument("--metric", nargs="+", action="extend", metavar="NAME", help="columns as ndcg@10 (default: all)")
+    what.add_argument("--model-col", metavar="COLUMN", help="column of the model (default: that of evaluate --by)")
+    what.add_argument(
+        "--user-col", nargs="+", action="extend", metavar="COLUMN", help="what is independent (default: the list key)"
+    )
+    options = command.add_argument_group("options")
+    add_parameters(options, compare_models, OF_MODELS)
+    add_parameters(options, compare_variants, OF_BOTH)
+    command.set_defaults(run=_compare, parser=command)
+
+
+def _compare(given: argparse.Namespace) -> None:
+    check_out(given.out, ["comparison.parquet"], given.overwrite)
+    result = read_parquet(given.results)
+    model_col = given.model_col or (result.spec["by"][0] if len(result.spec["by"]) == 1 else None)
+    baseline = given.baseline
+    if model_col in result.per_user.columns:
+        models = result.per_user[model_col]
+        wanted = [_label("model", name, models) for name in given.model or []]
+        baseline = None if baseline is None else _label("baseline", baseline, models)
+        if wanted:
+            wanted += [] if baseline is None else [baseline]
+            result = Evaluation(result.per_user[models.isin(wanted)], result.summary, result.spec)
+    table = result.compare_models(
+        given.metric,
+        model_col=model_col,
+        user_col=given.user_col,
+        baseline=baseline,
+        **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
+    )
+    n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
+    print(f"{' to '.join(n)} users, test {table['test'].iloc[0]}, {_adjusted(table)}\n")
+    print(_compact(table))
+    _write(given, {"comparison": table}, result)
+
+
+def _label(argument: str, text: str, values: pd.Series) -> Any:
+    """The label that is written so: 3 for "3"."""
+    labels = values.dropna().unique().tolist()
+    for label in labels:
+        if str(label) == text:
+            return label
+    known = ", ".join(map(str, labels))
+    raise OptionError(f"--{argument} {text}: no such {values.name}{closest(text, labels)}; the result has {known}")
+
+
+# ------------------------------------------------------------------------------------------ variants
+
+
+def add_experiment(commands: Any) -> None:
+    command = commands.add_parser(
+        "experiment",
+        usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
+        help="compare the variants of an experiment",
+        description="Compare the variants of an experiment over all assigned users: print whether it is sound, then a "
+        "row per metric and treatment; with --out write the full tables.",
+        epilog=FILES,
+    )
+    files = _add_results(command, "health.parquet, comparison.parquet and segments.parquet")
+    files.add_argument(
+        "--assignment", required=True, type=Path, metavar="FILE", help="one row per assigned user: id, variant, more"
+    )
+    what = command.add_argument_group("what is compared")
+    what.add_argument("--control", required=True, metavar="NAME", help="variant that the others are compared with")
+    what.add_argument(
+        "--metric",
+        nargs="+",
+        action="extend",
+        metavar="NAME",
+        help="columns as ndcg@10, or ratios of sums as ctr=hits@10/n_pred (default: all columns)",
+    )
+    what.add_argument(
+        "--covariate",
+        nargs="+",
+        action="extend",
+        metavar="COLUMN",
+        help="pre-period column of the assignment (CUPED), for all metrics or, as ndcg@10=COLUMN, for one",
+    )
+    what.add_argument(
+        "--expected",
+        nargs="+",
+        action="extend",
+        metavar="NAME=SHARE",
+        help="planned share of every variant, as A=0.9 "
+        "B=0.1 (default: equal); users that do not fit it make the verdict invalid",
+    )
+    what.add_argument(
+        "--segment", nargs="+", action="extend", metavar="COLUMN", help="columns of the assignment: compare within each"
+    )
+    columns = command.add_argument_group("columns")
+    columns.add_argument(
+        "--user-col",
+        nargs="+",
+        action="extend",
+        metavar="COLUMN",
+        help="key of the assignment (default: the columns of the list key that it has)",
+    )
+    columns.add_argument("--variant-col", default="variant", metavar="COLUMN", help="default variant")
+    options = command.add_argument_group("options")
+    add_parameters(options, join_experiment, OF_JOIN)
+    options.add_argument(
+        "--how", choices=["mean", "sum"], help="roll several lists of a user up (lists by session, users assigned)"
+    )
+    add_parameters(options, compare_variants, (*OF_VARIANTS, *OF_BOTH))
+    command.set_defaults(run=_experiment, parser=command)
+
+
+def _experiment(given: argparse.Namespace) -> None:
+    names = ["health", "comparison", *(["segments"] if given.segment else [])]
+    check_out(given.out, [f"{name}.parquet" for name in names], given.overwrite)
+    result = read_parquet(given.results)
+    options = given_parameters(given, (*OF_VARIANTS, *OF_BOTH))
+    segments = given.segment or []
+    labels = [given.variant_col, *segments, *options.get("strata", []), *options.get("cluster", [])]
+    keys = given.user_col or result.spec["user_col"]
+    assignment = read_beside(given.assignment, given.results / "per_user.parquet", keys, labels)
+    joined = result.join_experiment(
+        assignment,
+        user_col=given.user_col,
+        variant_col=given.variant_col,
+        how=given.how,
+        **given_parameters(given, OF_JOIN),
+    )
+    join = joined.attrs["recdf_experiment"]
+    expected = _shares(given.expected, joined[given.variant_col])
+    health = experiment_health(
+        result.per_user, assignment, user_col=join["user_col"], variant_col=given.variant_col, expected=expected
+    )
+    known = [name for name in result.spec["metrics"] if name in joined.columns]
+    metrics = _metrics(given.metric, joined.columns) or dict.fromkeys(known)
+    options |= {
+        "control": _label("control", given.control, joined[given.variant_col]),
+        "variant_col": given.variant_col,
+        "covariates": _covariates(given.covariate, metrics, joined.columns),
+        "expected": expected,
+    }
+    specs = {name: spec or name for name, spec in metrics.items()}
+    tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
+    if segments:
+        tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
+    print(_health(health, join, given.expected is not None))
+    print(f"\nAll users, {_adjusted(tables['comparison'])}\n\n{_compact(tables['comparison'])}")
+    if segments:
+        print(f"\nBy {' and '.join(segments)}, {_adjusted(tables['segments'])}\n\n{_compact(tables['segments'])}")
+    _write(given, {"health": health, **tables}, result)
+
+
+def _shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:
+    """Planned share by variant: from A=0.9, or equal."""
+    labels = variants.unique().tolist()
+    if given is None:
+        return dict.fromkeys(labels, 1.0)
+    shares = {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        try:
+            part = float(number)
+        except ValueError:
+            raise OptionError(f"--expected {text}; expected a variant and its share, as A=0.5") from None
+        # A planned variant that nobody was assigned to is a finding, not a mistake.
+        known = name in labels or not all(isinstance(label, str) for label in labels)
+        shares[_label("expected", name, variants) if known else name] = part
+    return shares
+
+
+def _metrics(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, Any]:
+    """Name → None for a column, or → (numerator, denominator) from name=numerator/denominator."""
+    metrics: dict[str, Any] = {}
+    for text in given or []:
+        name, _, ratio = text.partition("=")
+        pair = tuple(ratio.split("/"))
+        is_ratio = text not in columns and len(pair) == 2
+        metrics[name if is_ratio else text] = pair if is_ratio else None
+    return metrics
+
+
+def _covariates(given: Sequence[str] | None, metrics: Iterable[str], columns: Iterable[str]) -> dict[str, str] | None:
+    """Metric → column, from COLUMN for all metrics or metric=COLUMN for one."""
+    found: dict[str, str] = {}
+    for text in given or []:
+        metric, _, column = text.rpartition("=")
+        named = {metric: column} if metric and text not in columns else dict.fromkeys(metrics, text)
+        twice = [name for name in named if name in found]
+        if twice:
+            raise OptionError(f"--covariate {text}: {twice[0]} has {found[twice[0]]!r} already; it takes one")
+        found |= named
+    return found or None
+
+
+def _health(health: pd.DataFrame, join: dict[str, Any], planned: bool) -> str:
+    """The table of users per variant, and what it says, one line each."""
+    table = pd.DataFrame(
+        {
+            "variant": health["variant"].astype(str),
+            "assigned": [f"{n:,}" for n in health["n_assigned"]],
+            "share": [f"{part:.1%}" for part in health["share"]],
+            "planned": [f"{part:.1%}" for part in health["expected_share"]],
+            "with metrics": [f"{n:,}" for n in health["n_with_metrics"]],
+            "missing": [f"{part:.1%}" for part in health["missing_rate"]],
+        }
+    )
+    first = health.iloc[0]
+    lines = [_text(table), ""]
+    plan = "planned shares" if planned else "equal shares (say otherwise with --expected)"
+    lines += [
+        _verdict("sample ratio", first["srm_p"], first["srm_flag"], f"fits {plan}", f"DOES NOT FIT {plan}"),
+        _verdict(
+            "missing metrics", first["missing_p"], first["missing_flag"], "alike in all variants", "DIFFER by variant"
+        ),
+    ]
+    counts = {
+        "n_multi_variant": "users in several variants, left out",
+        "n_unassigned": "users with metrics but no variant, left out",
+        "n_repeated": "repeated rows of the assignment, left out",
+    }
+    lines += [f"{join[name]:,} {text}" for name, text in counts.items() if join[name]]
+    return "\n".join(lines)
+
+
+def _verdict(what: str, p: float, flagged: str, good: str, bad: str) -> str:
+    if pd.isna(p):
+        return f"{what}: not tested ({'nobody or everybody' if what == 'missing metrics' else 'too few users'})"
+    return f"{what}: {bad if flagged else good}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
+
+
+# ------------------------------------------------------------------------------------------ both
+
+
+def _add_results(command: Any, written: str) -> Any:
+    files = command.add_argument_group("files")
+    files.add_argument("results", type=Path, metavar="RESULTS", help="folder that recdf evaluate --out wrote")
+    add_out(files, f"folder for {written}; without it nothing is written")
+    return files
+
+
+def _adjusted(table: pd.DataFrame) -> str:
+    spec = table.attrs["recdf_comparison"]
+    n, how = int(table["p_value"].notna().sum()), spec["correction"]
+    return f"p adjusted by {how} for {n} tests" if how != "none" else "p not adjusted"
+
+
+def _compact(table: pd.DataFrame) -> str:
+    """What a terminal has room for: segments, metric, comparison, difference, relative, p, verdict."""
+    shown = report_table(table).frame
+    before = list(table.columns[: list(table.columns).index("metric")])
+    names = [name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN]
+    # A terminal need not know the typographic signs.
+    plain = shown[names].map(lambda cell: cell.replace("−", "-").replace("∞", "inf").replace("–", "-"))
+    return _text(plain.rename(columns={"p": "p adjusted"}))
+
+
+def _text(table: pd.DataFrame) -> str:
+    """Columns of strings, left-aligned."""
+    rows = [list(table.columns), *table.to_numpy().tolist()]
+    widths = [max(len(str(row[j])) for row in rows) for j in range(len(rows[0]))]
+    lines = ["  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _write(given: argparse.Namespace, tables: dict[str, pd.DataFrame], result: Evaluation) -> None:
+    if given.out is None:
+        return
+    given.out.mkdir(parents=True, exist_ok=True)
+    # All files are complete before the first one takes its place.
+    with tempfile.TemporaryDirectory(prefix=".recdf-", dir=given.out) as staging:
+        for name, table in tables.items():
+            table.attrs["recdf"] = result.spec  # pandas writes attrs, and what was evaluated belongs to the numbers
+            table.to_parquet(Path(staging) / f"{name}.parquet", index=False)
+        for name in tables:
+            os.replace(Path(staging) / f"{name}.parquet", given.out / f"{name}.parquet")
+    print(f"\nwrote {', '.join(str(given.out / f'{name}.parquet') for name in tables)}")

@@ -1,0 +1,80 @@
+"""`recdf demo`: the sample shop, evaluated and written."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..evaluate import Evaluation, evaluate, summarize
+from ..sample import Shop, sample_shop
+from .arguments import add_out, check_out
+from .evaluating import RESULT_FILES
+
+__all__ = ["add_demo"]
+
+DEMO_FOLDER = "recdf-demo"
+FRAMES = ("true", "pred", "log", "users", "items", "assignment", "shown")
+DEMO_METRICS = ["hitrate@10", "recall@10", "ndcg@10", "mrr@10", "revenue@10"]
+
+
+def add_demo(commands: Any) -> None:
+    command = commands.add_parser(
+        "demo",
+        help="evaluate three models of a generated shop",
+        description="Generate a small shop, evaluate its three recommenders, and write the frames and the result.",
+    )
+    add_out(command, f"folder to write (default {DEMO_FOLDER}, which a second run replaces)")
+    command.set_defaults(run=_demo, parser=command)
+
+
+def _demo(given: argparse.Namespace) -> None:
+    folder = given.out or Path(DEMO_FOLDER)
+    overwrite = given.overwrite or given.out is None
+    check_out(folder, RESULT_FILES, overwrite)
+    shop = sample_shop()
+    result = evaluate(shop.true, shop.pred, DEMO_METRICS, by="model", value_col="value")
+    joined = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
+    segments = summarize(joined, by=["model", "segment"], metrics=["ndcg@10"])
+    print(_demo_report(shop, result, segments))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FRAMES:
+        getattr(shop, name).to_parquet(folder / f"{name}.parquet", index=False)
+    result.to_parquet(folder, overwrite=overwrite)
+    print(
+        f"""
+Wrote to {folder}: the frames ({", ".join(FRAMES)}) and the result (per_user, summary).
+
+Try next:
+  recdf evaluate --true {folder / "true.parquet"} --pred {folder / "pred.parquet"} --by model -m ndcg mapr -k 5 20
+  recdf check --true {folder / "true.parquet"} --pred {folder / "pred.parquet"} --by model
+  recdf compare {folder} --baseline popularity --metric ndcg@10 --test randomization
+  recdf evaluate --help
+  python -c "import recdf as rd; print(rd.metrics_table().to_string())\""""
+    )
+
+
+def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
+    n_lists = result.summary["n"].iloc[0]
+    head = (
+        f"A generated shop: {len(shop.users):,} users, {len(shop.items):,} items, "
+        f"{len(shop.true):,} purchases, {len(shop.pred):,} recommendations by {shop.pred['model'].nunique()} models."
+    )
+    by_metric = result.summary.assign(column=result.summary["metric"] + "@" + result.summary["k"].astype(str))
+    whole = _grid(by_metric, "model", "column")
+    parts = _grid(segments, "model", "segment")
+    return (
+        f"{head}\n\nMean over the {n_lists:,} users who bought, ± half of its 95 % interval:\n\n{whole}\n\n"
+        f"ndcg@10 by segment of the users:\n\n{parts}"
+    )
+
+
+def _grid(summary: pd.DataFrame, row: str, column: str) -> str:
+    """Value ± half interval, one line per value of `row`, in order of appearance."""
+    half = (summary["ci_high"] - summary["ci_low"]) / 2
+    cells = [f"{value:.3f} ± {width:.3f}" for value, width in zip(summary["value"], half, strict=True)]
+    table = summary[[row, column]].assign(cell=cells).pivot(index=row, columns=column, values="cell")
+    table = table.loc[summary[row].unique(), summary[column].unique()]
+    return table.rename_axis(index=None, columns=None).to_string()

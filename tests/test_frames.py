@@ -1,0 +1,202 @@
+"""The door: mappings, Arrow streams, catalogues, labelled candidates; an index is never data."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from seeded import frames, quietly
+
+import recdf as rd
+
+TRUE = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "c"], "relevance": [1.0, 2.0, 1.0]})
+PRED = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": ["x", "a", "c", "y"], "score": [0.1, 0.9, 0.3, 0.2]})
+
+
+# --------------------------------------------------------------------------------------------- mappings
+
+
+def test_mappings_equal_frames():
+    expected = rd.evaluate(TRUE, PRED, ["ndcg@2", "recall@2"], relevance_col="relevance").per_user
+    true = {1: {"a": 1, "b": 2}, 2: {"c": 1}}
+    pred = {1: {"x": 0.1, "a": 0.9}, 2: {"c": 0.3, "y": 0.2}}
+    found = rd.evaluate(true, pred, ["ndcg@2", "recall@2"]).per_user
+    pd.testing.assert_frame_equal(found, expected)
+    pd.testing.assert_frame_equal(rd.evaluate(true, PRED, ["ndcg@2", "recall@2"]).per_user, expected)
+    assert true == {1: {"a": 1, "b": 2}, 2: {"c": 1}}
+
+
+def test_a_list_is_best_first_and_any_collection():
+    for pred in ({1: ["a", "x"]}, {1: ("a", "x")}, {1: np.array(["a", "x"])}, {1: pd.Series(["a", "x"])}):
+        assert rd.mrr({1: {"a"}}, pred) == 1.0
+    assert rd.mrr({1: ["a"]}, {1: ["x", "a"]}) == 0.5
+
+
+def test_a_user_of_a_mapping_without_items_is_of_the_population():
+    true, pred = {"u": ["a"], "v": []}, {"u": ["a"], "w": ["a"], "x": []}
+    found = rd.evaluate(true, pred, ["recall@1", "hitrate@1"])
+    assert found.per_user["user_id"].tolist() == ["u", "v"]
+    assert found.per_user["hitrate@1"].tolist() == [1.0, 0.0]
+    assert found.per_user["recall@1"].isna().tolist() == [False, True]
+    assert found.summary["n_undefined"].tolist() == [1, 0]
+    assert rd.hitrate({"u": []}, {"u": ["a"]}) == 0.0
+
+
+def test_mappings_take_the_names_of_columns():
+    found = rd.mrr.per_user({"u": ["a"]}, {"u": ["a"]}, user_col="customer", item_col="sku")
+    assert list(found.columns) == ["customer", "mrr@10"]
+
+
+def test_from_dict():
+    found = rd.from_dict({"u": ["a", "b"], "v": [], "w": ["c"]}, user_col="who", item_col="what")
+    pd.testing.assert_frame_equal(found, pd.DataFrame({"who": ["u", "u", "w"], "what": ["a", "b", "c"]}))
+    found = rd.from_dict({1: {10: 3, 11: 0.5}}, value_name="stars")
+    pd.testing.assert_frame_equal(found, pd.DataFrame({"user_id": [1, 1], "item_id": [10, 11], "stars": [3.0, 0.5]}))
+    assert list(rd.from_dict({}).columns) == ["user_id", "item_id"]
+    assert len(rd.from_dict({"u": []})) == 0
+
+
+def test_big_ids_of_mappings_stay_exact():
+    big = 2**53 + 1
+    found = rd.hitrate.per_user({big: [big], big + 1: [big]}, {big: [big], big + 1: [big - 1]})
+    assert found["user_id"].tolist() == [big, big + 1]
+    assert found["hitrate@10"].tolist() == [1.0, 0.0]
+
+
+# ------------------------------------------------------------------------------------------------ Arrow
+
+
+def test_arrow_tables_equal_frames():
+    true, pred = frames(5)
+    options = {"score_col": "score", "nan_score": "last", "relevance_col": "relevance", "by": "model"}
+    expected = quietly(rd.evaluate, true, pred, ["ndcg", "auc"], [1, 5], **options)
+    found = quietly(
+        rd.evaluate, pa.Table.from_pandas(true), pa.Table.from_pandas(pred), ["ndcg", "auc"], [1, 5], **options
+    )
+    pd.testing.assert_frame_equal(found.per_user, expected.per_user, check_dtype=False)
+    pd.testing.assert_frame_equal(found.summary, expected.summary, check_dtype=False)
+    assert found.per_user["user_id"].dtype == pd.ArrowDtype(pa.int64())
+    assert found.per_user["n_true"].dtype == "int64"
+
+
+def test_polars_frames_and_series():
+    polars = pytest.importorskip("polars")
+    true, pred = polars.from_pandas(TRUE), polars.from_pandas(PRED)
+    assert rd.mrr(true, pred) == 1.0
+    assert rd.mrr(true, PRED) == 1.0
+    assert rd.recall(true, pred, 2, users=polars.DataFrame({"user_id": [1]})) == 0.5
+    assert rd.recall(true, pred, 2, users=polars.Series([1])) == 0.5
+    items = polars.DataFrame({"item_id": ["a", "b", "c", "x", "y"]})
+    assert rd.accuracy(true, pred, 2, items=items) == rd.accuracy(true, pred, 2, items=items["item_id"])
+
+
+def test_duckdb_relations():
+    duckdb = pytest.importorskip("duckdb")
+    true = duckdb.sql("select * from (values (1, 'a'), (2, 'c')) t(user_id, item_id)")
+    pred = duckdb.sql("select * from (values (1, 'x', 1), (1, 'a', 2)) t(user_id, item_id, score)")
+    assert rd.mrr(true, pred) == 0.5
+
+
+def test_ids_given_as_arrow_arrays():
+    items = pa.array(["a", "b", "c", "x", "y"])
+    expected = rd.accuracy(TRUE, PRED, 2, items=items.to_pylist())
+    assert rd.accuracy(TRUE, PRED, 2, items=items) == expected
+    assert rd.accuracy(TRUE, PRED, 2, items=pa.chunked_array([items])) == expected
+
+
+# -------------------------------------------------------------------------------------------- catalogue
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        list,
+        tuple,
+        set,
+        dict.fromkeys,
+        np.array,
+        pd.Index,
+        lambda ids: pd.Series(ids, index=[0] * len(ids)),
+        lambda ids: pd.Series(ids * 2, dtype="category"),  # repeated ids are one candidate
+        lambda ids: pd.DataFrame({"item_id": ids, "price": 1.0}, index=[0] * len(ids)),
+    ],
+)
+def test_a_catalogue_in_any_form(form):
+    items = form(["a", "b", "c", "x", "y"])
+    found = rd.confusion.per_user(TRUE, PRED, 2, items=items)
+    assert found[["tp@2", "fp@2", "fn@2", "tn@2"]].to_numpy().tolist() == [[1, 1, 1, 2], [1, 1, 0, 3]]
+
+
+def test_values_of_the_catalogue_stand_in_for_missing_columns():
+    items = pd.DataFrame({"item_id": list("abcxy"), "price": [2.0, 4.0, 6.0, 8.0, 10.0]}, index=[9] * 5)
+    options = {"value_col": "price", "items": items}
+    assert rd.revenue(TRUE, PRED, 2, **options) == 4.0
+    assert rd.money_recall(TRUE, PRED, 2, **options) == pytest.approx((2 / 6 + 1) / 2, abs=1e-15)
+    shown = PRED.assign(price=[1.0, 1.0, 5.0, 1.0])
+    assert rd.revenue(TRUE, shown, 2, **options) == 3.0  # as recommended
+    bought = TRUE.assign(price=[1.0, 3.0, 5.0])
+    assert rd.money_recall(bought, PRED, 2, **options) == pytest.approx((2 / 4 + 6 / 5) / 2, abs=1e-15)
+
+
+def test_refunds_are_clipped_when_asked():
+    pred, true = PRED.assign(price=[-5.0, 3.0, 2.0, 2.0]), TRUE.assign(price=[1.0, -1.0, 2.0])
+    assert rd.money_precision(true, pred, 2, value_col="price", negative="clip") == 0.75
+    assert rd.money_recall(true, pred, 2, value_col="price", negative="clip") == 2.0
+    assert rd.money_ndcg(true, pred, 2, value_col="price", negative="clip") == 1.0
+
+
+# ------------------------------------------------------------------------------------- labelled candidates
+
+
+def test_from_labelled():
+    lists = {"q": [1, 1, 2], "day": ["x", "x", "y"], "doc": ["a", "b", "a"], "label": [True, False, True]}
+    frame = pd.DataFrame({**lists, "m1": [1, 2, 3], "m2": [0.5, 0.1, 0.2]}, index=[4, 4, 4])
+    before = frame.copy(deep=True)
+    true, pred = rd.from_labelled(
+        frame, relevance_col="label", score_cols=["m1", "m2"], user_col=["q", "day"], item_col="doc", model_col="who"
+    )
+    pd.testing.assert_frame_equal(frame, before)
+    assert list(true.columns) == ["q", "day", "doc", "label"]
+    assert true["label"].tolist() == [1.0, 0.0, 1.0]
+    assert list(pred.columns) == ["who", "q", "day", "doc", "score"]
+    assert pred["who"].tolist() == ["m1"] * 3 + ["m2"] * 3
+    assert pred["score"].tolist() == [1, 2, 3, 0.5, 0.1, 0.2]
+    found = rd.evaluate(true, pred, "mrr@2", user_col=["q", "day"], item_col="doc", relevance_col="label", by="who")
+    assert found.per_user["mrr@2"].tolist() == [0.5, 1.0, 1.0, 1.0]
+
+
+def test_from_labelled_names_what_is_missing():
+    frame = pd.DataFrame({"user_id": [1], "item_id": [1], "label": ["yes"], "als": [1.0]})
+    with pytest.raises(rd.ColumnError, match=r"'bpr'.*'als'"):
+        rd.from_labelled(frame, relevance_col="label", score_cols="bpr")
+    with pytest.raises(rd.ColumnError, match="'relevant'"):
+        rd.from_labelled(frame, relevance_col="relevant", score_cols="als")
+    with pytest.raises(rd.DataError, match=r"frame\['label'\]"):
+        rd.from_labelled(frame, relevance_col="label", score_cols="als")
+
+
+# ------------------------------------------------------------------------------------------ odd frames
+
+
+def test_the_index_is_no_data():
+    true = TRUE.set_index("user_id", drop=False)  # the name is both an index level and a column
+    pred = PRED.set_index(["item_id", "score"], drop=False)
+    assert rd.mrr(true, pred) == 1.0
+
+
+def test_column_names_that_are_no_strings():
+    true, pred = TRUE.set_axis([0, 1, 2], axis=1), PRED.assign(m="m").set_axis([0, 1, 2, ("by", "m")], axis=1)
+    result = rd.evaluate(true, pred, "ndcg@2", user_col=0, item_col=1, score_col=2, relevance_col=2, by=[("by", "m")])
+    assert list(result.per_user.columns) == ["('by', 'm')", "0", "n_true", "n_pred", "ndcg@2"]
+    assert result.summary["('by', 'm')"].tolist() == ["m"]
+    assert result.spec["user_col"] == ["0"]
+
+
+def test_columns_that_are_not_named_may_hold_anything():
+    true = TRUE.assign(junk=[[1], {}, None])
+    pred = PRED.assign(junk=[[1], {}, None, 2])
+    assert rd.mrr(true, pred) == 1.0
+
+
+def test_a_view_of_a_frame():
+    both = pd.concat([PRED, PRED.assign(score=-PRED["score"])])
+    assert rd.mrr(TRUE, both.iloc[::2][:2]) == rd.mrr(TRUE, both.iloc[::2][:2].copy())

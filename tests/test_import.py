@@ -1,0 +1,71 @@
+"""`import recdf` loads pandas and pyarrow, its own modules, and nothing else."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import recdf as rd
+
+EXTRAS = {
+    *(
+        "scipy",
+        "matplotlib",
+        "pyspark",
+        "polars",
+        "duckdb",
+        "tqdm",
+        "sklearn",
+        "statsmodels",
+        "IPython",
+        "numba",
+        "plotly",
+    ),
+    *("pyarrow.parquet", "pyarrow.dataset", "argparse", "multiprocessing", "seaborn"),
+}
+
+LOADED = """
+import json, sys
+import numpy, pandas, pyarrow, pyarrow.compute
+before = set(sys.modules)
+{}
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def loaded(code):
+    """Modules that some code loads on top of pandas and pyarrow, in a process of its own."""
+    command = [sys.executable, "-c", LOADED.format(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(rd.__file__).parents[1])
+    return json.loads(done.stdout)
+
+
+def test_import_loads_no_extra():
+    found = loaded("import recdf")
+    assert "recdf.evaluate" in found
+    assert [name for name in found if name in EXTRAS or name.split(".")[0] in EXTRAS] == []
+
+
+def test_import_loads_little_beyond_itself():
+    others = {name.split(".")[0] for name in loaded("import recdf")}
+    assert others - {"recdf", "numpy", "pandas", "pyarrow"} <= set(sys.stdlib_module_names)
+
+
+def test_evaluating_loads_no_extra():
+    found = loaded("import recdf; recdf.evaluate({1: [1]}, {1: [1]}, ['ndcg', 'mrr'])")
+    extras = EXTRAS - {"pyarrow.dataset"}  # grouping a pyarrow table loads it
+    assert [name for name in found if name in extras or name.split(".")[0] in extras] == []
+
+
+def test_all_is_sorted_and_true():
+    assert rd.__all__ == sorted(rd.__all__, key=lambda name: (not name.isupper(), name.lower() == name, name))
+    for name in rd.__all__:
+        assert getattr(rd, name) is not None
+    public = {name for name in vars(rd) if not name.startswith("_")}
+    modules = {name for name in public if isinstance(getattr(rd, name), type(sys))}
+    assert public - modules == set(rd.__all__) - modules
+
+
+def test_the_package_is_typed_and_has_a_version():
+    assert (Path(rd.__file__).parent / "py.typed").exists()
+    assert rd.__version__.count(".") == 2

@@ -1,0 +1,277 @@
+"""A metric is a record: its signature, help, pickle and table; metrics of users work as built-in ones do."""
+
+import copy
+import inspect
+import pickle
+import pydoc
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.options import NAMES
+
+TRUE = {"u": ["a", "b"], "v": ["c"]}
+PRED = {"u": ["a", "x", "b"], "v": ["x", "c"]}
+BUILT_IN = list(rd.METRICS.values())
+
+
+# ---------------------------------------------------------------------------------------------- built-in
+
+
+@pytest.mark.parametrize("metric", BUILT_IN, ids=lambda m: m.name)
+def test_signature_and_help(metric):
+    signature = inspect.signature(metric)
+    names = list(signature.parameters)
+    assert names[:3] == ["true", "pred", "k"]
+    assert signature.parameters["k"].default == 10
+    assert names[3:] == [*metric.defaults, "items", *NAMES]
+    for name, parameter in list(signature.parameters.items())[3:]:
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        if name in metric.defaults:
+            assert parameter.default == metric.defaults[name]
+    signature.bind(TRUE, PRED, 5, ties="row", **metric.defaults)
+    shown = pydoc.plain(pydoc.render_doc(metric))
+    assert metric.doc.split(";")[0] in " ".join(shown.split())
+    assert "user_col" in shown
+    assert metric.name in repr(metric)
+
+
+@pytest.mark.parametrize("metric", BUILT_IN, ids=lambda m: m.name)
+def test_pickle_and_copy(metric):
+    assert pickle.loads(pickle.dumps(metric)) is metric
+    assert copy.copy(metric) is copy.deepcopy(metric) is metric
+
+
+def test_a_metric_takes_a_pool_of_processes_to_itself():
+    assert pickle.loads(pickle.dumps([rd.ndcg, rd.recall])) == [rd.ndcg, rd.recall]
+
+
+def test_signature_of_evaluate_and_summarize():
+    parameters = inspect.signature(rd.evaluate).parameters
+    assert list(parameters)[:4] == ["true", "pred", "metrics", "k"]
+    assert set(NAMES) <= set(parameters)
+    assert "{options}" not in rd.evaluate.__doc__
+    for name in NAMES:
+        assert name in rd.evaluate.__doc__
+        assert name in rd.ndcg.__doc__
+
+
+def test_metrics_table():
+    table = rd.metrics_table()
+    assert table["metric"].tolist() == [m.name for m in rd.METRICS.values()]
+    rows = table.set_index("metric")
+    assert rows.loc["mapr", "parameters"] == "normalizer=relevant"
+    assert rows.loc["mapr", ["low", "high", "family"]].tolist() == [0.0, 1.0, "ranking"]
+    assert rows.loc["first_rank", "better"] == "smaller"
+    assert np.isnan(rows.loc["first_rank", "high"])
+    assert rows.loc["money_recall", "needs"] == "value"
+    built_in = rows.loc[[m.name for m in BUILT_IN]]
+    for column in ("meaning", "formula", "references", "family"):
+        assert built_in[column].str.len().min() > 0
+
+
+def test_names_and_aliases_are_unique():
+    names = [name for metric in BUILT_IN for name in (metric.name, *metric.aliases)]
+    assert len(set(names)) == len(names)
+
+
+def test_the_attributes_of_a_record():
+    assert rd.ndcg.name == rd.ndcg.__name__ == "ndcg"
+    assert rd.ndcg.bounds == (0.0, 1.0)
+    assert rd.ndcg.better == "larger"
+    assert rd.ndcg.defaults["gain"] == "linear"
+    assert rd.mapr.aliases == ("map", "ap")
+    assert rd.ndcg.family == "ranking"
+    assert "Järvelin" in rd.ndcg.references
+    assert "IDCG" in rd.ndcg.formula
+
+
+def test_a_discount_may_be_a_function():
+    found = rd.ndcg(TRUE, PRED, 3, discount=lambda rank: 1 / rank)
+    assert found == pytest.approx(((1 + 1 / 3) / (1 + 1 / 2) + 1 / 2) / 2, abs=1e-15)
+    found = rd.dcg.per_user(TRUE, PRED, 3, discount=zipf)
+    assert list(found.columns) == ["user_id", "dcg(discount=zipf)@3"]
+
+
+def zipf(rank):
+    return 1 / rank
+
+
+def test_strings_and_keywords_are_two_ways_to_say_the_same():
+    cases = [
+        ("ndcg(gain=exp2,discount=none)@2", rd.ndcg, {"gain": "exp2", "discount": "none"}),
+        ("ndcg(base=3)@2", rd.ndcg, {"base": 3}),
+        ("f1(beta=0.5)@2", rd.f1, {"beta": 0.5}),
+        ("err(max_gain=none)@2", rd.err, {"max_gain": None}),
+        ("mrr(of='all')@2", rd.mrr, {"of": "all"}),
+    ]
+    for text, metric, params in cases:
+        assert rd.evaluate(TRUE, PRED, text).summary["value"].item() == metric(TRUE, PRED, 2, **params)
+
+
+# ------------------------------------------------------------------------------------- metrics of users
+
+
+@pytest.fixture
+def last_rr():
+    @rd.metric(aliases=("lrr",))
+    def last_rr(lists, *, of: Literal["last", "none"] = "last", shift: int = 0):
+        """Reciprocal rank of the last hit; larger is better, in [0, 1].
+
+        Formula
+        -------
+        1 / max{i ≤ k : h_i = 1}.
+
+        Parameters
+        ----------
+        of : {"last", "none"}
+            Which.
+        shift : int
+            Ranks to add.
+
+        References
+        ----------
+        This test.
+        """
+        value = np.zeros(len(lists))
+        if of == "last":
+            value[lists.hits.list] = 1 / (lists.hits.rank + shift)
+        return value
+
+    yield last_rr
+    del rd.METRICS["last_rr"]
+
+
+def test_a_metric_of_a_user_works_like_a_built_in_one(last_rr):
+    assert rd.METRICS["last_rr"] is last_rr
+    assert last_rr(TRUE, PRED, 3) == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert last_rr.per_user(TRUE, PRED, 3)["last_rr@3"].tolist() == pytest.approx([1 / 3, 1 / 2])
+    result = rd.evaluate(TRUE, PRED, ["last_rr", "lrr(of=none)", last_rr.name + "(shift=1)@2"], 3)
+    assert list(result.per_user.columns[3:]) == ["last_rr@3", "lrr(of=none)@3", "last_rr(shift=1)@2"]
+    assert result.summary["value"].tolist() == pytest.approx([5 / 12, 0, (1 / 2 + 1 / 3) / 2])
+    assert rd.evaluate(TRUE, PRED, {"mine": last_rr}, 3).per_user["mine"].tolist() == pytest.approx([1 / 3, 1 / 2])
+    assert rd.metrics_table().set_index("metric").loc["last_rr", "formula"].startswith("1 / max")
+    assert last_rr.doc.startswith("Reciprocal rank of the last hit")
+    assert "user_col" in last_rr.__doc__
+    with pytest.raises(rd.OptionError, match="valid are 'last', 'none'"):
+        rd.evaluate(TRUE, PRED, "last_rr(of=first)")
+
+
+@rd.metric
+def shared_half(lists):
+    """Half, for all; larger is better, in [0, 1]."""
+    return np.full(len(lists), 0.5)
+
+
+def test_a_metric_of_a_module_can_be_pickled():
+    assert pickle.loads(pickle.dumps(shared_half)) is shared_half
+    del rd.METRICS["shared_half"]
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """What a test registers, it also takes away."""
+    before = dict(rd.METRICS)
+    yield
+    rd.METRICS.clear()
+    rd.METRICS.update(before)
+
+
+def test_a_metric_may_be_defined_again_as_in_a_notebook(registry):
+    def again(lists, *, level=0.25):
+        return np.full(len(lists), level)
+
+    rd.metric(again)
+    again.__kwdefaults__ = {"level": 0.75}
+    rd.metric(again)
+    assert rd.evaluate(TRUE, PRED, "again@1").summary["value"].item() == 0.75
+
+
+@pytest.mark.parametrize("name", ["ndcg", "map"])
+def test_the_name_of_a_built_in_metric_is_taken(name, registry):
+    def kernel(lists):
+        return np.zeros(len(lists))
+
+    kernel.__name__ = name
+    with pytest.raises(rd.OptionError, match="built-in"):
+        rd.metric(kernel)
+    assert rd.METRICS["ndcg"] is rd.ndcg
+
+
+def test_parameters_must_be_named_and_have_defaults(registry):
+    with pytest.raises(rd.OptionError, match="'weight'"):
+        rd.metric(lambda lists, weight: weight)
+    with pytest.raises(rd.OptionError, match="'ties'"):
+
+        @rd.metric
+        def taken(lists, *, ties="x"):
+            return lists
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda lists: 1.0, lambda lists: np.zeros(len(lists) + 1), lambda lists: np.zeros((len(lists), 1))]
+)
+def test_a_kernel_returns_one_value_per_list(wrong, registry):
+    wrong.__name__ = "wrong"
+    with pytest.raises(TypeError, match=r"'wrong' returned shape .* one value per list"):
+        rd.metric(wrong)(TRUE, PRED)
+
+
+def test_a_kernel_returns_as_many_arrays_as_it_has_outputs(registry):
+    @rd.metric(outputs=("one", "two"))
+    def both(lists):
+        return (lists.n_hits,)
+
+    with pytest.raises(TypeError, match="returned 1 arrays, expected 2"):
+        both(TRUE, PRED)
+
+    @rd.metric(outputs=("one", "two"), bounds=(0, None), better=None)
+    def pair(lists):
+        return lists.n_hits, lists.n_shown
+
+    assert pair(TRUE, PRED, 2) == {"one@2": 1.0, "two@2": 2.0}
+    assert list(pair.per_user(TRUE, PRED, 2).columns) == ["user_id", "one@2", "two@2"]
+    assert rd.evaluate(TRUE, PRED, "pair@2").summary["metric"].tolist() == ["one", "two"]
+
+
+def test_values_within_a_rounding_of_the_bounds_are_put_on_them(registry):
+    @rd.metric
+    def rounded(lists):
+        return np.array([1 + 2e-16, -1e-17])
+
+    assert rounded.per_user(TRUE, PRED)["rounded@10"].tolist() == [1.0, 0.0]
+
+    @rd.metric
+    def wrong(lists):
+        return np.array([1.5, -0.5])
+
+    assert wrong.per_user(TRUE, PRED)["wrong@10"].tolist() == [1.5, -0.5]  # a mistake is not hidden
+
+
+def test_lists_have_what_their_page_promises():
+    seen = {}
+
+    def look(lists):
+        seen["lists"] = lists
+        return np.zeros(len(lists))
+
+    true = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": [10, 11, 10, 10], "gain": [2.0, 0.0, 1.0, 1.0]})
+    pred = pd.DataFrame({"user_id": [2, 1, 1, 1], "item_id": [12, 12, 11, 10]})
+    try:
+        rd.metric(look)(true, pred, 2, relevance_col="gain")
+    finally:
+        rd.METRICS.pop("look", None)
+    lists = seen["lists"]
+    assert (len(lists), lists.k) == (3, 2)
+    assert lists.n_true.tolist() == [1, 1, 1]
+    assert lists.n_pred.tolist() == [3, 1, 0]
+    assert lists.n_shown.tolist() == [2, 1, 0]
+    assert lists.n_hits.tolist() == [0, 0, 0]
+    assert lists.n_judged.tolist() == [2, 1, 1]
+    assert (lists.judged.list.tolist(), lists.judged.rank.tolist(), lists.judged.gain.tolist()) == ([0], [2], [0.0])
+    whole = lists.whole
+    assert (whole.hits.list.tolist(), whole.hits.rank.tolist(), whole.hits.gain.tolist()) == ([0], [3], [2.0])
+    assert whole.hits.number.tolist() == [1]

@@ -1,0 +1,176 @@
+"""`summarize` against plain pandas: any grouping of per-user rows, with its interval."""
+
+from statistics import NormalDist
+
+import numpy as np
+import pandas as pd
+import pytest
+from seeded import assert_close, frames, quietly
+
+import recdf as rd
+
+TRUE, PRED = frames(5)
+RESULT = quietly(
+    rd.evaluate, TRUE, PRED, ["recall", "ndcg", "rprecision"], [1, 5], by="model", score_col="score", nan_score="last"
+)
+COLUMNS = {"recall@1": ("recall", 1), "recall@5": ("recall", 5), "ndcg@1": ("ndcg", 1), "ndcg@5": ("ndcg", 5)}
+COLUMNS["rprecision"] = ("rprecision", pd.NA)
+USERS = pd.DataFrame({"user_id": TRUE["user_id"].unique()})
+USERS["segment"] = pd.Series(np.where(USERS["user_id"] % 3 == 0, "new", "old"), dtype="str").where(USERS["user_id"] > 0)
+USERS["age"] = USERS["user_id"] % 4
+USERS["city"] = pd.Categorical(USERS["user_id"] % 2, categories=[1, 7, 0])
+
+
+def plain(per_user, by, confidence=0.95):
+    """The same table by pandas' own group-by."""
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    rows = []
+    for labels, part in per_user.groupby(by, sort=False, dropna=False, observed=True) if by else [((), per_user)]:
+        for column, (metric, k) in COLUMNS.items():
+            mean, std, n = part[column].mean(), part[column].std(), part[column].count()
+            se = std / n**0.5 if n else np.nan
+            row = [*labels, metric, k, mean, std, se, mean - z * se, mean + z * se, n, len(part) - n]
+            rows.append(row)
+    names = ["metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined"]
+    return pd.DataFrame(rows, columns=[*by, *names])
+
+
+def assert_same(found, expected, by):
+    assert list(found.columns) == list(expected.columns)
+    for name in [*by, "metric", "k", "n", "n_undefined"]:
+        one, two = found[name].astype(object), expected[name].astype(object)
+        assert one.where(one.notna(), None).tolist() == two.where(two.notna(), None).tolist()
+    for name in ("value", "std", "se", "ci_low", "ci_high"):
+        assert_close(found[name], expected[name], name)
+
+
+@pytest.mark.parametrize("by", [[], ["model"], ["segment"], ["model", "segment"], ["city", "age"], ["age", "model"]])
+@pytest.mark.parametrize("confidence", [0.95, 0.8])
+def test_equals_pandas(by, confidence):
+    joined = RESULT.per_user.merge(USERS, on="user_id", validate="many_to_one")
+    found = rd.summarize(joined, by=by, metrics=list(COLUMNS), confidence=confidence)
+    assert_same(found, plain(joined, by, confidence), by)
+    assert str(found["k"].dtype) == "Int64"
+    assert str(found["n"].dtype) == str(found["n_undefined"].dtype) == "int64"
+    assert isinstance(found.index, pd.RangeIndex)
+    for name in by:
+        assert found[name].dtype == joined[name].dtype
+
+
+def test_equals_the_summary_of_evaluate():
+    pd.testing.assert_frame_equal(rd.summarize(RESULT.per_user), RESULT.summary)
+    pd.testing.assert_frame_equal(rd.summarize(RESULT.per_user, by="model"), RESULT.summary)
+    assert rd.summarize(RESULT.per_user).attrs == RESULT.summary.attrs
+
+
+def test_the_mean_is_that_of_the_single_call():
+    for metric in (rd.recall, rd.ndcg):
+        pred = PRED[PRED["model"] == "b"]
+        value = quietly(metric, TRUE, pred, 5, score_col="score", nan_score="last")
+        row = RESULT.summary.query(f"model == 'b' and metric == '{metric.name}' and k == 5")
+        assert row["value"].item() == pytest.approx(value, abs=1e-15)
+
+
+def test_the_metrics_are_found_again_after_a_join():
+    """A join may lose attrs; then the names tell, and a joined number is no metric."""
+    joined = RESULT.per_user.merge(USERS, on="user_id")
+    joined.attrs = {}
+    found = rd.summarize(joined, by="model")
+    assert found["metric"].unique().tolist() == ["recall", "ndcg"]  # rprecision has no k in its name
+    assert found["k"].unique().tolist() == [1, 5]
+    found = rd.summarize(joined, by="segment", metrics=["rprecision", "age"])
+    assert found["metric"].unique().tolist() == ["rprecision", "age"]
+    assert found["k"].isna().all()
+
+
+def test_a_null_is_a_group_of_its_own():
+    joined = RESULT.per_user.merge(USERS, on="user_id")
+    found = rd.summarize(joined, by="segment", metrics=["ndcg@5"])
+    assert found["segment"].isna().sum() == 1
+    assert (found["n"] + found["n_undefined"]).sum() == len(joined)
+
+
+def test_groups_stand_in_order_of_first_appearance():
+    joined = RESULT.per_user.merge(USERS, on="user_id").sample(frac=1, random_state=3)
+    found = rd.summarize(joined, by=["age", "city"], metrics=["ndcg@5"])
+    expected = joined[["age", "city"]].drop_duplicates()
+    assert found[["age", "city"]].to_numpy().tolist() == expected.to_numpy().tolist()
+
+
+def test_one_list_has_no_interval():
+    found = rd.summarize(RESULT.per_user.iloc[[0]])
+    row = found[found["metric"] == "ndcg"].iloc[0]
+    assert row["n"] + row["n_undefined"] == 1
+    assert found[["std", "se", "ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_no_defined_list_has_no_value():
+    found = rd.evaluate({"u": [], "v": []}, {"u": ["a"]}, ["recall@1", "hitrate@1"]).summary
+    assert found["value"].isna().tolist() == [True, False]
+    assert found["n"].tolist() == [0, 2]
+    assert found["n_undefined"].tolist() == [2, 0]
+    assert found.loc[0, "std":"ci_high"].isna().all()
+
+
+def test_equal_values_have_an_interval_of_no_width():
+    found = rd.evaluate({"u": ["a"], "v": ["a"]}, {"u": ["a"], "v": ["a"]}, "mrr@1").summary.iloc[0]
+    assert found[["value", "std", "se", "ci_low", "ci_high"]].tolist() == [1.0, 0.0, 0.0, 1.0, 1.0]
+
+
+def test_small_spread_on_a_large_mean():
+    values = 1e9 + np.array([0.0, 1.0, 2.0])
+    found = rd.summarize(pd.DataFrame({"user_id": [1, 2, 3], "n_true": 1, "n_pred": 1, "dcg@5": values})).iloc[0]
+    assert found["std"] == pytest.approx(1.0, rel=1e-12)
+    assert found["value"] == 1e9 + 1
+
+
+def test_an_empty_table():
+    empty = RESULT.per_user.iloc[:0]
+    assert len(rd.summarize(empty, by="model")) == 0
+    found = rd.summarize(empty, by=[])
+    assert found["n"].eq(0).all()
+    assert found["value"].isna().all()
+
+
+def test_the_table_is_not_changed():
+    before = RESULT.per_user.copy(deep=True)
+    rd.summarize(RESULT.per_user, by="model")
+    pd.testing.assert_frame_equal(RESULT.per_user, before)
+    assert RESULT.per_user.attrs == before.attrs
+
+
+# -------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("by", [None, [], "segment"])
+def test_a_join_that_repeats_lists_is_refused(by):
+    twice = pd.concat([USERS, USERS[:2].assign(segment="both")])
+    joined = RESULT.per_user.merge(twice, on="user_id")
+    with pytest.raises(rd.DataError, match=r"4 rows of per_user repeat a list.*many_to_one"):
+        rd.summarize(joined, by=by, metrics=["ndcg@5"])
+
+
+def test_the_same_users_of_several_models_are_no_repetition():
+    assert RESULT.per_user["user_id"].duplicated().any()
+    rd.summarize(RESULT.per_user, by=[])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"by": "segmnt"}, rd.ColumnError, "'segmnt'"),
+        ({"by": ["model", "k"]}, rd.ColumnError, "'k'"),
+        ({"metrics": ["ndgc@5"]}, rd.ColumnError, "did you mean 'ndcg@5'"),
+        ({"metrics": ["model"]}, rd.DataError, "'model' is .*expected numbers"),
+        ({"confidence": 95}, rd.OptionError, "confidence=95"),
+        ({"confidence": 1.0}, rd.OptionError, "confidence=1.0"),
+    ],
+)
+def test_refusals(options, error, words):
+    with pytest.raises(error, match=words):
+        rd.summarize(RESULT.per_user, **options)
+
+
+def test_a_table_without_metrics_is_refused():
+    with pytest.raises(rd.ColumnError, match="no metric column"):
+        rd.summarize(pd.DataFrame({"user_id": [1], "age": [2]}))
