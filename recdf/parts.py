@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
-from .errors import DataError
+from .errors import DataError, OptionError
 
 READ_ROWS = 2**16
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
 # -------------------------------------------------------------------------------------------- reading
@@ -248,6 +250,19 @@ def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
         some = hashed[rows]
         _mix(some, words[begin[rows] + start] & LOW_BYTES[np.minimum(length[rows] - start, 8)])
         hashed[rows] = some
+
+
+def memory_bytes(limit: int | str | None) -> int:
+    """The memory limit in bytes."""
+    if limit is None:
+        try:
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        except (AttributeError, ValueError):  # not on Windows
+            return 2 * 10**9
+    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([KMGT]?I?)B?\s*", str(limit).upper())
+    if isinstance(limit, bool) or found is None or found[2] not in UNITS or float(found[1]) <= 0:
+        raise OptionError(f'memory_limit={limit!r}; expected a number of bytes, or text such as "1GB" or "512MiB"')
+    return int(float(found[1]) * UNITS[found[2]])
 
 
 class Store:

@@ -7,8 +7,6 @@ the whole. Only one part, one batch of rows and one block of results are in memo
 
 from __future__ import annotations
 
-import os
-import re
 import tempfile
 import uuid
 import warnings
@@ -30,7 +28,7 @@ from .match import at_heads, match, no_lists, run_heads, warn_duplicates, warn_n
 from .metric import Metric, Request, check_needs, compute, label_frame, parse
 from .moments import Moments
 from .options import NAMES, Options, as_columns, check_names, takes_options
-from .parts import Source, Store, as_frame, part_of
+from .parts import Source, Store, as_frame, memory_bytes, part_of
 from .progress import Progress
 from .results import PLACE, Results, StoredEvaluation
 from .rows import RowCheck
@@ -44,7 +42,6 @@ BATCH_SHARE = 0.02
 MAX_PARTS = 4096
 ROW = "__row__"  # number of a row in its files, carried where lists appear in its order
 NEVER = np.iinfo(np.int64).max
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
 @takes_options
@@ -129,7 +126,7 @@ def evaluate_parquet(
     shared = Options.of(options)
     requests = parse(metrics, k, shared)
     check_needs(requests, shared, items)
-    limit = _bytes(memory_limit)
+    limit = memory_bytes(memory_limit)
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
     with ExitStack() as stack:
@@ -143,19 +140,6 @@ def evaluate_parquet(
         if out is None:
             return read_parquet(staging)
     return StoredEvaluation(Path(out), summary, spec)
-
-
-def _bytes(limit: int | str | None) -> int:
-    """The memory limit in bytes."""
-    if limit is None:
-        try:
-            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
-        except (AttributeError, ValueError):  # not on Windows
-            return 2 * 10**9
-    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([KMGT]?I?)B?\s*", str(limit).upper())
-    if isinstance(limit, bool) or found is None or found[2] not in UNITS or float(found[1]) <= 0:
-        raise OptionError(f'memory_limit={limit!r}; expected a number of bytes, or text such as "1GB" or "512MiB"')
-    return int(float(found[1]) * UNITS[found[2]])
 
 
 class _Call:
