@@ -34,14 +34,14 @@ REST = "everything else"
 # step -> functions, as `module.name` where the caller looks them up
 STEPS = {
     "door: columns and checks": ("match._frames", "match.order_source", "match.read_true", "match.read_pred"),
-    "codes of list keys": ("match.run_heads", "match._at", "match._encode_keys", "match._encode_by"),
+    "codes of list keys": ("match.run_heads", "match.at_heads", "match.encode_keys", "match._encode_by"),
     WAIT: (),
     "group": ("match._pair_code", "match._group"),
     "rank": ("match._rank_true", "match._rank_pred", "match._ranked", "match._tie_order"),
     "pair: hits and duplicates": ("match._pair", "match.pair_within", "match._settle"),
     "population and hits": ("match._population", "match.match"),
     "metrics": ("evaluate.compute",),
-    "tables": ("match._key_frame", "evaluate.label_frame", "evaluate._summary", "evaluate._spec"),
+    "tables": ("match._key_frame", "evaluate.label_frame", "evaluate.summary_table", "evaluate.spec_of"),
     REST: ("evaluate.evaluate",),
 }
 CUTS = {"S": [5, 10, 20], "M": [10, 20, 100]}
