@@ -83,7 +83,7 @@ class Clock:
 @contextmanager
 def watched(clock: Clock) -> Iterator[None]:
     """The functions of the steps under the clock, and put back afterwards."""
-    modules = {name: importlib.import_module(f"recdf.{name}") for name in ("match", "evaluate")}
+    modules = {name: importlib.import_module(f"recdf.{name}") for name in ("match", "ranked", "evaluate")}
     replaced = [(modules["match"], "ThreadPoolExecutor", ThreadPoolExecutor)]
     for names in STEPS.values():
         for module, _, name in (full.partition(".") for full in names):
