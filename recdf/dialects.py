@@ -9,13 +9,15 @@ import numpy as np
 import pandas as pd
 
 from .conventions import CONVENTIONS, Convention, find_convention
-from .errors import OptionError
+from .errors import DataError, OptionError
 from .match import match
 from .metric import check_k, compute, find, mean
 from .options import NAMES, Options, check_names, takes_options
 
 __all__ = ["compare_conventions"]
 
+# What a convention, or one rule of it alone, may say of data that others take, such as gains above 1.
+REFUSALS = (DataError, OptionError)
 METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
 
@@ -47,8 +49,9 @@ def compare_conventions(
     -------
     DataFrame
         One row per metric and convention that has it: `metric`, `k`, `convention`, `value`, `diff` (from the
-        first convention that has the metric), `n` (lists in the mean), `n_undefined`, `rule`: the rules that, each
-        applied alone to the first convention, change the number, with the change; "" where nothing differs.
+        first convention that computes the metric), `n` (lists in the mean), `n_undefined`, `rule`: the rules that,
+        each applied alone to the first convention, change the number, with the change; "" where nothing differs. A
+        convention that refuses the data has a NaN, `n` 0 and the reason as `rule`.
 
     Raises
     ------
@@ -69,16 +72,26 @@ def compare_conventions(
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:
         raise OptionError("conventions is empty; name at least one")
+    for record in records:
+        Options.of({**options, "like": record})  # a wrong option is the caller's, not a refusal of data
     measure = _Measure(true, pred, check_k(k), options)
     rows = []
     for name in metrics:
         metric = find(name).name
         having = [record for record in records if metric in record.metrics]
+        base, start = None, float("nan")
         for record in having:
-            value, n, n_undefined = measure(metric, record)
-            base, _, _ = measure(metric, having[0])
-            rule = "" if record is having[0] else _rule(measure, metric, having[0], record, value)
-            rows.append((metric, k, record.name, value, value - base, n, n_undefined, rule))
+            try:
+                value, n, n_undefined = measure(metric, record)
+            except REFUSALS as error:
+                rows.append(
+                    (metric, k, record.name, float("nan"), float("nan"), 0, measure.n_lists(record), str(error))
+                )
+                continue
+            if base is None:
+                base, start = record, value
+            rule = "" if record is base else _rule(measure, metric, base, record, value)
+            rows.append((metric, k, record.name, value, value - start, n, n_undefined, rule))
     names = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
     return pd.DataFrame(rows, columns=names).astype({"k": "Int64", "n": "int64", "n_undefined": "int64"})
 
@@ -92,13 +105,20 @@ class _Measure:
 
     def __call__(self, metric: str, record: Convention) -> tuple[float, int, int]:
         options = Options.of({**self.given, "like": record})
-        key = (record.order, repr(sorted(record.options.items())))
+        key = self._key(record)
         if key not in self.matched:
             self.matched[key] = match(*self.frames, options)
         request = find(metric).request({}, self.k, options)
         values = next(iter(compute(self.matched[key], request, options).values()))
         undefined = int(np.isnan(values).sum())
         return mean(values), len(values) - undefined, undefined
+
+    def n_lists(self, record: Convention) -> int:
+        """Lists by a convention, 0 if its options refuse the frames."""
+        return len(self.matched.get(self._key(record), ()))
+
+    def _key(self, record: Convention) -> tuple[Any, str]:
+        return record.order, repr(sorted(record.options.items()))
 
 
 def _rule(measure: _Measure, metric: str, base: Convention, other: Convention, value: float) -> str:
@@ -107,9 +127,15 @@ def _rule(measure: _Measure, metric: str, base: Convention, other: Convention, v
     if _same(start, value):
         return ""
     changes = _single_changes(metric, base, other)
-    alone = [(words, measure(metric, changed)[0] - start) for words, changed in changes]
-    found = [f"{words} ({change:+.4g})" for words, change in alone if not _same(change, 0.0)]
-    together = " and ".join(words for words, _ in alone)
+    found = []
+    for words, changed in changes:
+        try:
+            change = measure(metric, changed)[0] - start
+        except REFUSALS:  # this rule, without the others of `other`, does not take the data
+            continue
+        if not _same(change, 0.0):
+            found.append(f"{words} ({change:+.4g})")
+    together = " and ".join(words for words, _ in changes)
     return ", ".join(found) or f"only together: {together} ({value - start:+.4g})"
 
 

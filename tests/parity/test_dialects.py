@@ -6,6 +6,7 @@ import json
 
 import dialects
 import frames as parity
+import pandas as pd
 import pytest
 
 import recdf as rd
@@ -90,3 +91,34 @@ def test_compare_conventions_tells_the_rule() -> None:
     assert (table[table["diff"].abs() > 1e-9]["rule"] != "").all()
     with pytest.raises(ValueError, match="takes no by="):
         rd.compare_conventions(frame.true, frame.pred, by="model")
+
+
+def test_compare_conventions_of_graded_data() -> None:
+    true = pd.DataFrame({"user_id": list("uuuvw"), "item_id": list("abcab"), "relevance": [3, 1, 2, 1, 2]})
+    pred = pd.DataFrame({"user_id": list("uuuv"), "item_id": list("bcaa"), "score": [3.0, 2, 1, 1]})
+    table = rd.compare_conventions(true, pred, 2, metrics=["ndcg", "rbp"], relevance_col="relevance")
+    table = table.set_index(["metric", "convention"])
+    # ideal=k alone does not take gains above 1, rectools, which is binary, does
+    assert table.loc[("ndcg", "rectools"), "rule"].startswith("gain=binary (")
+    assert table.loc["ndcg", "value"].notna().all()
+    assert table.loc[("ndcg", "rectools"), "value"] == rd.ndcg(
+        true, pred, 2, like="rectools", relevance_col="relevance", score_col="score"
+    )
+    refused = table.loc[("rbp", "ranx")]
+    assert refused["rule"].startswith("rbp takes gains in [0, 1]; true has 3.0, 2.0")
+    assert refused[["n", "n_undefined"]].tolist() == [0, 3]
+    assert refused[["value", "diff"]].isna().all()
+    assert table.loc[("rbp", "lenskit"), "diff"] == 0  # the first one that computes it
+    with pytest.raises(rd.OptionError, match="users='some'"):
+        rd.compare_conventions(true, pred, users="some")
+
+
+def test_a_rule_that_refuses_the_data_alone_is_skipped() -> None:
+    pred = {"u": ["b", "a"], "v": ["a"]}
+    base = rd.Convention("base", metrics={"ndcg": {}})
+    other = rd.Convention("other", metrics={"ndcg": {"gain": "binary", "ideal": "k"}})
+    true = pd.DataFrame({"user_id": ["u", "v"], "item_id": ["a", "a"], "relevance": 3})
+    table = rd.compare_conventions(
+        true, pred, 2, metrics=["ndcg"], conventions=[base, other], relevance_col="relevance"
+    )
+    assert table.loc[1, "rule"].startswith("only together: gain=binary and ideal=k (")
