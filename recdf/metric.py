@@ -393,12 +393,12 @@ def metric(kernel: Kernel | None = None, /, **record: Any) -> Any:
     --------
     >>> import numpy as np, recdf as rd
     >>> @rd.metric
-    ... def last_rr(lists):
+    ... def my_last_rr(lists):
     ...     "Reciprocal rank of the last hit; larger is better, in [0, 1]."
     ...     value = np.zeros(len(lists))
     ...     value[lists.hits.list] = 1 / lists.hits.rank  # of equal lists the last hit stays
     ...     return value
-    >>> rd.evaluate({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, "last_rr@3").summary["value"].round(3).tolist()
+    >>> rd.evaluate({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, "my_last_rr@3").summary["value"].round(3).tolist()
     [0.333]
     """
     if kernel is None:

@@ -104,6 +104,7 @@ def records(frame):
 
 def oracle_values(lists, name, params, undefined):
     """One row of floats per list: the oracle's values of one metric."""
+    assert name in oracle.METRICS, f"add an @oracle function named {name} to tests/oracle.py"
     rows, params = [], {n: v for n, v in params.items() if n != "negative"}  # no value here is negative
     for one in lists.values():
         value = oracle.METRICS[name](one, **params)

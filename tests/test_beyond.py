@@ -338,8 +338,10 @@ def test_empty_lists_and_unknown_items_pass(metric):
 
 
 def test_every_registered_metric_has_one_oracle():
-    assert {*oracle.METRICS, *METRICS} == set(NAMES)
-    assert not {*oracle.METRICS} & {*METRICS}
+    missing, unknown = set(NAMES) - {*oracle.METRICS, *METRICS}, {*oracle.METRICS, *METRICS} - set(NAMES)
+    assert not missing, f"add @oracle functions named {sorted(missing)} to tests/oracle.py or tests/oracle_beyond.py"
+    assert not unknown, f"the oracles have {sorted(unknown)}, which recdf.METRICS lacks"
+    assert not {*oracle.METRICS} & {*METRICS}, "a metric has two oracles"
     assert {m.name for m in BEYOND if m.per == "item"} == OF_ALL_LISTS
 
 

@@ -15,9 +15,11 @@ import pickle
 import random
 import uuid
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import oracle
+import oracle_beyond
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -482,15 +484,52 @@ def test_dtypes_of_one_kind_match(pair):
 # ------------------------------------------------------------------------- the registry is covered, checks check
 
 
-@every_metric
+def missing_oracle(metric):
+    file, known = ("oracle", oracle.METRICS) if metric in BUILT_IN else ("oracle_beyond", oracle_beyond.METRICS)
+    return [] if metric.name in known else [f"add an @oracle function named {metric.name} to tests/{file}.py"]
+
+
+def missing_exports(metric):
+    """What to do that `metric` can be imported from its family, recdf.metrics and recdf."""
+    name, found = metric.name, []
+    for module in (metric.__module__, "recdf.metrics", "recdf"):
+        namespace = importlib.import_module(module)
+        path = namespace.__file__.removeprefix(str(Path(rd.__file__).parent.parent) + "/")
+        if getattr(namespace, name, None) is not metric:
+            found.append(f"import {name} in {path}")
+        if name not in namespace.__all__:
+            found.append(f"add {name!r} to __all__ of {path}")
+    return found
+
+
+@really_every_metric
 def test_every_metric_has_an_oracle(metric):
-    assert metric.name in oracle.METRICS
+    missing = missing_oracle(metric)
+    assert not missing, missing[0]
 
 
 @really_every_metric
 def test_every_metric_is_exported(metric):
-    assert getattr(rd, metric.name) is metric
-    assert metric.name in rd.__all__
+    missing = missing_exports(metric)
+    assert not missing, "; ".join(missing)
+
+
+def test_a_new_metric_is_told_what_to_do(register):
+    def brand_new(lists):
+        return lists.n_hits / lists.k
+
+    made = register(brand_new)
+    made.__module__ = "recdf.metrics.ranking"
+    assert missing_oracle(made) == ["add an @oracle function named brand_new to tests/oracle_beyond.py"]
+    assert missing_exports(made)[1:] == [
+        "add 'brand_new' to __all__ of recdf/metrics/ranking.py",
+        "import brand_new in recdf/metrics/__init__.py",
+        "add 'brand_new' to __all__ of recdf/metrics/__init__.py",
+        "import brand_new in recdf/__init__.py",
+        "add 'brand_new' to __all__ of recdf/__init__.py",
+    ]
+    with pytest.raises(AssertionError, match=r"add an @oracle function named unheard_of to tests/oracle\.py"):
+        oracle_values({}, "unheard_of", {}, "nan")
 
 
 @really_every_metric
@@ -516,7 +555,8 @@ def test_every_example_runs(metric):
 
 
 def test_the_oracle_has_no_metric_that_is_not_registered():
-    assert set(oracle.METRICS) == {m.name for m in BUILT_IN}
+    unknown = set(oracle.METRICS) - {m.name for m in BUILT_IN}
+    assert not unknown, f"tests/oracle.py has {sorted(unknown)}, which recdf does not have in these families"
 
 
 @pytest.fixture

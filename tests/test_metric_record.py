@@ -118,9 +118,9 @@ def test_strings_and_keywords_are_two_ways_to_say_the_same():
 
 
 @pytest.fixture
-def last_rr():
+def my_last_rr():
     @rd.metric(aliases=("lrr",))
-    def last_rr(lists, *, of: Literal["last", "none"] = "last", shift: int = 0):
+    def my_last_rr(lists, *, of: Literal["last", "none"] = "last", shift: int = 0):
         """Reciprocal rank of the last hit; larger is better, in [0, 1].
 
         Formula
@@ -143,23 +143,23 @@ def last_rr():
             value[lists.hits.list] = 1 / (lists.hits.rank + shift)
         return value
 
-    yield last_rr
-    del rd.METRICS["last_rr"]
+    yield my_last_rr
+    del rd.METRICS["my_last_rr"]
 
 
-def test_a_metric_of_a_user_works_like_a_built_in_one(last_rr):
-    assert rd.METRICS["last_rr"] is last_rr
-    assert last_rr(TRUE, PRED, 3) == pytest.approx((1 / 3 + 1 / 2) / 2)
-    assert last_rr.per_user(TRUE, PRED, 3)["last_rr@3"].tolist() == pytest.approx([1 / 3, 1 / 2])
-    result = rd.evaluate(TRUE, PRED, ["last_rr", "lrr(of=none)", last_rr.name + "(shift=1)@2"], 3)
-    assert list(result.per_user.columns[3:]) == ["last_rr@3", "lrr(of=none)@3", "last_rr(shift=1)@2"]
+def test_a_metric_of_a_user_works_like_a_built_in_one(my_last_rr):
+    assert rd.METRICS["my_last_rr"] is my_last_rr
+    assert my_last_rr(TRUE, PRED, 3) == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert my_last_rr.per_user(TRUE, PRED, 3)["my_last_rr@3"].tolist() == pytest.approx([1 / 3, 1 / 2])
+    result = rd.evaluate(TRUE, PRED, ["my_last_rr", "lrr(of=none)", my_last_rr.name + "(shift=1)@2"], 3)
+    assert list(result.per_user.columns[3:]) == ["my_last_rr@3", "lrr(of=none)@3", "my_last_rr(shift=1)@2"]
     assert result.summary["value"].tolist() == pytest.approx([5 / 12, 0, (1 / 2 + 1 / 3) / 2])
-    assert rd.evaluate(TRUE, PRED, {"mine": last_rr}, 3).per_user["mine"].tolist() == pytest.approx([1 / 3, 1 / 2])
-    assert rd.metrics_table().set_index("metric").loc["last_rr", "formula"].startswith("1 / max")
-    assert last_rr.doc.startswith("Reciprocal rank of the last hit")
-    assert "user_col" in last_rr.__doc__
+    assert rd.evaluate(TRUE, PRED, {"mine": my_last_rr}, 3).per_user["mine"].tolist() == pytest.approx([1 / 3, 1 / 2])
+    assert rd.metrics_table().set_index("metric").loc["my_last_rr", "formula"].startswith("1 / max")
+    assert my_last_rr.doc.startswith("Reciprocal rank of the last hit")
+    assert "user_col" in my_last_rr.__doc__
     with pytest.raises(rd.OptionError, match="valid are 'last', 'none'"):
-        rd.evaluate(TRUE, PRED, "last_rr(of=first)")
+        rd.evaluate(TRUE, PRED, "my_last_rr(of=first)")
 
 
 @rd.metric

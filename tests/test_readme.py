@@ -61,7 +61,7 @@ def test_python_blocks():
     try:
         failed = runner.run(test, out=report.append).failed
     finally:
-        rd.METRICS.pop("last_rr", None)
+        rd.METRICS.pop("my_last_rr", None)
     assert not failed, "".join(report)
 
 

@@ -1,7 +1,14 @@
 """The metrics, one module a family, each metric one function of `Lists`.
 
-To add one: write the function in its family, add its name to the import here, and its slow twin to
-`tests/oracle.py`; the tests tell what is missing.
+To add one, `@metric` on a function in the module of its family, and its name in these places:
+
+1. `__all__` of that module,
+2. the import from that module, and `__all__`, here,
+3. the import from here, and `__all__`, in `recdf/__init__.py`,
+4. a slow twin under `@oracle` in `tests/oracle.py` (families relevance, ranking and money) or
+   `tests/oracle_beyond.py` (all others), then `python tests/test_readme.py` for the table of the README.
+
+The tests say which of these is missing.
 """
 
 from .diversity import a_ndcg, calibration, categories, category_entropy, ild, ils, subtopic_recall
