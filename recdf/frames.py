@@ -6,7 +6,7 @@ or holds what it should not gives an error that names the argument, the column a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from .errors import ColumnError, DataError, NullKeyError, OptionError, closest, examples
-from .ids import Ids, read_ids
+from .ids import Ids, read_ids, read_labels
 from .options import Options, as_columns
 
 __all__ = ["from_dict", "from_labelled"]
@@ -31,9 +31,13 @@ def as_frame(
         if not isinstance(user_col, str):
             raise ColumnError(f"{role} is a mapping, which has one key column, but user_col={list(user_col)!r}")
         number = "relevance" if role == "true" else "score"
+        if role != "true" and any(isinstance(items, Set) for items in data.values()):
+            raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
-    if hasattr(data, "__arrow_c_stream__"):
-        return _without_views(pa.table(data)).to_pandas(types_mapper=pd.ArrowDtype)
+    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
+        # polars gives plain strings by its own method, and views, which pandas computes little with, by the stream.
+        table = data.to_arrow() if hasattr(data, "to_arrow") else data
+        return _without_views(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
     raise TypeError(
         f"{role} is a {type(data).__name__}; expected a DataFrame, a mapping user -> items, "
         "or an object with the Arrow stream interface (pyarrow, polars, DuckDB)"
@@ -44,7 +48,7 @@ def _without_views(table: pa.Table) -> pa.Table:
     """Views of strings, as polars gives them, as strings: pandas computes little with views."""
     plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
     fields = [field.with_type(plain.get(str(field.type), field.type)) for field in table.schema]
-    return table.cast(pa.schema(fields))
+    return table if fields == list(table.schema) else table.cast(pa.schema(fields))
 
 
 def from_dict(
@@ -247,7 +251,8 @@ def _read(frame: pd.DataFrame, role: str, number: np.ndarray | None, by: list[st
     if len(frame) >= 2**31:
         raise DataError(f"{role} has {len(frame):,} rows; one call takes fewer than 2**31: evaluate parts by user")
     user_cols = as_columns(options.user_col)
-    keys, by_ids, item = [ids(name) for name in user_cols], [ids(name) for name in by], ids(options.item_col)
+    by_ids = [read_labels(column(frame, name, role), f"{role}[{name!r}]") for name in by]
+    keys, item = [ids(name) for name in user_cols], ids(options.item_col)
     table = Table(role, frame, keys, by_ids, item, number, None, {})
     null = [column.null for column in (*keys, *by_ids, item) if column.null is not None]
     if not null:

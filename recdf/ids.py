@@ -79,7 +79,8 @@ def read_ids(series: pd.Series, where: str) -> Ids:
         if pa.types.is_dictionary(kind):
             array = _to_arrow(series).unify_dictionaries().combine_chunks()
             categories = read_ids(pd.Series(array.dictionary, dtype=pd.ArrowDtype(kind.value_type)), where)
-            return _dictionary_ids(where, array.indices.fill_null(-1).to_numpy(zero_copy_only=False), categories)
+            positions = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+            return _dictionary_ids(where, positions, categories)
         if (
             pa.types.is_string(kind)
             or pa.types.is_large_string(kind)
@@ -95,6 +96,15 @@ def read_ids(series: pd.Series, where: str) -> Ids:
     if pd.api.types.is_datetime64_dtype(dtype):
         return Ids(where, "datetime", series.to_numpy(), _nulls(series))
     return _object_ids(series.astype(object), where)
+
+
+def read_labels(series: pd.Series, where: str) -> Ids:
+    """A column whose values only tell rows apart, and so may be of any kind: also bools and fractions."""
+    try:
+        return read_ids(series, where)
+    except IdTypeError:
+        codes, labels = pd.factorize(series)
+        return _dictionary_ids(where, codes, Ids(where, "label", np.asarray(labels, dtype=object)))
 
 
 def _nulls(series: pd.Series) -> np.ndarray | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .errors import DataError, OptionError
+from .errors import DataError, IdTypeError, OptionError
 from .frames import column
 from .grouping import offsets, pair_within, spans
 from .labels import Labels, read_labels
@@ -79,9 +79,16 @@ class Log:
 
     user: np.ndarray
     item: np.ndarray
-    list_user: np.ndarray
+    matched_user: np.ndarray | IdTypeError  # the error, if users of the log and of the lists can never match
     n_items: int
     rank: Callable[[], np.ndarray | None]
+
+    @property
+    def list_user(self) -> np.ndarray:
+        """User of each list; popularity, which needs no user to match, does not ask."""
+        if isinstance(self.matched_user, IdTypeError):
+            raise self.matched_user
+        return self.matched_user
 
     @cached_property
     def n_users(self) -> int:
@@ -92,7 +99,8 @@ class Log:
         """Distinct items of each user: start (by user code), item, and interactions of each pair."""
         key = self.user.astype(np.int64) * self.n_items + self.item
         key, count = np.unique(key, return_counts=True)
-        n_codes = int(max(self.user.max(initial=-1), self.list_user.max(initial=-1))) + 1
+        known = () if isinstance(self.matched_user, IdTypeError) else self.matched_user
+        n_codes = int(max(self.user.max(initial=-1), np.max(known, initial=-1))) + 1
         length = np.bincount(key // self.n_items, minlength=n_codes)
         return offsets(length), (key % self.n_items).astype(np.int32), count
 

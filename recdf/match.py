@@ -34,12 +34,12 @@ from .frames import (
     read_users,
     read_values,
 )
-from .grouping import offsets, pair_within
-from .ids import Codes, Ids, encode, encode_keys, read_ids
+from .grouping import offsets, pair_within, spans
+from .ids import Codes, Ids, encode, encode_keys, read_labels
 from .knowledge import BaseLists
 from .lists import Hits, Matched, Rating, Truth, Values
 from .options import Options, as_columns
-from .ranked import Ranked, pair, rank_pred, rank_true, refuse_duplicates, settle
+from .ranked import Pairs, Ranked, pair, rank_pred, rank_true, refuse_duplicates, settle
 from .sides import NOTHING, Given, Sides, read_sides
 
 
@@ -85,10 +85,14 @@ def match(
     warn_duplicates(counts, options)
     if not len(pairs.place):
         _warn_no_overlap(wanted, offered, key_codes, item_codes)
+    elif len(by_frame) > 1:
+        _warn_silent_recommenders(shown, pairs, item_codes.codes[0], by_frame, n_keys)
 
     lists = _population(first, shown.code, len(by_frame), n_keys, options)
     if not len(lists):
         raise no_lists(len(wanted), len(offered), options)
+    if true is not None and not isinstance(true, Mapping):
+        _warn_no_truth(wanted, offered, gain, asked is not None and not np.isin(first, truth.code).any())
     sources = {
         "true": (wanted.frame, truth.code, wanted.frame_rows(truth.rows(truth.start[:-1]))),
         "pred": (offered.frame, shown.code % n_keys, offered.frame_rows(label_row)),
@@ -192,8 +196,11 @@ def _encode_by(
     """Code of the `by` value of each row (or head), in order of first appearance or as `known`, and their labels."""
     if not offered.by:
         return None, pd.DataFrame(index=range(1))
+    if known is None and offered.row is not None:
+        # A recommender stays, without lists, when all its rows were dropped.
+        known = offered.frame[names].dropna().drop_duplicates(ignore_index=True)
     if known is not None:
-        first_seen = [read_ids(known[name], f"pred[{name!r}]") for name in names]
+        first_seen = [read_labels(known[name], f"pred[{name!r}]") for name in names]
         both = encode_keys([first_seen, at_heads(offered.by, heads)])[0]
         return pd.factorize(np.concatenate(both))[0][len(known) :], known
     codes = pd.factorize(encode_keys([at_heads(offered.by, heads)])[0][0])[0]
@@ -343,10 +350,54 @@ def _warn_no_overlap(wanted: Table, offered: Table, key_codes: list[np.ndarray],
 
 def warn_no_overlap(what: str, mine: Ids, theirs: Ids) -> None:
     """Warn that no user, or no item, is in both frames, with two ids of each."""
-    samples = [f"{ids.where}: {', '.join(map(repr, ids.show(np.arange(min(2, len(ids))))))}" for ids in (mine, theirs)]
+    samples = []
+    for ids in (mine, theirs):
+        some = list(dict.fromkeys(ids.show(np.arange(min(100, len(ids))))))[:2]
+        samples.append(f"{ids.where}: {', '.join(map(repr, some))}")
     warnings.warn(
         f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); "
         "rd.check(true, pred) tells more",
+        NoOverlapWarning,
+        stacklevel=outside_recdf(),
+    )
+
+
+def _warn_silent_recommenders(
+    shown: Ranked, pairs: Pairs, wanted_item: np.ndarray, by: pd.DataFrame, n_keys: int
+) -> None:
+    """Warn of recommenders that share no user, or no item, with `true`, while others do."""
+    of_list = shown.code // n_keys
+    n_pairs = np.bincount(of_list, weights=np.diff(np.searchsorted(pairs.place, shown.start)), minlength=len(by))
+    silent = []
+    for value in np.flatnonzero(n_pairs == 0):
+        lists = np.flatnonzero(of_list == value)
+        rows = spans(shown.start[lists], np.diff(shown.start)[lists])
+        if not np.isin(pd.unique(shown.item[rows]), pd.unique(wanted_item)).any():
+            silent.append(by.iloc[value].tolist())
+    if silent:
+        named = ", ".join(repr(labels[0] if len(labels) == 1 else tuple(labels)) for labels in silent[:5])
+        warnings.warn(
+            f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is in true, "
+            f"and score 0: {named}; rd.check(true, pred, by=...) tells more",
+            NoOverlapWarning,
+            stacklevel=outside_recdf(),
+        )
+
+
+def _warn_no_truth(wanted: Table, offered: Table, gain: np.ndarray, strangers: bool) -> None:
+    """Warn if nothing can be a hit because of `true` or of the given users alone."""
+    if not len(offered):
+        return
+    if not len(wanted):
+        reason = "true has no rows"
+    elif not (gain > 0).any():
+        reason = "no row of true is relevant"
+    elif strangers:
+        reason = "none of the given users is in true"
+    else:
+        return
+    warnings.warn(
+        f"{reason}, so there can be no hit; rd.check(true, pred) tells more",
         NoOverlapWarning,
         stacklevel=outside_recdf(),
     )

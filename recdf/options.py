@@ -106,9 +106,11 @@ class Options:
         if not isinstance(self.judged_only, bool):
             raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")
         if self.min_relevance is not None and (
-            isinstance(self.min_relevance, bool | str) or pd.isna(self.min_relevance)
+            isinstance(self.min_relevance, bool | str)
+            or pd.isna(self.min_relevance)
+            or abs(self.min_relevance) == float("inf")
         ):
-            raise OptionError(f"min_relevance={self.min_relevance!r}; expected a number or None")
+            raise OptionError(f"min_relevance={self.min_relevance!r}; expected a finite number or None")
 
     def updated(self, **changes: Any) -> Options:
         return replace(self, **changes)

@@ -44,6 +44,9 @@ class RowCheck:
     def kept(self, table: pa.Table) -> pa.Table:
         """The rows without null ids, and without null scores if these are dropped."""
         gain = self._gains(table)
+        if self.by:  # before rows are dropped: a recommender stays when all its rows go
+            seen = _distinct(table.select(self.by).drop_null())
+            self.by_values = _distinct(pa.concat_tables([self.by_values, seen]))
         number = self.order["column"] if self.role == "pred" else None
         null_number = None if number is None else _nulls(table[number])
         if null_number is not None:
@@ -63,9 +66,6 @@ class RowCheck:
             table, gain = table.filter(pa.array(~drop)), None if gain is None else gain[~drop]
         if self.role == "true" and len(table):
             self.max_gain = max(self.max_gain, 1.0 if gain is None else float(gain.max()))
-        if self.by:
-            seen = _distinct(table.select(self.by))
-            self.by_values = _distinct(pa.concat_tables([self.by_values, seen]))
         if len(self.head) < 2:
             self.head = pa.concat_tables([self.head, table.select(self.head.column_names).slice(0, 2)])
         return table

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .errors import ColumnError, DataError, OptionError
+from .errors import ColumnError, DataError, IdTypeError, OptionError
 from .features import Features
 from .frames import Table, as_frame, column, order_source, read_catalogue, read_keyed, read_pred
 from .ids import Ids, encode_keys, read_ids
@@ -189,13 +189,18 @@ class Sides:
         self.item_rank = rank
         self._users = {name: self._match_users(name, keys) for name in doors.tables if name != "base"}
 
-    def _match_users(self, name: str, keys: pd.DataFrame) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def _match_users(self, name: str, keys: pd.DataFrame) -> tuple[np.ndarray | None, np.ndarray | IdTypeError | None]:
         """User code of each row of a side table and of each list (-1: not in the table); None for no user column."""
         names, table = self._doors.key_names[name], self._doors.tables[name]
         if not names:
             return None, None
         of_lists = [read_ids(keys[column], f"the lists' {column!r}") for column in names]
-        (lists, rows), n = encode_keys([of_lists, table.keys])
+        try:
+            (lists, rows), n = encode_keys([of_lists, table.keys])
+        except IdTypeError as error:
+            if name != "log":
+                raise
+            return encode_keys([table.keys])[0][0], error
         there = np.zeros(n, bool)
         there[rows] = True
         return rows, np.where(there[lists], lists, -1)
@@ -254,6 +259,7 @@ class Sides:
         if (aspect < 0).any():
             raise DataError(f"aspects[{name!r}] has {(aspect < 0).sum():,} null values")
         user, list_user = self._users["aspects"]
+        assert not isinstance(list_user, IdTypeError)
         n_aspects = max(len(labels), 1)
         user = np.zeros(len(aspect), np.int64) if user is None else user.astype(np.int64)
         key = user * self._n_items + self._codes["aspects"]

@@ -436,7 +436,7 @@ def test_repeated_rows_are_counted_in_the_spec():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"user_id": [7, 8, 9]}, ["user", "true['user_id']: 1, 1", "pred['user_id']: 7, 8"]),
+        ({"user_id": [7, 8, 9]}, ["user", "true['user_id']: 1, 2", "pred['user_id']: 7, 8"]),
         ({"item_id": [7, 8, 9]}, ["item", "true['item_id']: 10, 11", "pred['item_id']: 7, 8"]),
     ],
 )

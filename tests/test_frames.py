@@ -89,6 +89,20 @@ def test_polars_frames_and_series():
     assert rd.accuracy(true, pred, 2, items=items) == rd.accuracy(true, pred, 2, items=items["item_id"])
 
 
+@pytest.mark.parametrize("kind", ["Categorical", "Enum"])
+def test_polars_categories(kind):
+    polars = pytest.importorskip("polars")
+    of = polars.Categorical if kind == "Categorical" else polars.Enum(sorted({*TRUE["item_id"], *PRED["item_id"]}))
+    true, pred = (polars.from_pandas(f).with_columns(polars.col("item_id").cast(of)) for f in (TRUE, PRED))
+    assert rd.mrr(true, pred) == rd.mrr(TRUE, PRED)
+
+
+def test_a_set_has_no_order():
+    with pytest.raises(TypeError, match="no order"):
+        rd.mrr({"u": ["a"]}, {"u": {"a", "b"}})
+    assert rd.mrr({"u": {"a"}}, {"u": ["a", "b"]}) == 1.0
+
+
 def test_duckdb_relations():
     duckdb = pytest.importorskip("duckdb")
     true = duckdb.sql("select * from (values (1, 'a'), (2, 'c')) t(user_id, item_id)")

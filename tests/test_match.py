@@ -100,7 +100,7 @@ def test_counts_are_those_of_the_whole_list():
 )
 def test_the_order_of_pred_and_its_record(columns, options, expected):
     pred = lists("u: x a").assign(**columns)
-    result = rd.evaluate(lists("u: a"), pred, "mrr@5", **options)
+    result = quietly(rd.evaluate, lists("u: a"), pred, "mrr@5", **options)  # one by value has no item of true
     assert result.spec["order"] == expected
     assert result.per_user["mrr@5"].max() == (0.5 if expected["by"] == "row" else 1.0)
 
@@ -421,3 +421,38 @@ def test_any_column_names(names, composite):
     assert list(result.per_user.columns) == [str(by), *map(str, user_col), "n_true", "n_pred", "ndcg@1", "mrr@1"]
     assert result.per_user["mrr@1"].tolist() == [1.0, 1.0]
     assert result.summary.columns[0] == str(by)
+
+
+def test_a_recommender_that_shares_no_item_is_warned_of():
+    pred = pd.DataFrame({"model": ["a", "b"], "user_id": ["u", "u"], "item_id": ["x", "ix"]})
+    with pytest.warns(rd.NoOverlapWarning, match="1 of 2 by values .* 'b'"):
+        assert rd.evaluate(lists("u: x"), pred, "mrr@1", by="model").summary["value"].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("true", "options", "words"),
+    [
+        ("u: x", {"users": ["w"]}, "none of the given users is in true"),
+        ("", {"users": "pred"}, "true has no rows"),
+        ("u: x", {"relevance_col": "grade", "min_relevance": 9}, "no row of true is relevant"),
+    ],
+)
+def test_no_possible_hit_is_warned_of(true, options, words):
+    frame = pd.DataFrame({"user_id": ["u"], "item_id": ["x"], "grade": [1.0]}).head(1 if true else 0)
+    with pytest.warns(rd.NoOverlapWarning, match=words):
+        rd.evaluate(frame, lists("u: x"), "precision@1", **options)
+
+
+def test_a_recommender_stays_when_all_its_rows_are_dropped():
+    scores = [np.nan, 1, np.nan]
+    pred = pd.DataFrame({"model": list("bab"), "user_id": ["u"] * 3, "item_id": list("xxy"), "score": scores})
+    found = quietly(rd.evaluate, lists("u: x"), pred, "mrr@1", by="model", nan_score="drop").summary
+    assert found[["model", "value"]].to_numpy().tolist() == [["b", 0.0], ["a", 1.0]]
+
+
+@pytest.mark.parametrize("labels", [[0.1, 0.5], [True, False], [1, "one"], [(1, 2), (3, 4)]])
+def test_by_values_are_labels_of_any_kind(labels):
+    pred = pd.DataFrame({"model": pd.Series(labels), "user_id": ["u", "u"], "item_id": ["x", "x"]})
+    found = rd.evaluate(lists("u: x"), pred, "mrr@1", by="model").per_user
+    assert found["model"].tolist() == labels
+    assert found["mrr@1"].tolist() == [1.0, 1.0]

@@ -28,7 +28,10 @@ def test_ids_that_cannot_match_are_refused():
     with pytest.raises(rd.IdTypeError, match=r"log\['item_id'\]"):
         rd.popularity(LOG.assign(item_id=[1, 2, 3]), PRED)
     with pytest.raises(rd.IdTypeError, match=r"log\['user_id'\]"):
-        rd.popularity(LOG.assign(user_id=["1", "2", "2"]), PRED)
+        rd.unseen(LOG.assign(user_id=["1", "2", "2"]), PRED)
+    # Popularity matches no user of the log with a list.
+    by_string, by_number = LOG.assign(user_id=["1", "2", "2"]), LOG.assign(user_id=[1, 2, 2])
+    assert rd.popularity(by_string, PRED) == rd.popularity(by_number, PRED)
     with pytest.raises(rd.IdTypeError, match=r"items\['item_id'\]"):
         rd.coverage([1, 2], PRED)
     with pytest.raises(rd.IdTypeError, match=r"base\['item_id'\]"):
