@@ -71,7 +71,8 @@ def test_agrees(library, theirs, ours, given, name, k):
     answer = json.loads((GOLDEN / f"{library}.json").read_text())["frames"][name]["beyond"]
     key, frame = f"{theirs}@{k}", FRAMES[name]
     if key not in answer["mean"] and key not in answer["per_user"]:
-        pytest.skip("the library knows no such cut-off")
+        assert (library, k) == ("ir_measures", 50)  # ndeval knows no deeper cut-off than 20
+        return
     if key not in answer["per_user"]:
         assert call(ours, frame, k, given) == pytest.approx(answer["mean"][key], rel=1e-9)
         return
