@@ -95,6 +95,7 @@ from .report import ReportTable, report_table
 from .rollup import roll_up
 from .sample import Shop, sample_shop
 from .storage import read_parquet
+from .streaming import evaluate_parquet
 from .summary import summarize
 from .tables import exposure_table, hit_table, position_table, user_gap
 from .variants import compare_variants
@@ -151,6 +152,7 @@ __all__ = [
     "err",
     "errors",
     "evaluate",
+    "evaluate_parquet",
     "experiment_health",
     "exposure_ratio",
     "exposure_share",

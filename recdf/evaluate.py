@@ -310,7 +310,7 @@ def evaluate(
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
     # Not consolidated: millions of lists times many metrics would be copied.
     per_user = pd.DataFrame({**{name: labels[name] for name in labels.columns}, **columns}, copy=False)
-    spec = _spec(requests, shared, matched.order, matched.counts)
+    spec = spec_of(requests, shared, matched.order, matched.counts)
     summary = summary_table(per_user, matched, requests, shared, item_by, spec)
     if item_by is not None:
         spec["item_by"] = item_by
@@ -319,7 +319,10 @@ def evaluate(
     return Evaluation(per_user, summary, spec)
 
 
-def _spec(requests: list[Request], options: Options, order: dict[str, Any], counts: dict[str, int]) -> dict[str, Any]:
+def spec_of(
+    requests: Sequence[Request], options: Options, order: dict[str, Any], counts: dict[str, int]
+) -> dict[str, Any]:
+    """The record of what was computed."""
     from . import __version__  # the package imports this module
 
     metrics = {

@@ -23,7 +23,7 @@ NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 def read_files(paths: Mapping[str, Path], keys: Sequence[str], by: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of single files."""
-    texts = [name for name, path in paths.items() if _is_text_file(path)]
+    texts = [name for name, path in paths.items() if is_text_file(path)]
     return _as_frames({name: _read_file(path) for name, path in paths.items()}, texts, keys, by)
 
 
@@ -32,7 +32,7 @@ def read_beside(path: Path, parquet: Path, keys: Sequence[str], by: Sequence[str
     from pyarrow import parquet as pq  # costs import time that other commands need not pay
 
     tables = {"beside": pq.read_schema(parquet).empty_table(), "own": _read_file(path)}
-    return _as_frames(tables, ["own"] if _is_text_file(path) else [], keys, by)["own"]
+    return _as_frames(tables, ["own"] if is_text_file(path) else [], keys, by)["own"]
 
 
 def _as_frames(
@@ -63,7 +63,7 @@ def _read_file(path: Path) -> Any:
     if not path.is_dir() and _format(path) not in (*SEPARATORS, ".parquet", ".pq"):
         raise DataError(f"{path}: expected a .parquet, .csv or .tsv file (or .csv.gz, ...)")
     try:
-        if not _is_text_file(path):
+        if not is_text_file(path):
             return parquet.read_table(path)
         layout = csv.ParseOptions(delimiter=SEPARATORS[_format(path)], newlines_in_values=True)
         with csv.open_csv(path, parse_options=layout) as reader:
@@ -85,7 +85,7 @@ def _format(path: Path) -> str:
     return endings[-1] if endings else ""
 
 
-def _is_text_file(path: Path) -> bool:
+def is_text_file(path: Path) -> bool:
     return _format(path) in SEPARATORS and not path.is_dir()
 
 

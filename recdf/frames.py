@@ -253,11 +253,33 @@ def _read(frame: pd.DataFrame, role: str, number: np.ndarray | None, by: list[st
     if not null:
         return table
     if options.null_keys == "raise":
-        found = ", ".join(f"{c.null.sum():,} in {c.where}" for c in (*keys, *by_ids, item) if c.null is not None)
-        raise NullKeyError(f'{role} has null ids: {found}; drop these rows or pass null_keys="drop"')
+        raise null_ids(role, {c.where: int(c.null.sum()) for c in (*keys, *by_ids, item) if c.null is not None})
     drop = np.logical_or.reduce(null)
     table.counts[f"{role}_null_keys"] = int(drop.sum())
     return table.kept(~drop)
+
+
+def null_ids(role: str, found: Mapping[str, int]) -> NullKeyError:
+    """The error for null ids, by column."""
+    counts = ", ".join(f"{n:,} in {where}" for where, n in found.items())
+    return NullKeyError(f'{role} has null ids: {counts}; drop these rows or pass null_keys="drop"')
+
+
+def null_order(where: str, by: str | None, n: int, rows: int) -> DataError:
+    """The error for null scores or ranks."""
+    return DataError(f'{where} holds {n:,} null {by}s of {rows:,}; drop these rows or pass nan_score="last" or "drop"')
+
+
+def bad_relevances(gain: np.ndarray) -> dict[str, np.ndarray]:
+    """Which relevances are no gains, by what is wrong with them."""
+    return {"null": np.isnan(gain), "infinite": np.isinf(gain), "negative": gain < 0}
+
+
+def bad_relevance(name: str, what: str, n: int, some: Any) -> DataError:
+    """The error for relevances that are no gains."""
+    return DataError(
+        f"true[{name!r}] holds {n:,} {what} relevances ({examples(some)}); expected finite numbers, 0 for not relevant"
+    )
 
 
 def read_true(frame: pd.DataFrame, options: Options) -> Table:
@@ -266,13 +288,9 @@ def read_true(frame: pd.DataFrame, options: Options) -> Table:
     if options.relevance_col is not None:
         name = options.relevance_col
         gain = read_numbers(column(frame, name, "true"), f"true[{name!r}]").astype(np.float64)
-        bad = {"null": np.isnan(gain), "infinite": np.isinf(gain), "negative": gain < 0}
-        for what, where in bad.items():
+        for what, where in bad_relevances(gain).items():
             if where.any():
-                raise DataError(
-                    f"true[{name!r}] holds {where.sum():,} {what} relevances ({examples(gain[where])}); "
-                    "expected finite numbers, 0 for not relevant"
-                )
+                raise bad_relevance(name, what, int(where.sum()), gain[where])
         if options.min_relevance is not None:
             gain = np.where(gain >= options.min_relevance, gain, 0.0)
     elif options.min_relevance is not None:
@@ -305,10 +323,7 @@ def read_pred(frame: pd.DataFrame, order: dict[str, str | None], options: Option
     some_null = number.dtype.kind == "f" and len(number) > 0 and np.isnan(number.min())
     null = np.isnan(number) if some_null else np.zeros(0, bool)
     if some_null and options.nan_score == "raise":
-        raise DataError(
-            f"{where} holds {null.sum():,} null {order['by']}s of {len(number):,}; "
-            'drop these rows or pass nan_score="last" or "drop"'
-        )
+        raise null_order(where, order["by"], int(null.sum()), len(number))
     table = replace(_read(frame, role, number, as_columns(options.by), options), descending=order["by"] == "score")
     if some_null and options.nan_score == "drop":
         assert table.number is not None

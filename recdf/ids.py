@@ -334,10 +334,11 @@ def _encode_hashed(arrays: list[np.ndarray]) -> Codes:
 
 
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
-    # Old versions of pyarrow cannot combine no chunks at all.
-    arrays = [array if array.num_chunks else pa.chunked_array([pa.array([], array.type)]) for array in arrays]
-    encoded = [array.dictionary_encode().combine_chunks() for array in arrays]
+    # Arrow 15 cannot combine the dictionaries of no strings.
+    encoded = [(array if len(array) else pa.array([], array.type)).dictionary_encode() for array in arrays]
     encoded = [e.combine_chunks() if isinstance(e, pa.ChunkedArray) else e for e in encoded]
+    if not any(len(e.dictionary) for e in encoded):
+        return Codes([np.full(len(e), -1, np.int32) for e in encoded], 0, encoded[0].dictionary, ordered=False)
     merged = pa.chunked_array([e.dictionary for e in encoded]).dictionary_encode()
     merged = merged.unify_dictionaries().combine_chunks()
     table = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32)

@@ -38,7 +38,7 @@ from .frames import (
     read_values,
 )
 from .grouping import group_rows, offsets, pair_within, rank_within, spans
-from .ids import Codes, Ids, encode, encode_keys
+from .ids import Codes, Ids, encode, encode_keys, read_ids
 from .knowledge import BaseLists
 from .lists import Hits, Matched, Rating, Truth, Values
 from .options import Options, as_columns
@@ -94,8 +94,13 @@ class Pairs:
     first: np.ndarray
 
 
-def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Matched:
-    """Check, code, rank and match two frames; `true` may be None for metrics of `pred` alone."""
+def match(
+    true: Any, pred: Any, options: Options, given: Given = NOTHING, by_values: pd.DataFrame | None = None
+) -> Matched:
+    """Check, code, rank and match two frames; `true` may be None for metrics of `pred` alone.
+
+    `by_values` are the distinct `by` values of the whole of which these frames are a part.
+    """
     true_frame, pred_frame, options = _frames(true, pred, options)
     order = order_source(pred_frame, options)
     wanted, offered = read_true(true_frame, options), read_pred(pred_frame, order, options)
@@ -104,13 +109,13 @@ def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Mat
     base = doors.tables.get("base")
 
     true_heads, pred_heads = run_heads(wanted.keys), run_heads(offered.keys + offered.by)
-    key_columns = [_at(wanted.keys, true_heads), _at(offered.keys, pred_heads)]
+    key_columns = [at_heads(wanted.keys, true_heads), at_heads(offered.keys, pred_heads)]
     key_columns += [] if asked is None else [asked[1]]
     item_columns = [wanted.item, offered.item, *doors.item_ids.values()]
     with ThreadPoolExecutor(1) as other_thread:  # strings take long, and Arrow lets both threads run
         encoding = other_thread.submit(encode, item_columns)
         key_codes, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
-        by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by))
+        by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by), by_values)
         item_codes = encoding.result()
     side_codes = dict(zip(doors.item_ids, item_codes.codes[2:], strict=True))
 
@@ -128,16 +133,13 @@ def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Mat
     truth_of_key[truth.code] = np.arange(len(truth.code))
     pairs = _pair(shown, truth, truth_of_key[shown.code % n_keys], repeated)
     shown, pairs = _settle(shown, pairs, gain, offered, options, counts)
-    _warn_duplicates(counts, options)
+    warn_duplicates(counts, options)
     if not len(pairs.place):
         _warn_no_overlap(wanted, offered, key_codes, item_codes)
 
     lists = _population(first, shown.code, len(by_frame), n_keys, options)
     if not len(lists):
-        raise EmptyPopulationError(
-            f"there is no list to evaluate: true has {len(wanted):,} rows, pred {len(offered):,}, "
-            f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
-        )
+        raise no_lists(len(wanted), len(offered), options)
     sources = {
         "true": (wanted.frame, truth.code, wanted.frame_rows(truth.rows(truth.start[:-1]))),
         "pred": (offered.frame, shown.code % n_keys, offered.frame_rows(label_row)),
@@ -188,6 +190,14 @@ def match(true: Any, pred: Any, options: Options, given: Given = NOTHING) -> Mat
     )
 
 
+def no_lists(n_true: int, n_pred: int, options: Options) -> EmptyPopulationError:
+    """The error for an empty population, given the rows of both frames."""
+    return EmptyPopulationError(
+        f"there is no list to evaluate: true has {n_true:,} rows, pred {n_pred:,}, "
+        f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
+    )
+
+
 def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.DataFrame, Options]:
     user_cols, by = as_columns(options.user_col), as_columns(options.by)
     names = [*by, *user_cols, options.item_col]
@@ -223,15 +233,21 @@ def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     return heads if 4 * len(heads) <= 3 * n else None
 
 
-def _at(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
+def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
     return list(columns) if heads is None else [ids.take(heads) for ids in columns]
 
 
-def _encode_by(offered: Table, heads: np.ndarray | None, names: list[str]) -> tuple[np.ndarray | None, pd.DataFrame]:
-    """Code of the `by` value of each row (or head), in order of first appearance, and their labels."""
+def _encode_by(
+    offered: Table, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
+) -> tuple[np.ndarray | None, pd.DataFrame]:
+    """Code of the `by` value of each row (or head), in order of first appearance or as `known`, and their labels."""
     if not offered.by:
         return None, pd.DataFrame(index=range(1))
-    codes = pd.factorize(encode_keys([_at(offered.by, heads)])[0][0])[0]
+    if known is not None:
+        first_seen = [read_ids(known[name], f"pred[{name!r}]") for name in names]
+        both = encode_keys([first_seen, at_heads(offered.by, heads)])[0]
+        return pd.factorize(np.concatenate(both))[0][len(known) :], known
+    codes = pd.factorize(encode_keys([at_heads(offered.by, heads)])[0][0])[0]
     first = np.zeros(codes.max(initial=-1) + 1, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays: the first row
     rows = first if heads is None else heads[first]
@@ -573,7 +589,7 @@ def _values(
 # ------------------------------------------------------------------------------------------- warnings
 
 
-def _warn_duplicates(counts: dict[str, int], options: Options) -> None:
+def warn_duplicates(counts: dict[str, int], options: Options) -> None:
     repeated = {role: counts[f"{role}_duplicates"] for role in ("true", "pred") if f"{role}_duplicates" in counts}
     if repeated and options.duplicates == "drop":
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
@@ -594,13 +610,16 @@ def _warn_no_overlap(wanted: Table, offered: Table, key_codes: list[np.ndarray],
         ("item", items.codes[0], items.codes[1], wanted.item, offered.item),
     ):
         if not np.isin(pd.unique(two), pd.unique(one)).any():
-            samples = [
-                f"{ids.where}: {', '.join(map(repr, ids.show(np.arange(min(2, len(ids))))))}" for ids in (mine, theirs)
-            ]
-            warnings.warn(
-                f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); "
-                "rd.check(true, pred) tells more",
-                NoOverlapWarning,
-                stacklevel=outside_recdf(),
-            )
+            warn_no_overlap(what, mine, theirs)
             return
+
+
+def warn_no_overlap(what: str, mine: Ids, theirs: Ids) -> None:
+    """Warn that no user, or no item, is in both frames, with two ids of each."""
+    samples = [f"{ids.where}: {', '.join(map(repr, ids.show(np.arange(min(2, len(ids))))))}" for ids in (mine, theirs)]
+    warnings.warn(
+        f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); "
+        "rd.check(true, pred) tells more",
+        NoOverlapWarning,
+        stacklevel=outside_recdf(),
+    )

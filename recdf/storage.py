@@ -7,6 +7,8 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,22 +27,36 @@ SPEC, DTYPES, RESULT = b"recdf", b"recdf_dtypes", b"recdf_result"
 
 
 def write_evaluation(folder: Any, evaluation: Evaluation, *, overwrite: bool = False) -> None:
-    """Write `per_user.parquet` and `summary.parquet`; a failure at any point leaves the old result readable.
+    """Write `per_user.parquet` and `summary.parquet`, all or nothing."""
+    import pyarrow.parquet as pq  # costs import time that only reading and writing need
 
-    The new result begins when `per_user.parquet` takes its place: until then a reader of both files sees that the
-    summary is not of this `per_user` and computes the one that is.
+    result = uuid.uuid4().hex
+    with staged(folder, overwrite=overwrite) as staging:
+        for name, frame in (("per_user", evaluation.per_user), ("summary", evaluation.summary)):
+            pq.write_table(to_arrow(frame, evaluation.spec, result), staging / f"{name}.parquet")
+
+
+@contextmanager
+def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
+    """A hidden folder to write both files to; then they move into `folder`, and it is removed in any case.
+
+    A failure at any point leaves the old result readable. The new result begins when `per_user.parquet` takes its
+    place: until then a reader of both files sees that the summary is not of this `per_user` and computes the one
+    that is.
     """
     target = Path(folder)
     per_user, summary = target / "per_user.parquet", target / "summary.parquet"
     present = [path.name for path in (per_user, summary) if path.exists()]
     if present and not overwrite:
         raise FileExistsError(f"{target} already holds {present[0]}; pass overwrite=True to replace the result")
+    there = target.exists()
     target.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".recdf-", dir=target))
-    result = uuid.uuid4().hex
     try:
-        for path, frame in ((per_user, evaluation.per_user), (summary, evaluation.summary)):
-            _write(staging / path.name, frame, evaluation.spec, result)
+        yield staging
+        for path in (per_user, summary):
+            with open(staging / path.name, "rb") as written:
+                os.fsync(written.fileno())
         if summary.exists():
             shutil.copy2(summary, staging / "old")
         os.replace(staging / summary.name, summary)
@@ -54,12 +70,12 @@ def write_evaluation(folder: Any, evaluation: Evaluation, *, overwrite: bool = F
             raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+        if not there and not any(target.iterdir()):
+            target.rmdir()
 
 
-def _write(path: Path, frame: pd.DataFrame, spec: dict[str, Any], result: str) -> None:
-    """Write one table and bring it to the disk."""
-    import pyarrow.parquet as pq  # costs import time that only reading and writing need
-
+def to_arrow(frame: pd.DataFrame, spec: dict[str, Any], result: str) -> Any:
+    """The table that is written for a frame; the two tables of a result have the same id `result`."""
     plain = frame.copy(deep=False)
     plain.attrs = {}  # pandas would store attrs a second time
     try:
@@ -68,9 +84,7 @@ def _write(path: Path, frame: pd.DataFrame, spec: dict[str, Any], result: str) -
         raise DataError(f"parquet has no type for a key column: {error}; convert it, e.g. with .astype(str)") from None
     dtypes = {name: _describe(dtype) for name, dtype in frame.dtypes.items()}
     own = {SPEC: json.dumps(spec), DTYPES: json.dumps(dtypes), RESULT: result}
-    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **own}), path)
-    with open(path, "rb") as written:
-        os.fsync(written.fileno())
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **own})
 
 
 def _read(path: Path) -> tuple[pd.DataFrame, dict[str, Any], bytes]:

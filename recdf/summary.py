@@ -6,13 +6,13 @@ Contract: a summary has one row per group and metric, in the columns `SUMMARY`; 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from .errors import ColumnError, DataError, OptionError, closest
+from .moments import Moments
 from .options import as_columns
 
 __all__ = ["summarize"]
@@ -110,7 +110,15 @@ def means(
     else:
         group, n_groups = np.zeros(len(per_user), np.int64), 1
         labels = pd.DataFrame(index=range(1))
-    statistics = _statistics(per_user, names, group, n_groups, confidence)
+    columns = (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
+    return mean_table(labels, names, Moments.of(columns, group, n_groups), spec, confidence)
+
+
+def mean_table(
+    labels: pd.DataFrame, names: Sequence[str], moments: Moments, spec: dict[str, Any], confidence: float = CONFIDENCE
+) -> pd.DataFrame:
+    """One row per group (a row of `labels`) and metric column."""
+    statistics, n_groups = moments.statistics(confidence), len(labels)
     described = [_describe(name, spec) for name in names]
     columns: dict[str, Any] = {
         "metric": [name for name, _ in described] * n_groups,
@@ -119,52 +127,6 @@ def means(
     }
     repeated = labels.take(np.repeat(np.arange(n_groups), len(names))).reset_index(drop=True)
     return pd.DataFrame({**{name: repeated[name] for name in repeated.columns}, **columns}, copy=False)
-
-
-def _statistics(
-    per_user: pd.DataFrame, names: list[str], group: np.ndarray, n_groups: int, confidence: float
-) -> dict[str, np.ndarray]:
-    """Statistics of each column in each group, as (groups × columns) arrays."""
-    n, total, squares = (np.zeros((n_groups, len(names))) for _ in range(3))
-    rows = np.bincount(group, minlength=n_groups)
-    # Groups that stand together are summed in place.
-    order = None if (group[1:] >= group[:-1]).all() else np.argsort(group, kind="stable")
-    start = np.cumsum(rows) - rows
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for j, name in enumerate(names):
-            column = per_user[name].to_numpy(dtype=np.float64, na_value=np.nan)
-            column = column if order is None else column[order]
-            missing = np.isnan(column)
-            some = bool(missing.any())
-            x = np.where(missing, 0.0, column) if some else column
-            n[:, j] = rows - _sums(missing, start, rows) if some else rows
-            total[:, j] = _sums(x, start, rows)
-            mean = total[:, j] / n[:, j]
-            off = x - (mean if n_groups == 1 else np.repeat(mean, rows))
-            squares[:, j] = _sums(np.where(missing, 0.0, off * off) if some else off * off, start, rows)
-        value = np.where(n > 0, total / n, np.nan)
-        std = np.where(n > 1, np.sqrt(squares / (n - 1)), np.nan)
-        se = std / np.sqrt(n)
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * se
-    count = n.astype(np.int64)
-    return {
-        "value": value,
-        "std": std,
-        "se": se,
-        "ci_low": value - half,
-        "ci_high": value + half,
-        "n": count,
-        "n_undefined": rows[:, None] - count,
-    }
-
-
-def _sums(values: np.ndarray, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Sum of each group of rows that stand together."""
-    if len(start) == 1:
-        return np.array([values.sum()], dtype=np.float64)
-    # A group without rows starts where the next one does; reduceat would take that one's first row.
-    sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), start)
-    return np.where(rows > 0, sums, 0.0)
 
 
 def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: dict[str, Any]) -> list[str]:

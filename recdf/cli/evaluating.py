@@ -12,8 +12,10 @@ import pandas as pd
 from ..audit import check
 from ..errors import OptionError
 from ..evaluate import evaluate
-from ..files import read_files
+from ..files import is_text_file, read_beside, read_files
 from ..options import CHOICES, NAMES, Options, as_columns
+from ..parts import Source
+from ..streaming import evaluate_parquet
 from .arguments import FILES, add_options, add_out, check_out, given_options, in_flags
 
 __all__ = ["add_check", "add_evaluate"]
@@ -34,6 +36,17 @@ def add_evaluate(commands: Any) -> None:
         epilog=FILES,
     )
     files = _add_files(command)
+    files.add_argument(
+        "--stream",
+        action="store_true",
+        help="read --true and --pred piece by piece, so that they may be larger than memory: parquet files, folders "
+        "of them, or quoted globs ('pred/*.parquet')",
+    )
+    files.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
+    )
     add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
     what = command.add_argument_group("metrics")
     what.add_argument("-m", "--metrics", required=True, nargs="+", action="extend", metavar="METRIC", help="as ndcg@10")
@@ -63,18 +76,35 @@ def _evaluate(given: argparse.Namespace) -> None:
         if not more["users"].exists():
             known = ", ".join(CHOICES["users"])
             raise OptionError(f"--users {more['users']}: neither one of {known} nor a file of ids")
-    frames = _read(given, ["true", "pred", "items"], options, more)
+    stream = given.stream or given.memory_limit is not None
+    frames = _read_sides(given, options, more) if stream else _read(given, ["true", "pred", "items"], options, more)
     if "users" in frames:
         options["users"] = frames["users"]
-    result = evaluate(
-        frames["true"], frames["pred"], given.metrics, k=given.k or 10, items=frames.get("items"), **options
-    )
+    options |= {"k": given.k or 10, "items": frames.get("items")}
+    if stream:
+        where = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
+        result = evaluate_parquet(given.true, given.pred, given.metrics, **where, **options)
+    else:
+        result = evaluate(frames["true"], frames["pred"], given.metrics, **options)
+        if given.out is not None:
+            result.to_parquet(given.out, overwrite=given.overwrite)
     print(result.summary.to_string(index=False))
     if given.out is not None:
-        result.to_parquet(given.out, overwrite=given.overwrite)
-        print(
-            f"\nwrote {given.out / RESULT_FILES[0]} ({len(result.per_user):,} rows) and {given.out / RESULT_FILES[1]}"
-        )
+        from pyarrow.parquet import read_metadata  # costs time that other commands need not take
+
+        n_rows = read_metadata(given.out / RESULT_FILES[0]).num_rows
+        print(f"\nwrote {given.out / RESULT_FILES[0]} ({n_rows:,} rows) and {given.out / RESULT_FILES[1]}")
+
+
+def _read_sides(given: argparse.Namespace, options: dict[str, Any], more: dict[str, Path]) -> dict[str, pd.DataFrame]:
+    """The files beside the streamed ones, with ids like theirs."""
+    for path in (given.true, given.pred):
+        if is_text_file(path):
+            raise OptionError(f"--stream reads parquet files; {path} is none")
+    paths = more | ({} if given.items is None else {"items": given.items})
+    keys = [*as_columns(options.get("user_col", Options.user_col)), options.get("item_col", Options.item_col)]
+    like = Path(Source(given.pred, "pred").fragments[0].path)
+    return {name: read_beside(path, like, keys, []) for name, path in paths.items()}
 
 
 def _read(

@@ -1,0 +1,145 @@
+"""Where the time of `rd.evaluate` goes, step by step: `python benchmarks/steps.py M_int_sorted M_str_shuffled`.
+
+Functions of the package are timed from outside; a function's time is its own, without that of the timed functions it
+calls. Item codes are made on a second thread: what is shown is how long the call waits for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import adapters
+import pandas as pd
+import workload
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import recdf as rd  # noqa: E402 (after the path is set)
+
+WAIT = "wait for item codes"
+REST = "everything else"
+
+# step -> functions, as `module.name` where the caller looks them up
+STEPS = {
+    "door: columns and checks": ("match._frames", "match.order_source", "match.read_true", "match.read_pred"),
+    "codes of list keys": ("match.run_heads", "match.at_heads", "match.encode_keys", "match._encode_by"),
+    WAIT: (),
+    "group": ("match._pair_code", "match._group"),
+    "rank": ("match._rank_true", "match._rank_pred", "match._ranked", "match._tie_order"),
+    "pair: hits and duplicates": ("match._pair", "match.pair_within", "match._settle"),
+    "population and hits": ("match._population", "match.match"),
+    "metrics": ("evaluate.compute",),
+    "tables": ("match._key_frame", "evaluate.label_frame", "evaluate.summary_table", "evaluate.spec_of"),
+    REST: ("evaluate.evaluate",),
+}
+CUTS = {"S": [5, 10, 20], "M": [10, 20, 100]}
+
+
+class Clock:
+    """Own seconds of each step, of calls within calls on one thread."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.inner = [0.0]  # seconds of timed calls within each call that runs
+
+    def wrap(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def timed(*args: Any, **options: Any) -> Any:
+            self.inner.append(0.0)
+            start = time.perf_counter()
+            try:
+                return function(*args, **options)
+            finally:
+                took = time.perf_counter() - start
+                self.seconds[step] += took - self.inner.pop()
+                self.inner[-1] += took
+
+        return timed
+
+    def executor(self) -> type[ThreadPoolExecutor]:
+        clock = self
+
+        class Timed(ThreadPoolExecutor):
+            def submit(self, *args: Any, **options: Any) -> Future[Any]:
+                future = super().submit(*args, **options)
+                future.result = clock.wrap(WAIT, future.result)  # type: ignore[method-assign]
+                return future
+
+        return Timed
+
+
+@contextmanager
+def watched(clock: Clock) -> Iterator[None]:
+    """The functions of the steps under the clock, and put back afterwards."""
+    modules = {name: importlib.import_module(f"recdf.{name}") for name in ("match", "evaluate")}
+    replaced = [(modules["match"], "ThreadPoolExecutor", ThreadPoolExecutor)]
+    for names in STEPS.values():
+        for module, _, name in (full.partition(".") for full in names):
+            replaced.append((modules[module], name, getattr(modules[module], name)))
+    steps = {full: step for step, names in STEPS.items() for full in names}
+    try:
+        for module, name, function in replaced:
+            step = steps.get(f"{module.__name__.removeprefix('recdf.')}.{name}")
+            setattr(module, name, clock.executor() if step is None else clock.wrap(step, function))
+        modules["evaluate"].match = modules["match"].match  # the name by which it is called
+        yield
+    finally:
+        for module, name, function in replaced:
+            setattr(module, name, function)
+        modules["evaluate"].match = modules["match"].match
+
+
+def run(layout: str, runs: int) -> list[dict[str, float]]:
+    """Seconds of each step, of each of several calls after a first one."""
+    folder, ks = workload.cache_folder(), CUTS[layout.partition("_")[0]]
+    true = pd.read_parquet(folder / f"{layout}_true.parquet", columns=["user_id", "item_id"])
+    pred = pd.read_parquet(folder / f"{layout}_pred.parquet", columns=["user_id", "item_id", "score"])
+    rd.evaluate(true, pred, list(adapters.SIX), k=ks)
+    found = []
+    for _ in range(runs):
+        clock = Clock()
+        with watched(clock):
+            evaluate = importlib.import_module("recdf.evaluate").evaluate
+            evaluate(true, pred, list(adapters.SIX), k=ks)
+        found.append(dict(clock.seconds))
+    return found
+
+
+def table(found: dict[str, list[dict[str, float]]]) -> str:
+    """Milliseconds and share of each step: one column a layout."""
+    columns = {
+        layout: {step: median(run.get(step, 0.0) for run in runs) for step in STEPS} for layout, runs in found.items()
+    }
+    lines = ["| step | " + " | ".join(columns) + " |", "|---" + "|--:" * len(columns) + "|"]
+    for step in [*STEPS, "sum"]:
+        cells = []
+        for seconds in columns.values():
+            total = sum(seconds.values())
+            own = seconds.get(step, total)
+            cells.append(f"{own * 1e3:,.1f} ms {own / total:4.0%}")
+        lines.append(f"| {step} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("layouts", nargs="+", help="such as S_int_sorted")
+    parser.add_argument("--runs", type=int, default=5)
+    args = parser.parse_args()
+    print(table({layout: run(layout, args.runs) for layout in args.layouts}))
+
+
+if __name__ == "__main__":
+    main()

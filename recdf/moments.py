@@ -1,0 +1,86 @@
+"""Sums from which the statistics of a summary follow; sums of disjoint parts of a population add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over the lists of each group, as (groups × columns) arrays.
+
+    rows : lists of each group (one number per group) · n : lists with a value · total : sum of the values ·
+    squares : sum of the squared differences from the group's mean.
+    """
+
+    rows: np.ndarray
+    n: np.ndarray
+    total: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def of(cls, columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int) -> Moments:
+        """Moments of each column (NaN: no value) in each group."""
+        rows = np.bincount(group, minlength=n_groups)
+        # Groups that stand together are summed in place.
+        order = None if (group[1:] >= group[:-1]).all() else np.argsort(group, kind="stable")
+        start = np.cumsum(rows) - rows
+        found = []
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for given in columns:
+                column = given if order is None else given[order]
+                missing = np.isnan(column)
+                some = bool(missing.any())
+                x = np.where(missing, 0.0, column) if some else column
+                n = rows - _sums(missing, start, rows) if some else rows
+                total = _sums(x, start, rows)
+                mean = total / n
+                off = x - (mean if n_groups == 1 else np.repeat(mean, rows))
+                squares = _sums(np.where(missing, 0.0, off * off) if some else off * off, start, rows)
+                found.append((n.astype(np.float64), total, squares))
+        n, total, squares = (np.stack(each, axis=1) for each in zip(*found, strict=True))
+        return cls(rows, n, total, squares)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Moments of both parts: squares about the common mean, so that no digits cancel (Chan et al. 1979)."""
+        n = self.n + other.n
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = (self.total / self.n - other.total / other.n) ** 2 * (self.n / n) * other.n
+        squares = self.squares + other.squares + np.where((self.n > 0) & (other.n > 0), apart, 0.0)
+        return Moments(self.rows + other.rows, n, self.total + other.total, squares)
+
+    def take(self, groups: np.ndarray) -> Moments:
+        """Moments of some groups."""
+        return Moments(self.rows[groups], self.n[groups], self.total[groups], self.squares[groups])
+
+    def statistics(self, confidence: float) -> dict[str, np.ndarray]:
+        """Columns of the summary."""
+        n = self.n
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = np.where(n > 0, self.total / n, np.nan)
+            std = np.where(n > 1, np.sqrt(self.squares / (n - 1)), np.nan)
+            se = std / np.sqrt(n)
+        half = NormalDist().inv_cdf((1 + confidence) / 2) * se
+        count = n.astype(np.int64)
+        return {
+            "value": value,
+            "std": std,
+            "se": se,
+            "ci_low": value - half,
+            "ci_high": value + half,
+            "n": count,
+            "n_undefined": self.rows[:, None] - count,
+        }
+
+
+def _sums(values: np.ndarray, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Sum of each group of rows that stand together."""
+    if len(start) == 1:
+        return np.array([values.sum()], dtype=np.float64)
+    # A group without rows starts where the next one does; reduceat would take that one's first row.
+    sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), start)
+    return np.where(rows > 0, sums, 0.0)

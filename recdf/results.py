@@ -1,0 +1,89 @@
+"""Results that need not be in memory: rows of all parts in the order of the whole, and an `Evaluation` in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from .evaluate import Evaluation
+from .storage import read_parquet
+
+BLOCK_ROWS, CHUNK_ROWS = 2**17, 2**11  # rows that are merged at a time, and rows that are read together
+PLACE = "__place__"  # column of distinct integers by which the rows are to be sorted
+
+
+class Results:
+    """Rows of the lists of all parts: written as they come, read in order."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.n_rows = path, 0
+        self._low: list[int] = []  # smallest and largest place of each chunk
+        self._high: list[int] = []
+        self._writer: Any = None
+
+    def add(self, table: pa.Table) -> None:
+        """Keep the rows of a part, cut into chunks of neighbours."""
+        place = table[PLACE].to_numpy()
+        if (place[1:] < place[:-1]).any():
+            order = np.argsort(place)
+            table, place = table.take(pa.array(order)), place[order]
+        if self._writer is None:
+            self._writer = ipc.new_file(str(self.path), table.schema)
+        for start in range(0, len(table), CHUNK_ROWS):
+            chunk = table.slice(start, CHUNK_ROWS).combine_chunks()
+            self._writer.write_batch(chunk.to_batches()[0])
+            self._low.append(int(place[start]))
+            self._high.append(int(place[start + len(chunk) - 1]))
+        self.n_rows += len(table)
+
+    def blocks(self) -> Iterator[pa.Table]:
+        """All rows in order. A chunk is read for each block that it reaches into: mostly one or two."""
+        self._writer.close()
+        low, high = np.array(self._low), np.array(self._high)
+        # Blocks begin where every so many chunks begin, so that each has about as many rows.
+        edges = np.sort(low)[:: max(1, BLOCK_ROWS // CHUNK_ROWS)]
+        with pa.OSFile(str(self.path)) as file:
+            reader = ipc.open_file(file)
+            for first, last in pairwise([*edges.tolist(), int(high.max()) + 1]):
+                chunks = np.flatnonzero((low < last) & (high >= first))
+                table = pa.Table.from_batches([reader.get_batch(int(chunk)) for chunk in chunks])
+                place = table[PLACE].to_numpy()
+                rows = np.flatnonzero((place >= first) & (place < last))
+                yield table.take(pa.array(rows[np.argsort(place[rows])]))
+
+    def close(self) -> None:
+        """Let go of the file, so that its folder can be removed."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+class StoredEvaluation(Evaluation):
+    """An `Evaluation` whose `per_user` stays in its file until it is asked for."""
+
+    def __init__(self, folder: Path, summary: pd.DataFrame, spec: dict[str, Any]) -> None:
+        # The base class is frozen, and has a field where this one reads a file.
+        vars(self).update(folder=folder, summary=summary, spec=spec)
+
+    @cached_property
+    def per_user(self) -> pd.DataFrame:
+        """The rows of `per_user.parquet`, read on first use and kept."""
+        return read_parquet(vars(self)["folder"]).per_user
+
+    def _title(self) -> str:
+        import pyarrow.parquet as pq  # costs time that importing recdf need not take
+
+        file = vars(self)["folder"] / "per_user.parquet"
+        size = pq.read_metadata(file)
+        rows = f"{size.num_rows:,} × {size.num_columns} in {file}"
+        return f"recdf {self.spec['recdf']}: per_user {rows}, summary {len(self.summary)} rows"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._title()}</p>{self.summary.to_html(index=False)}"

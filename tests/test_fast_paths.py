@@ -1,0 +1,349 @@
+"""Every fast path: that it is taken where it should be, and that the answer is that of the slow path."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf import grouping, ids
+from recdf.grouping import offsets, pair_within, rank_within
+
+match = importlib.import_module("recdf.match")
+
+METRICS = ["precision", "recall", "ndcg", "mapr", "mrr", "hitrate", "auc"]
+N_LISTS, N_PRED, N_ITEMS = 60, 12, 80
+STRINGS = {"user_id": "str", "item_id": "str"}
+
+
+@pytest.fixture
+def frames():
+    """`true` and `pred`, both by user, and `pred` by falling score without ties."""
+    rng = np.random.default_rng(7)
+    users = rng.permutation(N_LISTS)
+    pred = [(user, item) for user in users for item in rng.choice(N_ITEMS, N_PRED, replace=False)]
+    true = [(user, item) for user in users[::-1] for item in rng.choice(N_ITEMS, rng.integers(1, 9), replace=False)]
+    true, pred = (pd.DataFrame(rows, columns=["user_id", "item_id"]) for rows in (true, pred))
+    return true, pred.assign(score=np.tile(np.linspace(1, 0, N_PRED), N_LISTS))
+
+
+def shuffled(frame):
+    return frame.sample(frac=1, random_state=3, ignore_index=True)
+
+
+def result(true, pred, **options):
+    return rd.evaluate(true, pred, METRICS, k=[1, 5, 20], **options)
+
+
+def assert_same(one, two):
+    """Row for row, by the labels of the lists; order and dtype of the labels may differ."""
+    keys = [name for name in one.per_user.columns if name in ("model", "user_id", "session")]
+
+    def in_order(evaluation):
+        table = evaluation.per_user
+        return table.astype(dict.fromkeys(keys, str)).sort_values(keys, ignore_index=True)
+
+    pd.testing.assert_frame_equal(in_order(one), in_order(two), check_exact=True)
+    numbers = one.summary.select_dtypes("number")
+    pd.testing.assert_frame_equal(numbers, two.summary[numbers.columns], rtol=1e-12, atol=1e-15)
+
+
+class Watch:
+    """Calls of a function that goes on as before."""
+
+    def __init__(self, monkeypatch, module, name):
+        self.calls, self.answers = [], []
+        function = getattr(module, name)
+
+        def watched(*args, **options):
+            self.calls.append(args)
+            self.answers.append(function(*args, **options))
+            return self.answers[-1]
+
+        monkeypatch.setattr(module, name, watched)
+
+
+def refuse(monkeypatch, module, name):
+    def refused(*_, **__):
+        raise AssertionError(f"{name} was called")
+
+    monkeypatch.setattr(module, name, refused)
+
+
+# ------------------------------------------------------------------------------------- grouped and ranked input
+
+
+def test_grouped_input_is_not_grouped_again(frames, monkeypatch):
+    slow = result(*map(shuffled, frames))
+    refuse(monkeypatch, match, "group_rows")
+    assert_same(result(*frames), slow)
+
+
+def test_shuffled_input_is_grouped(frames, monkeypatch):
+    watch = Watch(monkeypatch, match, "group_rows")
+    result(*map(shuffled, frames))
+    assert [len(code) for (code,) in watch.calls] == [len(frame) for frame in frames]
+
+
+def test_input_without_run_heads_gives_the_same(frames, monkeypatch):
+    fast = result(*frames)
+    monkeypatch.setattr(match, "run_heads", lambda columns: None)
+    watch = Watch(monkeypatch, match, "group_rows")
+    assert_same(result(*frames), fast)
+    assert len(watch.calls) == 2
+
+
+def test_run_heads_only_where_runs_are_long():
+    def heads(users):
+        return match.run_heads([ids.read_ids(pd.Series(users), "user_id")])
+
+    assert heads([4, 4, 4, 2, 2, 4]).tolist() == [0, 3, 5]
+    assert heads([1, 2, 3, 3]).tolist() == [0, 1, 2]
+    assert heads([1, 2, 3, 4]) is None
+    assert heads(["a", "a", "b"]).tolist() == [0, 2]
+
+
+def test_runs_of_a_user_that_come_back_are_put_together(frames, monkeypatch):
+    true, pred = frames
+    halves = pd.concat([pred[pred.index % N_PRED < 6], pred[pred.index % N_PRED >= 6]], ignore_index=True)
+    fast = result(true, pred)
+    watch = Watch(monkeypatch, match, "group_rows")
+    assert_same(result(true, halves), fast)
+    assert [len(code) for (code,) in watch.calls] == [len(pred)]
+
+
+def test_rows_of_users_outside_the_population_are_left_out_of_grouped_input(frames, monkeypatch):
+    true, pred = frames
+    few = true[true["user_id"] < 20]
+    slow = result(shuffled(few), shuffled(pred))
+    refuse(monkeypatch, match, "group_rows")
+    assert_same(result(few, pred), slow)
+
+
+def test_ranked_lists_are_not_sorted(frames, monkeypatch):
+    true, pred = frames
+    slow = result(true, shuffled(pred))
+    refuse(monkeypatch, match, "rank_within")
+    assert_same(result(true, pred), slow)
+    by_rank = pred.assign(rank=np.tile(np.arange(1, N_PRED + 1), N_LISTS)).drop(columns="score")
+    assert_same(result(true, by_rank), slow)
+
+
+def test_lists_out_of_rank_are_sorted(frames, monkeypatch):
+    true, pred = frames
+    watch = Watch(monkeypatch, match, "rank_within")
+    backwards = pred.iloc[::-1].reset_index(drop=True)
+    assert_same(result(true, backwards), result(true, pred))
+    assert len(watch.calls) == 1
+
+
+def test_rank_within_says_that_nothing_moves():
+    assert rank_within(np.array([1.0, 1.0, np.nan, 0.0, 2.0]), np.array([0, 3, 5])) is None
+    assert rank_within(np.array([1.0, 0.0]), np.array([0, 2])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("code", [[], [0], [3, 1, 2], [3, 1, 3], [10**9, 5], [10**9, 5, 10**9]])
+def test_all_differ(code):
+    """By marks on a table, or by hashing where the table would be large."""
+    assert match._all_differ(np.array(code, dtype=np.int64)) == (len(set(code)) == len(code))
+
+
+# ------------------------------------------------------------------------------------------------------- codes
+
+
+def test_small_ranges_of_integers_are_their_own_codes(frames, monkeypatch):
+    slow = result(*(frame * {"user_id": 10**12, "item_id": 10**13, "score": 1} for frame in scored(frames)))
+    refuse(monkeypatch, ids, "_encode_hashed")
+    fast = result(*scored(frames))
+    monkeypatch.undo()
+    pd.testing.assert_frame_equal(fast.per_user.drop(columns="user_id"), slow.per_user.drop(columns="user_id"))
+
+
+def scored(frames):
+    """Both frames with the same columns, so that one factor for each column is enough."""
+    true, pred = frames
+    return true.assign(score=1.0), pred
+
+
+def test_integers_give_the_same_by_hashing(frames, monkeypatch):
+    for pair in (frames, tuple(map(shuffled, frames))):
+        fast = result(*pair)
+        watch = Watch(monkeypatch, ids, "_encode_hashed")
+        monkeypatch.setattr(ids, "encode_integers", ids._encode_hashed)
+        assert_same(result(*pair), fast)
+        assert len(watch.calls) == 2  # users and items
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(("step", "span", "direct"), [(8, 0, True), (9, 0, False), (9, 82, True), (9, 81, False)])
+def test_direct_addressing_by_the_width_of_the_range(step, span, direct, monkeypatch):
+    """At most DIRECT_SPAN numbers, or four times the rows."""
+    monkeypatch.setattr(ids, "DIRECT_SPAN", span)
+    values = np.arange(10) * step - 7
+    codes = ids.encode_integers([values, values[::-1]])
+    assert (codes.labels is None) == direct
+    np.testing.assert_array_equal(codes.codes[0], codes.codes[1][::-1])
+    assert len(set(codes.codes[0].tolist())) == 10
+    assert all(0 <= code < codes.n for code in codes.codes[0].tolist())
+
+
+@pytest.mark.parametrize("ties", ["item_desc", "item_asc"])
+def test_ties_go_by_the_ids_however_they_are_coded(frames, ties):
+    true, pred = (shuffled(frame.assign(item_id=frame["item_id"] - 40)) for frame in frames)
+    pred["score"] = pred["score"].round(1)
+    wide = [frame.assign(item_id=frame["item_id"] * 10**15) for frame in (true, pred)]
+    assert_same(result(true, pred, ties=ties), result(*wide, ties=ties))
+
+
+def test_runs_of_objects_are_read_once(frames, monkeypatch):
+    true, pred = (frame.astype(object) for frame in frames)
+    pred["score"] = pred["score"].astype(float)
+    watch = Watch(monkeypatch, ids, "_distinct_object_ids")
+    fast = result(true, pred)
+    lengths = sorted(len(series) for series, _ in watch.calls)
+    assert lengths[:2] == [N_LISTS, N_LISTS]  # a label for each run of users
+    monkeypatch.setattr(ids, "_object_heads", lambda values: np.arange(len(values)))
+    assert_same(result(true, pred), fast)
+    assert_same(fast, result(*frames))
+
+
+def test_objects_that_compare_to_no_bool_are_read_one_by_one():
+    values = np.array(["a", "a", pd.NA], dtype=object)
+    assert ids._object_heads(values).tolist() == [0, 1, 2]
+    assert ids._object_heads(values[:2]).tolist() == [0]
+    assert ids._object_heads(values[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("dtype", ["str", "category", "string[pyarrow]", object])
+def test_string_ids_give_the_same_as_integers(frames, dtype):
+    texts = [frame.astype(STRINGS).astype({"user_id": dtype, "item_id": dtype}) for frame in frames]
+    assert_same(result(*texts), result(*frames))
+    assert_same(result(*map(shuffled, texts)), result(*frames))
+
+
+def test_items_are_coded_beside_the_users(frames, monkeypatch):
+    """Arrow lets a second thread run; on one thread the answer is the same."""
+    texts = [frame.astype(STRINGS) for frame in frames]
+    fast = result(*texts)
+    jobs = []
+
+    class Done:
+        def __init__(self, answer):
+            self.answer = answer
+
+        def result(self):
+            return self.answer
+
+    class OneThread:
+        def __init__(self, *_):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def submit(self, job, *args):
+            jobs.append(job)
+            return Done(job(*args))
+
+    monkeypatch.setattr(match, "ThreadPoolExecutor", OneThread)
+    assert_same(result(*texts), fast)
+    assert jobs == [match.encode]
+
+
+# ------------------------------------------------------------------------------------------- hits and statistics
+
+
+@pytest.mark.parametrize("slots", [1, 64, 2**18])
+def test_pairs_in_one_block_and_in_many(frames, slots, monkeypatch):
+    fast = result(*frames)
+    monkeypatch.setattr(grouping, "TABLE_SLOTS", slots)
+    monkeypatch.setattr(grouping, "SLOTS_PER_ROW", 1 if slots == 1 else 8)
+    assert_same(result(*frames), fast)
+
+
+def test_pairs_in_one_round_and_in_several(monkeypatch):
+    """Codes whose low bits differ never meet; equal low bits go to another hash function."""
+    watch = Watch(monkeypatch, grouping, "_probe")
+    for factor, several in ((1, False), (2**16, True)):
+        watch.calls.clear()
+        item = (np.arange(64) % 8 * factor).astype(np.int32)
+        wanted = (np.arange(24) % 12 * factor).astype(np.int32)
+        repeat, first, found = pair_within(item, np.array([0, 40, 64]), wanted, np.array([0, 12, 24]))
+        assert (len(watch.calls) > 1) == several
+        assert first.tolist() == [40 * (row >= 40) + (row - 40 * (row >= 40)) % 8 for row in repeat.tolist()]
+        assert len(repeat) == 64 - 2 * 8
+        assert found.tolist() == [*range(8), *[-1] * 4, *range(40, 48), *[-1] * 4]
+
+
+@pytest.mark.parametrize("cells", [1, 50, 2**20])
+def test_ranks_in_one_matrix_and_in_many(frames, cells, monkeypatch):
+    true, pred = frames
+    ragged = shuffled(pred.drop(index=pred.index[pred.index % 7 < pred["user_id"] % 5]))
+    ragged["score"] = ragged["score"].round(1)
+    fast = result(true, ragged)
+    monkeypatch.setattr(grouping, "SORT_CELLS", cells)
+    assert_same(result(true, ragged), fast)
+
+
+def test_lists_of_one_length_need_no_padding(monkeypatch):
+    key = np.random.default_rng(1).random(32)
+    even = rank_within(key, offsets(np.full(4, 8)), stable=True)
+    one_by_one = [rank_within(part, np.array([0, 8]), stable=True) + 8 * i for i, part in enumerate(np.split(key, 4))]
+    np.testing.assert_array_equal(even, np.concatenate(one_by_one))
+
+
+def test_truth_in_the_order_of_pred_is_not_moved(frames, monkeypatch):
+    true, pred = frames
+    place = {user: i for i, user in enumerate(pred["user_id"].unique())}
+    alike = true.sort_values("user_id", key=lambda users: users.map(place), kind="stable", ignore_index=True)
+    watch = Watch(monkeypatch, match, "spans")
+    slow = result(true, pred)
+    moved = len(watch.calls)
+    watch.calls.clear()
+    assert_same(result(alike, pred), slow)
+    assert len(watch.calls) < moved
+
+
+def test_a_summary_of_one_group_equals_that_of_many(frames):
+    """One group is summed as it stands, several by their first rows; an undefined value leaves both."""
+    true, pred = frames
+    barren = pd.concat([true, pd.DataFrame({"user_id": [-1], "item_id": [0]})]).assign(gain=1.0)
+    barren.loc[barren["user_id"] == -1, "gain"] = 0.0
+    both = pd.concat([pred.assign(model="a"), pred.assign(model="b")], ignore_index=True)
+    one = result(barren, pred, relevance_col="gain").summary
+    two = result(barren, both, relevance_col="gain", by="model").summary
+    assert one["n_undefined"].any()
+    for model in "ab":
+        part = two[two["model"] == model].drop(columns="model").reset_index(drop=True)
+        pd.testing.assert_frame_equal(part, one, rtol=1e-12)
+
+
+def test_groups_that_stand_apart_are_summarized_as_those_that_stand_together(frames):
+    per_user = result(*frames).per_user.assign(segment=lambda table: table["user_id"] % 3)
+    together = per_user.sort_values("segment", kind="stable", ignore_index=True)
+    apart, sorted_ = (rd.summarize(table, by="segment") for table in (per_user, together))
+    order = ["segment", "metric", "k"]
+    pd.testing.assert_frame_equal(
+        apart.sort_values(order, ignore_index=True), sorted_.sort_values(order, ignore_index=True), rtol=1e-12
+    )
+
+
+# ------------------------------------------------------------------------------------------- where the time goes
+
+
+def test_the_benchmark_knows_the_steps(frames, monkeypatch):
+    """`benchmarks/steps.py` times functions by their names."""
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1] / "benchmarks"), *sys.path])
+    steps = importlib.import_module("steps")
+    before, clock = match._group, steps.Clock()
+    with steps.watched(clock):
+        importlib.import_module("recdf.evaluate").evaluate(*map(shuffled, frames), "ndcg")
+    assert match._group is before
+    assert set(clock.seconds) == set(steps.STEPS)
+    assert all(seconds >= 0 for seconds in clock.seconds.values())
