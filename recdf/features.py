@@ -239,7 +239,7 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
         # Σ over pairs of x·y = (|Σ x|² − Σ |x|²) / 2, so no pair is ever formed.
         vectors, scale = product
         squares = np.einsum("ij,ij->i", vectors, vectors)
-        for some in blocks(lists.n_shown * 8 * vectors.shape[1]):
+        for some in blocks(lists.n_shown * 8 * max(vectors.shape[1], 1)):
             rows = rows_of(lists, some, row_of)
             added = vectors[rows[:, 0]]
             for rank in range(1, rows.shape[1]):
