@@ -36,9 +36,9 @@ STEPS = {
     "door: columns and checks": ("match._frames", "match.order_source", "match.read_true", "match.read_pred"),
     "codes of list keys": ("match.run_heads", "match.at_heads", "match.encode_keys", "match._encode_by"),
     WAIT: (),
-    "group": ("match._pair_code", "match._group"),
-    "rank": ("match._rank_true", "match._rank_pred", "match._ranked", "match._tie_order"),
-    "pair: hits and duplicates": ("match._pair", "match.pair_within", "match._settle"),
+    "group": ("match._pair_code", "ranked.group_lists"),
+    "rank": ("match.rank_true", "match.rank_pred", "ranked._ranked", "ranked._tie_order"),
+    "pair: hits and duplicates": ("match.pair", "ranked.pair_within", "match.settle"),
     "population and hits": ("match._population", "match.match"),
     "metrics": ("evaluate.compute",),
     "tables": ("match._key_frame", "evaluate.label_frame", "evaluate.summary_table", "evaluate.spec_of"),
@@ -83,7 +83,7 @@ class Clock:
 @contextmanager
 def watched(clock: Clock) -> Iterator[None]:
     """The functions of the steps under the clock, and put back afterwards."""
-    modules = {name: importlib.import_module(f"recdf.{name}") for name in ("match", "evaluate")}
+    modules = {name: importlib.import_module(f"recdf.{name}") for name in ("match", "ranked", "evaluate")}
     replaced = [(modules["match"], "ThreadPoolExecutor", ThreadPoolExecutor)]
     for names in STEPS.values():
         for module, _, name in (full.partition(".") for full in names):

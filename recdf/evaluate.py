@@ -14,7 +14,8 @@ from .compare import compare_models
 from .errors import ColumnError, OptionError
 from .experiment import join_experiment, own_variant
 from .match import match
-from .metric import Metric, Request, check_needs, compute, label_frame, parse
+from .metric import Metric, Request, check_needs, compute, label_frame
+from .metric_strings import parse
 from .options import NAMES, Options, as_columns, check_names, takes_options
 from .segments import summary_table
 from .sides import SIDES, Given

@@ -1,4 +1,4 @@
-"""A metric is one record beside its kernel: `Metric`, the `@metric` decorator, metric strings, the registry.
+"""A metric is one record beside its kernel: `Metric`, the `@metric` decorator, the registry.
 
 Contract: a kernel is a function of `Lists` (all lists cut at k) and keyword parameters that returns one
 float per list, NaN where the metric has no value. Its docstring and signature are the record's only source.
@@ -7,9 +7,8 @@ float per list, NaN where the metric has no value. Its docstring and signature a
 from __future__ import annotations
 
 import inspect
-import re
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -459,96 +458,6 @@ def find(name: str) -> Metric:
         known = sorted([*METRICS, *_ALIASES])
         raise OptionError(f"unknown metric {name!r}{closest(name, known)}; valid are {', '.join(known)}")
     return found
-
-
-# ------------------------------------------------------------------------------------- metric strings
-
-_STRING = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*(?:@\s*(\w+))?\s*")
-
-
-def parse(
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
-    k: int | Sequence[int],
-    options: Options,
-) -> list[Request]:
-    """Read metric strings, records, or a mapping of own names to them, each at every k it does not name."""
-    if isinstance(k, Sequence | np.ndarray | pd.Index | pd.Series | range) and not isinstance(k, str):
-        ks = [check_k(one) for one in k]
-        if not ks:
-            raise OptionError("k is an empty list; expected positive integers")
-    else:
-        ks = [check_k(k)]
-    if isinstance(metrics, str | Metric) or not isinstance(metrics, Iterable):
-        metrics = [metrics]
-    named = metrics.items() if isinstance(metrics, Mapping) else [(None, one) for one in metrics]
-    requests = [request for own, one in named for request in _parse_one(own, one, list(dict.fromkeys(ks)), options)]
-    columns = [column for request in requests for column in request.columns]
-    if not columns:
-        raise OptionError("metrics is empty; name at least one, such as 'ndcg@10'")
-    twice = sorted({column for column in columns if columns.count(column) > 1})
-    if twice:
-        raise OptionError(f"metrics gives {', '.join(map(repr, twice))} more than once")
-    return requests
-
-
-def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Options) -> list[Request]:
-    if isinstance(text, Metric):
-        found, params, at, label = text, {}, None, None
-    elif isinstance(text, str):
-        match_ = _STRING.fullmatch(text)
-        if match_ is None:
-            raise OptionError(
-                f"metric string {text!r} is not of the form 'name', 'name@k' or 'name(parameter=value)@k'"
-            )
-        name, inside, at = match_.groups()
-        found = find(name)
-        params = _parse_parameters(found, text, inside or "")
-        given = ",".join(part.replace(" ", "") for part in (inside or "").split(",") if part.strip())
-        label = name + (f"({given})" if given else "")
-    else:
-        raise OptionError(f"metric {text!r} is a {type(text).__name__}; expected a metric string or a Metric")
-    if at is not None:
-        if not at.isdecimal() or not 1 <= int(at) < 2**31:
-            raise OptionError(f"metric string {text!r}: k must be a positive integer below 2**31")
-        ks = [int(at)]
-    requests = []
-    for k in ks if found.cut else [None]:
-        request = found.request(params, k, options, label)
-        if own is not None:
-            alone = at is not None or len(ks) == 1 or not found.cut
-            if len(found.outputs) > 1:
-                raise OptionError(
-                    f"{found.name} has several columns ({', '.join(found.outputs)}) and takes no own name"
-                )
-            if not isinstance(own, str) or own in ("", "n_true", "n_pred"):
-                raise OptionError(f"own name {own!r} of metric {text!r}; expected a name of no other result column")
-            request = Request(found, request.params, k, own, own_column=own if alone else None)
-        requests.append(request)
-    return requests
-
-
-def _parse_parameters(found: Metric, text: str, inside: str) -> dict[str, Any]:
-    params: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in inside.split(","))):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not name or not value:
-            raise OptionError(f"metric string {text!r}: {part!r} is not of the form parameter=value")
-        if name in params:
-            raise OptionError(f"metric string {text!r} gives {name!r} twice")
-        params[name] = value if value in found.choices(name) else _literal(value)
-    return params
-
-
-def _literal(text: str) -> Any:
-    words = {"none": None, "true": True, "false": False}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text.strip("'\"")
 
 
 def _show(value: Any) -> str:

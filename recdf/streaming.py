@@ -25,7 +25,8 @@ from .evaluate import Evaluation, spec_of
 from .frames import column, order_source, read_catalogue, read_users
 from .ids import check_kinds, encode, encode_keys, read_ids
 from .match import at_heads, match, no_lists, run_heads, warn_duplicates, warn_no_overlap
-from .metric import Metric, Request, check_needs, compute, label_frame, parse
+from .metric import Metric, Request, check_needs, compute, label_frame
+from .metric_strings import parse
 from .moments import Moments
 from .options import NAMES, Options, as_columns, check_names, takes_options
 from .parts import Source, Store, as_frame, memory_bytes, part_of

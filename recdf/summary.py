@@ -26,6 +26,7 @@ def summarize(
     per_user: pd.DataFrame,
     by: str | Sequence[str] | None = None,
     *,
+    user_col: str | Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     confidence: float = CONFIDENCE,
 ) -> pd.DataFrame:
@@ -42,6 +43,9 @@ def summarize(
     by : str or list of str, optional
         Columns to group by; by default the `by` columns of the evaluation, else none. A null is a group of
         its own.
+    user_col : str or list of str, optional
+        Columns that name a list (with the `by` columns), which may stand once. By default those that the evaluation wrote, or,
+        where a join has lost its attrs, all columns before `n_true`.
     metrics : list of str, optional
         Metric columns. By default those that the evaluation wrote, else all named like `ndcg@10`.
     confidence : float, default 0.95
@@ -76,13 +80,14 @@ def summarize(
         by = [name for name in spec.get("by", []) if name in per_user.columns]
     by = as_columns(by)
     names = _metric_columns(per_user, metrics, spec)
-    for name in [*by, *names]:
+    keys = as_columns(user_col)
+    for name in [*by, *names, *keys]:
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
             raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
-    _refuse_repeated_lists(per_user)
+    _refuse_repeated_lists(per_user, keys, spec)
     for name in names:
         if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
@@ -150,12 +155,16 @@ def _describe(column: str, spec: dict[str, Any]) -> tuple[str, int | None]:
     return (known["name"], known["k"]) if known else _split(column)
 
 
-def _refuse_repeated_lists(per_user: pd.DataFrame) -> None:
-    """The columns before `n_true` name a list; a join that repeats one would count it twice."""
+def _refuse_repeated_lists(per_user: pd.DataFrame, keys: list[str], spec: dict[str, Any]) -> None:
+    """A join that repeats a list would count it twice."""
     columns = list(per_user.columns)
-    if "n_true" not in columns or columns.index("n_true") == 0:
+    written = [*spec.get("by", []), *spec.get("user_col", [])]
+    if not keys and written and set(written) <= set(columns):
+        keys = written
+    if not keys and "n_true" in columns:
+        keys = columns[: columns.index("n_true")]
+    if not keys:
         return
-    keys = columns[: columns.index("n_true")]
     repeated = per_user.duplicated(keys)
     if repeated.any():
         example = per_user.loc[repeated.to_numpy(), keys].head(3).to_numpy().tolist()

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf import grouping, ids
+from recdf import grouping, ids, ranked
 from recdf.grouping import offsets, pair_within, rank_within
 
 match = importlib.import_module("recdf.match")
@@ -78,12 +78,12 @@ def refuse(monkeypatch, module, name):
 
 def test_grouped_input_is_not_grouped_again(frames, monkeypatch):
     slow = result(*map(shuffled, frames))
-    refuse(monkeypatch, match, "group_rows")
+    refuse(monkeypatch, ranked, "group_rows")
     assert_same(result(*frames), slow)
 
 
 def test_shuffled_input_is_grouped(frames, monkeypatch):
-    watch = Watch(monkeypatch, match, "group_rows")
+    watch = Watch(monkeypatch, ranked, "group_rows")
     result(*map(shuffled, frames))
     assert [len(code) for (code,) in watch.calls] == [len(frame) for frame in frames]
 
@@ -91,7 +91,7 @@ def test_shuffled_input_is_grouped(frames, monkeypatch):
 def test_input_without_run_heads_gives_the_same(frames, monkeypatch):
     fast = result(*frames)
     monkeypatch.setattr(match, "run_heads", lambda columns: None)
-    watch = Watch(monkeypatch, match, "group_rows")
+    watch = Watch(monkeypatch, ranked, "group_rows")
     assert_same(result(*frames), fast)
     assert len(watch.calls) == 2
 
@@ -110,7 +110,7 @@ def test_runs_of_a_user_that_come_back_are_put_together(frames, monkeypatch):
     true, pred = frames
     halves = pd.concat([pred[pred.index % N_PRED < 6], pred[pred.index % N_PRED >= 6]], ignore_index=True)
     fast = result(true, pred)
-    watch = Watch(monkeypatch, match, "group_rows")
+    watch = Watch(monkeypatch, ranked, "group_rows")
     assert_same(result(true, halves), fast)
     assert [len(code) for (code,) in watch.calls] == [len(pred)]
 
@@ -119,14 +119,14 @@ def test_rows_of_users_outside_the_population_are_left_out_of_grouped_input(fram
     true, pred = frames
     few = true[true["user_id"] < 20]
     slow = result(shuffled(few), shuffled(pred))
-    refuse(monkeypatch, match, "group_rows")
+    refuse(monkeypatch, ranked, "group_rows")
     assert_same(result(few, pred), slow)
 
 
 def test_ranked_lists_are_not_sorted(frames, monkeypatch):
     true, pred = frames
     slow = result(true, shuffled(pred))
-    refuse(monkeypatch, match, "rank_within")
+    refuse(monkeypatch, ranked, "rank_within")
     assert_same(result(true, pred), slow)
     by_rank = pred.assign(rank=np.tile(np.arange(1, N_PRED + 1), N_LISTS)).drop(columns="score")
     assert_same(result(true, by_rank), slow)
@@ -134,7 +134,7 @@ def test_ranked_lists_are_not_sorted(frames, monkeypatch):
 
 def test_lists_out_of_rank_are_sorted(frames, monkeypatch):
     true, pred = frames
-    watch = Watch(monkeypatch, match, "rank_within")
+    watch = Watch(monkeypatch, ranked, "rank_within")
     backwards = pred.iloc[::-1].reset_index(drop=True)
     assert_same(result(true, backwards), result(true, pred))
     assert len(watch.calls) == 1
@@ -148,7 +148,7 @@ def test_rank_within_says_that_nothing_moves():
 @pytest.mark.parametrize("code", [[], [0], [3, 1, 2], [3, 1, 3], [10**9, 5], [10**9, 5, 10**9]])
 def test_all_differ(code):
     """By marks on a table, or by hashing where the table would be large."""
-    assert match._all_differ(np.array(code, dtype=np.int64)) == (len(set(code)) == len(code))
+    assert ranked._all_differ(np.array(code, dtype=np.int64)) == (len(set(code)) == len(code))
 
 
 # ------------------------------------------------------------------------------------------------------- codes
@@ -302,7 +302,7 @@ def test_truth_in_the_order_of_pred_is_not_moved(frames, monkeypatch):
     true, pred = frames
     place = {user: i for i, user in enumerate(pred["user_id"].unique())}
     alike = true.sort_values("user_id", key=lambda users: users.map(place), kind="stable", ignore_index=True)
-    watch = Watch(monkeypatch, match, "spans")
+    watch = Watch(monkeypatch, ranked, "spans")
     slow = result(true, pred)
     moved = len(watch.calls)
     watch.calls.clear()
@@ -341,9 +341,9 @@ def test_the_benchmark_knows_the_steps(frames, monkeypatch):
     """`benchmarks/steps.py` times functions by their names."""
     monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1] / "benchmarks"), *sys.path])
     steps = importlib.import_module("steps")
-    before, clock = match._group, steps.Clock()
+    before, clock = ranked.group_lists, steps.Clock()
     with steps.watched(clock):
         importlib.import_module("recdf.evaluate").evaluate(*map(shuffled, frames), "ndcg")
-    assert match._group is before
+    assert ranked.group_lists is before
     assert set(clock.seconds) == set(steps.STEPS)
     assert all(seconds >= 0 for seconds in clock.seconds.values())

@@ -174,3 +174,16 @@ def test_refusals(options, error, words):
 def test_a_table_without_metrics_is_refused():
     with pytest.raises(rd.ColumnError, match="no metric column"):
         rd.summarize(pd.DataFrame({"user_id": [1], "age": [2]}))
+
+
+def test_a_join_from_the_segments_that_repeats_lists_is_refused_by_the_list_key() -> None:
+    result = rd.evaluate({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, "mrr@1")
+    twice = pd.DataFrame({"user_id": ["u", "u", "v"], "segment": ["new", "old", "old"]})
+    joined = twice.merge(result.per_user, on="user_id")  # the segment stands before n_true, and attrs are lost
+    with pytest.raises(rd.DataError, match="repeat a list"):
+        rd.summarize(joined, by="segment", user_col="user_id")
+    with pytest.raises(rd.ColumnError, match="'user'"):
+        rd.summarize(joined, by="segment", user_col="user")
+    joined.attrs["recdf"] = result.spec
+    with pytest.raises(rd.DataError, match="repeat a list"):
+        rd.summarize(joined, by="segment")
