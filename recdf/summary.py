@@ -44,8 +44,8 @@ def summarize(
         Columns to group by; by default the `by` columns of the evaluation, else none. A null is a group of
         its own.
     user_col : str or list of str, optional
-        Columns that name a list (with the `by` columns), which may stand once. By default those that the evaluation
-        wrote, or, where a join has lost its attrs, all columns before `n_true`.
+        Columns that name a list, `by` columns included; a list may stand once. By default those that the
+        evaluation wrote, or, where a join has lost its attrs, all columns before `n_true`.
     metrics : list of str, optional
         Metric columns. By default those that the evaluation wrote, else all named like `ndcg@10`.
     confidence : float, default 0.95
