@@ -52,6 +52,8 @@ def full_doc(
     parts += [own.group(1).rstrip()] if own else []
     parts += [_argument(name, True) for name in sides]
     one = "Mean over the defined lists of the population"
+    if "true" not in arguments:
+        one = "Mean over the defined lists of `pred`, or of the given `users`"
     result = (
         f"float\n    {one}; `.per_user(...)` takes the same arguments\n"
         "    and returns a frame: `by` columns, list key columns, one column named by the metric string."

@@ -6,7 +6,7 @@ rows, -1 for none. Similarities are taken for blocks of lists at a time, never f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from .errors import DataError, OptionError
 from .frames import read_numbers
-from .grouping import spans
+from .grouping import offsets, spans
 from .labels import flatten, is_nested, read_labels
 
 if TYPE_CHECKING:  # lists need this module
@@ -23,6 +23,14 @@ if TYPE_CHECKING:  # lists need this module
 
 # Bytes of the gathered features of one block of lists: about what a core's cache holds.
 BLOCK_BYTES = 2**22
+
+# A product of two matrices is left to one thread while it has at most this many multiplications. OpenBLAS would
+# share a larger one among threads that must wait for each other, which for one small matrix after another takes
+# many times longer on a busy machine.
+PRODUCT = 2**17
+
+# Indicators that stand for the values of all positions, at most.
+WIDEST = 1024
 
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -72,6 +80,23 @@ class Features:
         """Rows of length 1; a row of zeros stays, so that its similarity is 0."""
         return self._once(("unit", separator), lambda: _unit(self.matrix(separator)))
 
+    def vectors(self, kind: str | Similarity, separator: str) -> tuple[np.ndarray, int] | None:
+        """Vectors and a number such that similarity is their scalar product over the number; None if it is no product.
+
+        The share of equal positions is one where there are few values: each of them becomes an indicator.
+        """
+        if callable(kind) or self.function is not None or kind == "jaccard":
+            return None
+        if kind == "cosine":
+            return self.unit(separator), 1
+        values = self.values(separator)[:-1]
+        codes, n_values = zip(
+            *((np.unique(c, return_inverse=True)[1], len(np.unique(c))) for c in values.T), strict=True
+        )
+        if sum(n_values) > WIDEST:
+            return None
+        return self._once(("indicators", separator), lambda: _indicators(codes, n_values)), len(codes)
+
     def similar(self, kind: str | Similarity, separator: str) -> tuple[Similarity, int, int]:
         """A function of two blocks of rows, (lists × a) and (lists × b), to (lists × a × b).
 
@@ -100,6 +125,14 @@ class Features:
             return np.divide(both, either, dtype=np.float64)
 
         return jaccard, 16, 4 * matrix.shape[1]
+
+
+def _indicators(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> np.ndarray:
+    """Positions × values as numbers 0 and 1, and below them one row of zeros."""
+    found = np.zeros((len(codes[0]) + 1, sum(n_values)))
+    for code, first in zip(codes, offsets(np.array(n_values)), strict=False):
+        found[np.arange(len(code)), first + code.ravel()] = 1.0
+    return found
 
 
 def _below_zeros(matrix: np.ndarray) -> np.ndarray:
@@ -201,39 +234,46 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
     row_of = features.known(kind, separator)
     lists.note("pred_without_features", row_of < 0)
     total, n = np.zeros(len(lists)), np.zeros(len(lists))
-    if kind == "cosine" and features.function is None:
+    product = features.vectors(kind, separator)
+    if product is not None:
         # Σ over pairs of x·y = (|Σ x|² − Σ |x|²) / 2, so no pair is ever formed.
-        unit = features.unit(separator)
-        squares = np.einsum("ij,ij->i", unit, unit)
-        for some in blocks(lists.n_shown * 8 * unit.shape[1]):
+        vectors, scale = product
+        squares = np.einsum("ij,ij->i", vectors, vectors)
+        for some in blocks(lists.n_shown * 8 * max(vectors.shape[1], 1)):
             rows = rows_of(lists, some, row_of)
-            added = unit[rows[:, 0]]
+            added = vectors[rows[:, 0]]
             for rank in range(1, rows.shape[1]):
-                added += unit[rows[:, rank]]
-            total[some] = (np.einsum("ij,ij->i", added, added) - squares[rows].sum(axis=1)) / 2
+                added += vectors[rows[:, rank]]
+            total[some] = (np.einsum("ij,ij->i", added, added) - squares[rows].sum(axis=1)) / (2 * scale)
             n[some] = np.count_nonzero(rows >= 0, axis=1)
     else:
         _, pair_bytes, row_bytes = features.similar(kind, separator)
         for some in blocks(lists.n_shown**2 * pair_bytes + lists.n_shown * row_bytes):
             rows = rows_of(lists, some, row_of)
-            total[some] = _pair_sums(features, kind, separator, rows)
+            step = max(1, PRODUCT // (rows.shape[1] * max(row_bytes // 4, 1)))
+            total[some] = _pair_sums(features, kind, separator, rows, step)
             n[some] = np.count_nonzero(rows >= 0, axis=1)
     pairs = n * (n - 1) / 2
     return np.divide(total, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
 
 
-def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows: np.ndarray) -> np.ndarray:
-    """Sum of the similarities of all pairs of rows of each list, without those of -1."""
-    if features.function is not None or callable(kind):
+def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows: np.ndarray, step: int) -> np.ndarray:
+    """Sum of the similarities of all pairs of rows of each list, without those of -1, some ranks at a time."""
+    own = kind if callable(kind) else features.function
+    if own is not None:
         one, two = np.triu_indices(rows.shape[1], 1)
-        function = kind if callable(kind) else features.function
-        assert function is not None
-        return _called(function, rows[:, one], rows[:, two]).sum(axis=1)
-    known = rows >= 0
-    found = features.similar(kind, separator)[0](rows, rows)
-    if not known.all():
-        found = np.where(known[:, :, None] & known[:, None], found, 0.0)
-    return (found.sum(axis=(1, 2)) - np.einsum("ijj->i", found)) / 2
+        return _called(own, rows[:, one], rows[:, two]).sum(axis=1)
+    similar, _, _ = features.similar(kind, separator)
+    known, total = rows >= 0, np.zeros(len(rows))
+    for low in range(0, rows.shape[1], step):
+        some = slice(low, low + step)
+        found = similar(rows[:, some], rows[:, low:])
+        if not known.all():
+            found = np.where(known[:, some, None] & known[:, None, low:], found, 0.0)
+        # Of the square at the front, each pair stands there twice, and each row with itself.
+        square = found[:, :, : found.shape[1]]
+        total += found.sum(axis=(1, 2)) - (square.sum(axis=(1, 2)) + np.einsum("ijj->i", square)) / 2
+    return total
 
 
 def nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:

@@ -20,6 +20,7 @@ from .errors import (
     DuplicateWarning,
     EmptyPopulationError,
     NoOverlapWarning,
+    OptionError,
     outside_recdf,
 )
 from .frames import (
@@ -159,6 +160,8 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
         raise ColumnError(f"by={by}, user_col={user_cols} and item_col={options.item_col!r} must be distinct columns")
     pred_frame = as_frame(pred, "pred", options.user_col, options.item_col)
     if true is None:  # metrics of `pred` alone: its lists are the population
+        if options.judged_only:
+            raise OptionError("judged_only=True needs true=, which judges")
         for name in [*user_cols, options.item_col]:
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]

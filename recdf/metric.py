@@ -191,6 +191,8 @@ class Metric:
             _is_number(value) or value is self.defaults[name] is None
         ):
             raise OptionError(f"{self.name} parameter {name}={value!r}; expected a finite number")
+        elif kind is bool and not isinstance(value, bool):
+            raise OptionError(f"{self.name} parameter {name}={value!r}; expected True or False")
 
     def __reduce__(self) -> str:
         return self.__qualname__

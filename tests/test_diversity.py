@@ -243,7 +243,7 @@ def test_bad_features_are_refused():
 
 def test_blocks_do_not_matter(monkeypatch):
     rng = np.random.default_rng(2)
-    features = pd.DataFrame(rng.normal(size=(40, 5)))
+    features = pd.DataFrame(rng.normal(size=(40, 5))).round()
     pred = {user: rng.permutation(40)[: rng.integers(0, 30)] for user in range(60)}
     log = {user: rng.permutation(40)[: rng.integers(1, 9)] for user in range(60)}
     items = pd.DataFrame({"item_id": range(40), "category": rng.integers(0, 5, 40)})
@@ -256,6 +256,8 @@ def test_blocks_do_not_matter(monkeypatch):
 
     whole = values()
     monkeypatch.setattr("recdf.features.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("recdf.features.PRODUCT", 150)
+    monkeypatch.setattr("recdf.features.WIDEST", 0)
     monkeypatch.setattr("recdf.labels.BLOCK", 7)
     pd.testing.assert_frame_equal(values(), whole, rtol=1e-12)
 

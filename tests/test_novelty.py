@@ -131,3 +131,14 @@ def test_string_strings_work_like_parameters():
     result = rd.evaluate(None, {1: ["a", "b"]}, names, log=LOG, users="pred")
     assert list(result.per_user.columns[3:]) == names
     assert result.per_user["miuf@3"].equals(result.per_user["novelty@3"])
+
+
+def test_bad_parameters_are_refused():
+    side = {"log": LOG, "features": {"a": [1]}, "relevant": False}
+    with pytest.raises(rd.OptionError, match="normalize='yes'; expected True or False"):
+        rd.surprisal(LOG, {1: ["a"]}, normalize="yes")
+    for top in (-1, 2.5, "all", True):
+        with pytest.raises(rd.OptionError, match=r"top=.*expected a number of items"):
+            rd.serendipity(None, {1: ["a"]}, top=top, **side)
+    with pytest.raises(rd.OptionError, match="judged_only=True needs true="):
+        rd.unseen(LOG, {1: ["a"]}, judged_only=True)

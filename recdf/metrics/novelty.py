@@ -188,6 +188,8 @@ def serendipity(
     if lists.sides.has("popular"):
         found &= ~lists.sides.popular[matched.item]
     if top is not None:
+        if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 0:
+            raise OptionError(f"top={top!r}; expected a number of items")
         known = np.zeros(matched.n_items, bool)
         known[log.by_popularity()[:top]] = True
         found &= ~known[matched.item]
