@@ -3,59 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from .errors import IdTypeError, RecdfWarning
-from .frames import as_frame, column, order_source, read_numbers
-from .ids import Ids, check_kinds, encode, read_ids
+from .audit_ids import Findings, check_ids, check_side, plain_rows
+from .errors import EmptyPopulationError, RecdfWarning, examples
+from .frames import _id_frame, as_frame, column, order_source, read_numbers
+from .ids import read_ids
 from .lists import Hits, Matched
-from .match import match, run_heads
+from .match import match
 from .metric import check_k, compute, find, label_frame, mean
 from .options import NAMES, Options, as_columns, check_names, takes_options
 from .sides import Given
 
 __all__ = ["check"]
 
-# A share of `true` that nobody was recommended is worth a word above this.
-FEW_ITEMS_IN_COMMON = 0.5
+# A share of recommendations that users already had is worth a warning above this.
 MANY_SEEN = 0.05
-
-
-@dataclass
-class Findings:
-    """Rows of the result, in the order in which they are found."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, finding: str, severity: str, count: int, of: int, examples: Any, effect: str) -> None:
-        """One finding that concerns `count` of `of`; nothing if it concerns none."""
-        if count:
-            words = examples if isinstance(examples, str) else ", ".join(map(repr, list(examples)[:5]))
-            share = count / of if of else float("nan")
-            values = (finding, severity, int(count), share, words, effect)
-            self.rows.append(dict(zip(COLUMNS, values, strict=True)))
-
-    def table(self) -> pd.DataFrame:
-        types = {
-            "finding": "str",
-            "severity": "str",
-            "count": "int64",
-            "share": "float64",
-            "examples": "str",
-            "effect": "str",
-        }
-        table = pd.DataFrame(self.rows, columns=COLUMNS).astype(types)
-        order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
-        return table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)
-
-
-COLUMNS = ["finding", "severity", "count", "share", "examples", "effect"]
 
 
 @takes_options
@@ -100,115 +67,34 @@ def check(true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = No
     true_frame = as_frame(true, "true", shared.user_col, shared.item_col)
     pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
     order = order_source(pred_frame, shared)
-    comparable = _check_ids(found, true_frame, pred_frame, shared)
-    comparable &= _check_numbers(found, true_frame, pred_frame, order, shared)
-    if not comparable:
+    found.add(
+        "true is empty", "error", int(not len(true_frame)), 1, "0 rows", "nothing is relevant: there is no metric"
+    )
+    found.add("pred is empty", "error", int(not len(pred_frame)), 1, "0 rows", "every list scores 0")
+    offered = check_ids(found, true_frame, pred_frame, shared)
+    numbers = _check_numbers(found, true_frame, pred_frame, order, shared)
+    if offered is None or not numbers:
         return found.table()
+    if items is not None:
+        items = _id_frame(items, "items", [shared.item_col])
+        usable = check_side(found, "items", items, [shared.item_col], offered)
+        items = items[items[shared.item_col].notna()] if usable else None
     forgiving = shared.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecdfWarning)
         matched = match(true_frame, pred_frame, forgiving, Given(items=items))
-    _check_lists(found, matched, len(true_frame), len(pred_frame), k)
+    _check_lists(found, matched, true_frame, pred_frame, k, shared)
     _check_order(found, matched, pred_frame, order, k, shared)
     if items is not None:
-        _check_catalogue(found, matched)
+        _check_catalogue(found, matched, true_frame[shared.item_col], pred_frame[shared.item_col])
     if log is not None:
-        _check_seen(found, as_frame(log, "log", shared.user_col, shared.item_col), pred_frame, k, forgiving)
+        log = as_frame(log, "log", shared.user_col, shared.item_col)
+        if check_side(found, "log", log, [*as_columns(shared.user_col), shared.item_col], offered):
+            _check_seen(found, log, pred_frame, k, forgiving)
     return found.table()
 
 
-# ------------------------------------------------------------------------------------- ids and numbers
-
-
-def _check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: Options) -> bool:
-    """Null ids, kinds that cannot match, look-alikes; False if nothing can be compared."""
-    comparable = len(true) > 0 and len(pred) > 0
-    for what, names in (("user", as_columns(options.user_col)), ("item", [options.item_col])):
-        for name in names:
-            pair = []
-            for role, frame in (("true", true), ("pred", pred)):
-                series = column(frame, name, role)
-                try:
-                    ids = read_ids(series, f"{role}[{name!r}]")
-                except IdTypeError as error:
-                    found.add(
-                        "ids of an unusable type",
-                        "error",
-                        len(series),
-                        len(series),
-                        str(error),
-                        "evaluate refuses them",
-                    )
-                    comparable = False
-                    continue
-                if ids.null is not None:
-                    effect = 'evaluate raises; null_keys="drop" leaves these rows out'
-                    found.add(f"null ids in {role}", "error", int(ids.null.sum()), len(ids), ids.where, effect)
-                pair.append(ids)
-            if len(pair) < 2 or not comparable:
-                continue
-            try:
-                check_kinds(pair)
-            except IdTypeError as error:
-                effect = "no row can ever match: every metric would be 0"
-                found.add(f"{what} ids that cannot match", "error", len(pair[1]), len(pair[1]), str(error), effect)
-                comparable = False
-                continue
-            comparable &= _check_common(found, what, name, pair[0], pair[1])
-    return comparable
-
-
-def _check_common(found: Findings, what: str, name: str, wanted: Ids, offered: Ids) -> bool:
-    """Ids of `true` that nobody of `pred` has, and whether they only look different."""
-    heads = [None if ids.null is not None else run_heads([ids]) for ids in (wanted, offered)]
-    codes = encode(
-        [ids if head is None else ids.take(head) for ids, head in zip((wanted, offered), heads, strict=True)]
-    )
-    present = []
-    for code in codes.codes:
-        flags = np.zeros(codes.n + 1, bool)  # the last one is for nulls, code -1
-        flags[code] = True
-        present.append(flags[:-1])
-    common = present[0] & present[1]
-    own = codes.codes[0] if heads[0] is None else np.repeat(codes.codes[0], np.diff(np.append(heads[0], len(wanted))))
-    _check_look_alikes(found, what, codes.labels, own, *present)
-    if not common.any():
-        sample = [ids.show(np.arange(min(2, len(ids)))) for ids in (wanted, offered)]
-        examples = f"true {sample[0]}, pred {sample[1]}"
-        found.add(f"no {what} in common", "error", len(wanted), len(wanted), examples, "every list scores 0")
-        return False
-    lost = ~np.append(common, True)[own]
-    missed = int(lost.sum())
-    if what == "item" and missed > FEW_ITEMS_IN_COMMON * len(wanted):
-        row = np.flatnonzero(lost)[:5]
-        effect = f"recall cannot pass {1 - missed / len(wanted):.3g} of the rows of true"
-        found.add("relevant items that nobody was recommended", "info", missed, len(wanted), wanted.show(row), effect)
-    return True
-
-
-def _check_look_alikes(
-    found: Findings, what: str, labels: Any, own: np.ndarray, mine: np.ndarray, theirs: np.ndarray
-) -> None:
-    """Strings of one frame only that equal one of the other but for zeros, a trailing .0, blanks or case."""
-    if not isinstance(labels, pa.Array | pa.ChunkedArray) or not pa.types.is_large_string(labels.type):
-        return
-    text = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
-    plain = pc.utf8_lower(pc.utf8_trim_whitespace(text))
-    plain = pc.replace_substring_regex(plain, r"\.0+$", "")
-    plain = pc.replace_substring_regex(plain, r"^0+(\d)", r"\1")
-    code = plain.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    only_mine, only_theirs = mine & ~theirs, theirs & ~mine
-    in_theirs = np.zeros(int(code.max(initial=-1)) + 1, bool)
-    in_theirs[code[only_theirs]] = True
-    alike = only_mine & in_theirs[code]
-    if not alike.any():
-        return
-    first = int(np.flatnonzero(alike)[0])
-    other = int(np.flatnonzero(only_theirs & (code == code[first]))[0])
-    examples = f"true {text[first].as_py()!r}, pred {text[other].as_py()!r}"
-    effect = "they do not match: write both the same way (leading zeros, '.0', blanks, case)"
-    count = int(np.append(alike, False)[own].sum())
-    found.add(f"{what} ids that only look different", "warning", count, len(own), examples, effect)
+# ---------------------------------------------------------------------------------------------- numbers
 
 
 def _check_numbers(
@@ -250,16 +136,31 @@ def _check_numbers(
 
 def _names(matched: Matched, where: np.ndarray) -> list[Any]:
     """Labels of the first lists where `where`."""
-    labels = label_frame(matched).take(np.flatnonzero(where)[:5])
-    rows = labels.astype(object).to_numpy().tolist()
-    return [row[0] if len(row) == 1 else tuple(row) for row in rows]
+    return plain_rows(label_frame(matched).take(np.flatnonzero(where)[:5]))
 
 
-def _check_lists(found: Findings, matched: Matched, n_true_rows: int, n_pred_rows: int, k: int) -> None:
-    for role, total in (("true", n_true_rows), ("pred", n_pred_rows)):
+def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[Any]:
+    """The first rows with ids that are not among the positions `kept`: these stand elsewhere too."""
+    gone = np.ones(len(frame), bool)
+    gone[kept] = False
+    return plain_rows(frame[names].take(np.flatnonzero(gone)).dropna().head(5))
+
+
+def _check_lists(
+    found: Findings, matched: Matched, true: pd.DataFrame, pred: pd.DataFrame, k: int, options: Options
+) -> None:
+    pair = [*as_columns(options.user_col), options.item_col]
+    for role, frame, names, lists in (
+        ("true", true, pair, matched.truth),
+        ("pred", pred, [*as_columns(options.by), *pair], matched),
+    ):
         effect = 'evaluate keeps the best and warns; duplicates="keep" counts them all'
-        count = matched.counts.get(f"{role}_duplicates", 0)
-        found.add(f"duplicate rows in {role}", "warning", count, total, "", effect)
+        if count := matched.counts.get(f"{role}_duplicates", 0):
+            if options.judged_only:  # other rows are dropped as well
+                rows = plain_rows(frame[names][frame[names].duplicated().to_numpy()].dropna().head(5))
+            else:
+                rows = _dropped(frame, names, lists.rows(np.arange(len(lists.item))))
+            found.add(f"duplicate rows in {role}", "warning", count, len(frame), rows, effect)
     judged, served = matched.list_truth >= 0, matched.n_pred > 0
     without = judged & ~served
     effect = 'they score 0; users="both" leaves them out'
@@ -279,7 +180,10 @@ def _check_lists(found: Findings, matched: Matched, n_true_rows: int, n_pred_row
     found.add(f"lists shorter than {k}", "info", int(short.sum()), int(served.sum()), _names(matched, short), effect)
     long = matched.n_true > k
     ceiling = np.minimum(matched.n_true[judged], k) / np.maximum(matched.n_true[judged], 1)
-    effect = f"mean recall@{k} cannot pass {ceiling[matched.n_true[judged] > 0].mean():.4g}" if long.any() else ""
+    effect = ""
+    if long.any():
+        limit = ceiling[matched.n_true[judged] > 0].mean()
+        effect = f"mean recall@{k} cannot pass {limit:.4g}; precision@{k} is not limited there"
     found.add(
         f"more than {k} relevant items", "info", int(long.sum()), int(judged.sum()), _names(matched, long), effect
     )
@@ -326,6 +230,12 @@ def _check_order(
         found.add("ranks with gaps", "warning", int(gaps.sum()), len(served), _names(matched, gaps), effect)
         if "score" in pred.columns and pd.api.types.is_numeric_dtype(pred["score"].dtype):
             score = _in_list_order(matched, read_numbers(pred["score"], "score"))
+            several = np.zeros(len(matched), bool)
+            several[served] = length > 1
+            if several.any() and not _lists_where(matched, score[1:] != score[:-1]).any():
+                effect = "rank decides; by these scores, as other tools order, every list is one tie"
+                names = _names(matched, several)
+                found.add("constant scores", "info", int(several.sum()), len(served), names, effect)
             against = _lists_where(matched, score[1:] > score[:-1])
             effect = "rank decides; pass score_col= to order by score"
             names = _names(matched, against)
@@ -399,14 +309,19 @@ def _tie_range(matched: Matched, k: int) -> str:
     return "; ".join(words) if words else f"no metric at {k} depends on it"
 
 
-def _check_catalogue(found: Findings, matched: Matched) -> None:
+def _check_catalogue(found: Findings, matched: Matched, true_item: pd.Series, pred_item: pd.Series) -> None:
     assert matched.catalogue is not None
     inside = np.zeros(matched.n_items, bool)
     inside[matched.catalogue] = True
-    for role, codes in (("pred", matched.item), ("true", matched.truth.item)):
+    for role, codes, rows, ids in (
+        ("pred", matched.item, matched.rows, pred_item),
+        ("true", matched.truth.item, matched.truth.rows, true_item),
+    ):
         outside = ~inside[codes]
-        effect = "coverage counts them apart; confusion counts refuse them"
-        found.add(f"items of {role} outside the catalogue", "warning", int(outside.sum()), len(codes), "", effect)
+        if outside.any():
+            some = examples(ids.take(rows(np.flatnonzero(outside)[:1000])))
+            effect = "coverage counts them apart; confusion counts refuse them"
+            found.add(f"items of {role} outside the catalogue", "warning", int(outside.sum()), len(codes), some, effect)
 
 
 def _check_seen(found: Findings, log: pd.DataFrame, pred: pd.DataFrame, k: int, options: Options) -> None:
@@ -417,7 +332,10 @@ def _check_seen(found: Findings, log: pd.DataFrame, pred: pd.DataFrame, k: int, 
         keys = [*as_columns(options.user_col), options.item_col]
         for name in keys:
             column(log, name, "log")
-        known = match(log[keys], pred, past)
+        try:
+            known = match(log[keys], pred, past)
+        except EmptyPopulationError:  # the log has nobody who was recommended something
+            return
     seen = known.at(k).n_hits
     shown = int(known.at(k).n_shown.sum())
     severity = "warning" if shown and seen.sum() > MANY_SEEN * shown else "info"

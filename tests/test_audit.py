@@ -147,7 +147,87 @@ def test_no_overlap_and_empty() -> None:
     true, pred = clean()
     assert findings(true, pred.assign(user_id=pred["user_id"] + 1000))["no user in common"]["severity"] == "error"
     assert findings(true, pred.assign(item_id=pred["item_id"] + 1000))["no item in common"]["severity"] == "error"
-    assert isinstance(rd.check(true, pred.head(0)), pd.DataFrame)
+    for pair, name in (((true, pred.head(0)), "pred is empty"), ((true.head(0), pred), "true is empty")):
+        found = findings(*pair)
+        assert list(found) == [name]
+        assert (found[name]["severity"], found[name]["count"], found[name]["share"]) == ("error", 1, 1.0)
+    assert list(findings({}, {})) == ["true is empty", "pred is empty"]
+
+
+@pytest.mark.parametrize("by", [None, "model"])
+def test_side_ids_that_cannot_match_or_are_null(by: str | None) -> None:
+    true, pred = clean()
+    pred, options = pred.assign(model="a"), {"by": by}
+    log = pd.DataFrame({"user_id": [0, 1], "item_id": [1000, 1001]})
+    for column, ids in (("item_id", ["x", "y"]), ("user_id", ["x", "y"])):
+        found = findings(true, pred, log=log.assign(**{column: ids}), **options)
+        assert list(found) == ["ids of log that cannot match"]
+        assert found["ids of log that cannot match"][["severity", "count"]].tolist() == ["error", 2]
+        assert f"log['{column}'] string ids" in found["ids of log that cannot match"]["examples"]
+    found = findings(true, pred, items=[str(i) for i in range(40)], **options)
+    assert list(found) == ["ids of items that cannot match"]
+    holes = pd.Series([*range(40), None], dtype="Int64")
+    assert findings(true, pred, items=holes, **options)["null ids in items"]["count"] == 1
+    found = findings(true, pred, log=log.assign(item_id=pd.array([None, 3], "Int64")), **options)
+    assert found["null ids in log"][["severity", "count"]].tolist() == ["error", 1]
+    assert list(findings(true, pred, log=log.assign(item_id=True), **options)) == ["ids of an unusable type"]
+    for strange in (log.assign(user_id=-1), log.head(0), log.assign(item_id=pd.array([None, None], "Int64"))):
+        assert set(findings(true, pred, log=strange, **options)) <= {"null ids in log"}
+
+
+def test_every_finding_has_examples() -> None:
+    for fault in sorted({fault for fault, *_ in FAULTS}):
+        true, pred, options = plant(fault)
+        assert all(row["examples"] for row in findings(true, pred, **options).values()), fault
+
+
+def test_examples_of_repeated_rows_and_strange_items() -> None:
+    true, pred = clean()
+    first = np.flatnonzero(pred.merge(true, how="left", indicator=True)["_merge"] == "both")[0]  # a hit
+    again = pd.concat([pred, pred[pred.index == first]], ignore_index=True).assign(model="m")
+    pair = tuple(pred.loc[first, ["user_id", "item_id"]].astype(int))
+    assert findings(true, again)["duplicate rows in pred"]["examples"] == repr(pair)
+    assert findings(true, again, by="model")["duplicate rows in pred"]["examples"] == repr(("m", *pair))
+    assert findings(true, again, judged_only=True)["duplicate rows in pred"]["examples"] == repr(pair)
+    twice = pd.concat([true, true.tail(1)], ignore_index=True)
+    assert findings(twice, pred)["duplicate rows in true"]["examples"] == repr(tuple(map(int, true.iloc[-1])))
+    found = findings(true.sample(frac=1, random_state=4), pred.sample(frac=1, random_state=5), items=range(39))
+    assert {row["examples"] for row in found.values()} == {"39"}
+
+
+def test_long_truth_limits_recall_and_not_precision() -> None:
+    effect = findings(*plant("long truth")[:2])["more than 10 relevant items"]["effect"]
+    assert "mean recall@10 cannot pass" in effect
+    assert "precision@10 is not limited there" in effect
+
+
+def test_constant_scores_beside_ranks() -> None:
+    true, pred = clean()
+    pred["rank"] = pred.groupby("user_id").cumcount() + 1
+    found = findings(true, pred.assign(score=pred["user_id"] / 7))
+    assert list(found) == ["constant scores"]
+    assert found["constant scores"][["severity", "count"]].tolist() == ["info", 60]
+    one = pred.assign(score=pred["score"].where(pred.index == 0, 0.5))
+    assert rd.check(true, one).empty
+
+
+@pytest.mark.parametrize("what", ["user", "item"])
+@pytest.mark.parametrize("text", [False, True])
+def test_one_model_with_nothing_in_common(what: str, text: bool) -> None:
+    true, pred = clean()
+    column = f"{what}_id"
+    both = pd.concat(
+        [pred.assign(model="bad", **{column: pred[column] + 100}), pred.assign(model="good")], ignore_index=True
+    )
+    if text:
+        true, both = true.astype({column: str}), both.astype({column: str})
+    for frame in (both, both.sample(frac=1, random_state=1), both.sort_values("user_id")):
+        row = findings(true, frame, by="model")[f"no {what} in common"]
+        assert row[["severity", "count", "share", "examples"]].tolist() == ["error", 720, 0.5, "'bad'"]
+        assert row["effect"] == "every list of model = 'bad' scores 0"
+    row = findings(true, both.assign(version=1), by=["model", "version"])[f"no {what} in common"]
+    assert row["examples"] == "('bad', 1)"
+    assert rd.check(true, both[both["model"] == "good"], by="model").empty
 
 
 def test_inputs_stay_and_by_names_the_model() -> None:
