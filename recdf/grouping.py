@@ -7,6 +7,7 @@ items stand. All of them take time linear in the rows (times the log of a list's
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Literal
 
@@ -16,6 +17,9 @@ import pyarrow as pa
 # Slots of the hash table of `pair_within`: int32, so 1 MiB, which stays in a core's cache.
 TABLE_SLOTS = 2**18
 SLOTS_PER_ROW = 8
+
+# Rows from which `gather` takes two threads, and rows that it gathers at once.
+GATHER_ROWS = 2**20
 
 # Cells of the matrices that `rank_within` sorts, so that its index arrays stay small.
 SORT_CELLS = 2**20
@@ -41,6 +45,25 @@ def group_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     order = np.argsort(first)  # a few of many groups come too late out of Arrow's hash table
     length = np.diff(start)[order]
     return groups[order], offsets(length), row[spans(start[:-1][order], length)]
+
+
+def gather(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """values[rows]. A long one waits for memory, so two threads halve it; numpy lets both run."""
+    n = len(rows)
+    if n < GATHER_ROWS:
+        return values[rows]
+    result = np.empty(n, values.dtype)
+
+    def fill(first: int, last: int) -> None:
+        for a in range(first, last, GATHER_ROWS):  # so that no second array of full length is made
+            part = slice(a, min(a + GATHER_ROWS, last))
+            result[part] = values[rows[part]]
+
+    with ThreadPoolExecutor(1) as other_thread:
+        half = other_thread.submit(fill, n // 2, n)
+        fill(0, n // 2)
+        half.result()
+    return result
 
 
 def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
@@ -82,7 +105,16 @@ def rank_within(key: np.ndarray, start: np.ndarray, stable: bool = False, sort: 
     for exponent in np.unique(size[length > 1]):
         of_size = np.flatnonzero(size == exponent)
         for lists in np.array_split(of_size, (len(of_size) << exponent) // SORT_CELLS + 1):
-            width = np.arange(length[lists].max(initial=0))
+            first, widest = lists[:1].sum(), int(length[lists].max(initial=0))
+            if (length[lists] == widest).all() and len(lists) and lists[-1] - first + 1 == len(lists):
+                # Lists of one length that stand together are a matrix as they are.
+                block = slice(start[first], start[first] + len(lists) * widest)
+                matrix = key[block].reshape(-1, widest)
+                result[block] = (np.argsort(matrix, axis=1, kind=kind) + start[lists, None]).ravel()
+                if sort:
+                    matrix.sort(axis=1)  # a view of key
+                continue
+            width = np.arange(widest)
             rows = start[lists, None] + width
             real = width < length[lists, None]
             matrix = key[rows] if real.all() else np.where(real, key[np.where(real, rows, 0)], last)

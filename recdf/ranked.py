@@ -13,7 +13,7 @@ import pandas as pd
 
 from .errors import DuplicateError, TieError
 from .frames import Table
-from .grouping import group_rows, offsets, pair_within, rank_within, spans
+from .grouping import gather, group_rows, offsets, pair_within, rank_within, spans
 from .ids import Codes
 from .options import Options
 
@@ -46,7 +46,7 @@ class Ranked:
     def moved(self, places: np.ndarray) -> Ranked:
         """The same lists; the row that comes to stand at i stood at places[i]."""
         level = None if self.level is None else self.level[places]
-        return Ranked(self.code, self.start, self.item[places], (*self.moves, places), level)
+        return Ranked(self.code, self.start, gather(self.item, places), (*self.moves, places), level)
 
     def kept(self, keep: np.ndarray) -> Ranked:
         """Only the rows where `keep`; ranks close up, and a list may become empty."""
@@ -93,14 +93,14 @@ def group_lists(code: np.ndarray, heads: np.ndarray | None, item: np.ndarray) ->
     codes, start, row = group_rows(code if rows is None else code[rows])
     if rows is not None:
         row = rows[row]
-    return Ranked(codes, start, item[row], (row,))
+    return Ranked(codes, start, gather(item, row), (row,))
 
 
 def _ranked(lists: Ranked, number: np.ndarray, descending: bool) -> Ranked:
     """Order each list, best number first and NaN last; `level` tells which numbers are equal."""
     key = number
     for move in lists.moves:
-        key = key[move]
+        key = gather(key, move)
     heads = lists.start[(lists.start > 0) & (lists.start < len(key))]
     step = key[1:] < key[:-1] if descending else key[1:] > key[:-1]
     step[heads - 1] = True  # the step into the next list

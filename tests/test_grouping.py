@@ -140,3 +140,10 @@ def test_rank_within_over_several_blocks(cells, monkeypatch):
     order = rank_within(key, start, stable=True)
     list_of = np.repeat(np.arange(50), length)
     np.testing.assert_array_equal(order, np.lexsort((key, list_of)))
+
+
+def test_gather_on_two_threads_is_indexing(monkeypatch):
+    rng = np.random.default_rng(4)
+    values, rows = rng.random(50), rng.integers(0, 50, 1001).astype(np.int32)
+    monkeypatch.setattr(grouping, "GATHER_ROWS", 64)
+    np.testing.assert_array_equal(grouping.gather(values, rows), values[rows])
