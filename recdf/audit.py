@@ -11,7 +11,7 @@ import pandas as pd
 
 from .audit_ids import Findings, check_ids, check_side, plain_rows
 from .errors import EmptyPopulationError, RecdfWarning, examples
-from .frames import _id_frame, as_frame, column, order_source, read_numbers
+from .frames import id_frame, as_frame, column, order_source, read_numbers
 from .ids import read_ids
 from .lists import Hits, Matched
 from .match import match
@@ -76,7 +76,7 @@ def check(true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = No
     if offered is None or not numbers:
         return found.table()
     if items is not None:
-        items = _id_frame(items, "items", [shared.item_col])
+        items = id_frame(items, "items", [shared.item_col])
         usable = check_side(found, "items", items, [shared.item_col], offered)
         items = items[items[shared.item_col].notna()] if usable else None
     forgiving = shared.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")

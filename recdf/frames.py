@@ -343,7 +343,7 @@ def read_keyed(frame: pd.DataFrame, role: str, user_cols: list[str], options: Op
     return _read(frame, role, None, [], options.updated(user_col=user_cols))
 
 
-def _id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
+def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
     """Frame of ids given as a frame, or for one column as a list, array, Series or Index."""
     if isinstance(data, pd.DataFrame) or (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")):
         return as_frame(data, role)
@@ -369,13 +369,13 @@ def _known_ids(frame: pd.DataFrame, role: str, name: str) -> Ids:
 
 def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[Ids]]:
     """Read a population given as ids or as a frame of ids: the frame, and its ids."""
-    frame = _id_frame(users, "users", user_cols)
+    frame = id_frame(users, "users", user_cols)
     return frame, [_known_ids(frame, "users", name) for name in user_cols]
 
 
 def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.DataFrame, Ids]:
     """Read `items`: a frame with one row per item, or its ids as a list, array, Series or Index."""
-    frame = _id_frame(items, role, [item_col])
+    frame = id_frame(items, role, [item_col])
     return frame, _known_ids(frame, role, item_col)
 
 

@@ -39,6 +39,8 @@ def group_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = grouped["row_list"].combine_chunks()
     rows = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
     groups, start, row = grouped["code"].to_numpy(), rows.offsets.to_numpy().astype(np.int64), rows.values.to_numpy()
+    del table, grouped
+    pa.default_memory_pool().release_unused()  # else Arrow keeps the memory of its hash table for later
     first = row[start[:-1]]
     if (first[1:] > first[:-1]).all():
         return groups, start, row
