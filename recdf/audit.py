@@ -11,7 +11,7 @@ import pandas as pd
 
 from .audit_ids import Findings, check_ids, check_side, plain_rows
 from .errors import EmptyPopulationError, RecdfWarning, examples
-from .frames import id_frame, as_frame, column, order_source, read_numbers
+from .frames import as_frame, column, id_frame, order_source, read_numbers
 from .ids import read_ids
 from .lists import Hits, Matched
 from .match import match
