@@ -276,7 +276,7 @@ def _runs(pred: pd.DataFrame, options: Options) -> int:
     keys = [read_ids(pred[name], name) for name in (*as_columns(options.by), *as_columns(options.user_col))]
     if any(ids.null is not None for ids in keys):
         return -1
-    return int(np.logical_or.reduce([ids.changes() for ids in keys]).sum()) + 1
+    return int(np.logical_or.reduce([ids.changes(slice(None)) for ids in keys]).sum()) + 1
 
 
 TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")

@@ -388,18 +388,16 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
     return values
 
 
-def raw_ratings(table: Table, rows: np.ndarray | None, options: Options) -> np.ndarray:
+def raw_ratings(table: Table, rows: np.ndarray, options: Options) -> np.ndarray:
     """Relevance of rows of `true` as given, whatever `min_relevance` says."""
     if options.relevance_col is None:
         raise OptionError("needs relevance_col= (the rating in true)")
     numbers = read_numbers(table.frame[options.relevance_col], "true").astype(np.float64)
-    rows = table.frame_rows(rows)
-    return numbers if rows is None else numbers[rows]
+    return numbers[table.frame_rows(rows)]
 
 
-def raw_scores(table: Table, rows: np.ndarray | None, order: dict[str, str | None]) -> np.ndarray:
+def raw_scores(table: Table, rows: np.ndarray, order: dict[str, str | None]) -> np.ndarray:
     """Scores of rows of `pred`."""
     if order["by"] != "score" or table.number is None:
         raise OptionError("needs score_col= (the predicted rating in pred)")
-    numbers = table.number.astype(np.float64)
-    return numbers if rows is None else numbers[rows]
+    return table.number[rows].astype(np.float64)

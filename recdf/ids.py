@@ -44,13 +44,14 @@ class Ids:
         taken = self.values.take(pa.array(rows)) if isinstance(self.values, pa.ChunkedArray) else self.values[rows]
         return Ids(self.where, self.kind, taken, null, self.dictionary)
 
-    def changes(self) -> np.ndarray:
-        """Bool array of len - 1: row i + 1 has another id than row i. Nulls must have been dropped."""
+    def changes(self, part: slice) -> np.ndarray:
+        """Bool array, one less than the rows of `part`: a row has another id than the one before it. No nulls."""
         if isinstance(self.values, pa.ChunkedArray):
-            n = len(self.values)
-            differ = pc.not_equal(self.values.slice(1), self.values.slice(0, n - 1))
-            return np.asarray(differ, dtype=bool)
-        return np.asarray(self.values[1:] != self.values[:-1], dtype=bool)
+            values = self.values[part]
+            n = len(values)
+            return np.asarray(pc.not_equal(values.slice(1), values.slice(0, n - 1)), dtype=bool)
+        values = self.values[part]
+        return np.asarray(values[1:] != values[:-1], dtype=bool)
 
     def show(self, rows: np.ndarray) -> list[Any]:
         """Ids at a few rows as Python objects, for messages."""
@@ -218,18 +219,51 @@ def _distinct_object_ids(series: pd.Series, where: str) -> Ids:
 # ---------------------------------------------------------------------------------------------- codes
 
 
+@dataclass(frozen=True)
+class Coded:
+    """Codes of the rows of one column, made part by part when asked for: a whole array of them costs more to write
+    than to compute.
+
+    A code is values[row] - `low`, or table[values[row]] where there is a `table`.
+    """
+
+    values: np.ndarray
+    low: int = 0
+    table: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        values = self.values[rows]
+        if self.table is not None:
+            return self.table[values]
+        if not self.low:
+            return values.astype(np.int32, copy=False)
+        code = np.empty(len(values), np.int32)
+        return np.subtract(values, values.dtype.type(self.low), out=code, casting="unsafe")
+
+    def all(self) -> np.ndarray:
+        return self[:]
+
+
 @dataclass
 class Codes:
     """Ids of several columns as int32 codes below `n`, equal where the ids are equal, -1 for null.
 
-    `labels` (sorted where `ordered`) are the distinct ids by code, unless codes are `first` + id.
+    `labels` (sorted where `ordered`) are the distinct ids by code, unless a code is an id less the smallest id.
     """
 
-    codes: list[np.ndarray]
+    columns: list[Coded]
     n: int
     labels: Any = None
     ordered: bool = True
     _rank: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def codes(self) -> list[np.ndarray]:
+        """The codes of each column, all of them."""
+        return [column.all() for column in self.columns]
 
     def rank(self) -> np.ndarray | None:
         """Position of each code in the order of the ids' values; None where that is the code itself."""
@@ -287,16 +321,19 @@ def encode(columns: Sequence[Ids]) -> Codes:
     check_kinds(columns)
     leaves = [ids.dictionary if ids.dictionary is not None else ids for ids in columns]
     coded = _encode_leaves([leaf for leaf in leaves if leaf.kind != "empty"])
-    rest = iter(coded.codes)
+    rest = iter(coded.columns)
     result = []
     for ids, leaf in zip(columns, leaves, strict=True):
-        codes = np.full(len(leaf), -1, np.int32) if leaf.kind == "empty" else next(rest)
+        column = Coded(np.full(len(leaf), -1, np.int32)) if leaf.kind == "empty" else next(rest)
         if ids.dictionary is not None:
-            codes = np.append(codes, np.int32(-1))[ids.values]  # position -1, a null, reads the last entry
+            # Position -1, a null, reads the last entry.
+            column = Coded(ids.values, table=np.append(column.all(), np.int32(-1)))
         if ids.null is not None:
+            codes = column.all()
             codes[ids.null] = -1
-        result.append(codes)
-    coded.codes = result
+            column = Coded(codes)
+        result.append(column)
+    coded.columns = result
     return coded
 
 
@@ -324,23 +361,18 @@ def encode_integers(arrays: list[np.ndarray]) -> Codes:
     """Code int64 or uint64 arrays together, by direct addressing where their range is small."""
     filled = [array for array in arrays if len(array)]
     if not filled:
-        return Codes([np.empty(0, np.int32) for _ in arrays], 0)
-    low, high = min(array.min() for array in filled), max(array.max() for array in filled)
-    span = int(high) - int(low) + 1
-    if span <= max(DIRECT_SPAN, 4 * sum(map(len, arrays))):
-        codes = []
-        for array in arrays:
-            code = np.empty(len(array), np.int32)
-            np.subtract(array, low, out=code, casting="unsafe")
-            codes.append(code)
-        return Codes(codes, span)
+        return Codes([Coded(np.empty(0, np.int32)) for _ in arrays], 0)
+    low, high = int(min(array.min() for array in filled)), int(max(array.max() for array in filled))
+    span = high - low + 1
+    if span <= min(max(DIRECT_SPAN, 4 * sum(map(len, arrays))), 2**31 - 1):
+        return Codes([Coded(array, low) for array in arrays], span)
     return _encode_hashed(arrays)
 
 
 def _encode_hashed(arrays: list[np.ndarray]) -> Codes:
     codes, labels = pd.factorize(np.concatenate(arrays))
     sizes = np.cumsum([len(array) for array in arrays])[:-1]
-    return Codes(np.split(codes.astype(np.int32), sizes), len(labels), labels, ordered=False)
+    return Codes([Coded(part) for part in np.split(codes.astype(np.int32), sizes)], len(labels), labels, ordered=False)
 
 
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
@@ -348,26 +380,27 @@ def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
     encoded = [(array if len(array) else pa.array([], array.type)).dictionary_encode() for array in arrays]
     encoded = [e.combine_chunks() if isinstance(e, pa.ChunkedArray) else e for e in encoded]
     if not any(len(e.dictionary) for e in encoded):
-        return Codes([np.full(len(e), -1, np.int32) for e in encoded], 0, encoded[0].dictionary, ordered=False)
+        empty = [Coded(np.full(len(e), -1, np.int32)) for e in encoded]
+        return Codes(empty, 0, encoded[0].dictionary, ordered=False)
     merged = pa.chunked_array([e.dictionary for e in encoded]).dictionary_encode()
     merged = merged.unify_dictionaries().combine_chunks()
     table = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-    codes, start = [], 0
+    columns, start = [], 0
     for e in encoded:
         own = np.append(table[start : start + len(e.dictionary)], np.int32(-1))
         positions = e.indices.fill_null(-1) if e.indices.null_count else e.indices
-        codes.append(own[positions.to_numpy(zero_copy_only=False)])
+        columns.append(Coded(positions.to_numpy(zero_copy_only=False), table=own))
         start += len(e.dictionary)
-    return Codes(codes, len(merged.dictionary), merged.dictionary, ordered=False)
+    return Codes(columns, len(merged.dictionary), merged.dictionary, ordered=False)
 
 
-def encode_keys(tables: Sequence[Sequence[Ids]]) -> tuple[list[np.ndarray], int]:
-    """Code the keys, of one or more columns, of several tables together: int32 below the returned number."""
+def encode_keys(tables: Sequence[Sequence[Ids]]) -> tuple[list[Coded], int]:
+    """Code the keys, of one or more columns, of several tables together, below the returned number."""
     coded = [encode(list(columns)) for columns in zip(*tables, strict=True)]
-    codes, n = coded[0].codes, coded[0].n
+    columns, n = coded[0].columns, coded[0].n
     for more in coded[1:]:
         joint = encode_integers(
-            [one.astype(np.int64) * more.n + two for one, two in zip(codes, more.codes, strict=True)]
+            [one.all().astype(np.int64) * more.n + two.all() for one, two in zip(columns, more.columns, strict=True)]
         )
-        codes, n = joint.codes, joint.n
-    return codes, max(n, 1)
+        columns, n = joint.columns, joint.n
+    return columns, max(n, 1)

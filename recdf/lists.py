@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from .errors import DataError, OptionError, examples
+from .shown import Shown
 from .sides import Sides
 
 
@@ -80,10 +81,7 @@ class Matched:
 
     keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
     n_true, n_pred : relevant and recommended items of each list · start : its first place among the
-    recommended rows, which have `item` (code) and `rows(places)` (positions in `pred`; as_given: the places
-    themselves) · tie_level : equal for equal scores of a list, None without ties · list_truth : the list's entry
-    in `truth`, -1 for none · sides : the side tables · repeat : rows whose item stands earlier in the same
-    list, with duplicates="keep".
+    recommended rows, `shown` · list_truth : the list's entry in `truth`, -1 for none · sides : the side tables.
     """
 
     keys: pd.DataFrame
@@ -92,10 +90,7 @@ class Matched:
     n_true: np.ndarray
     n_pred: np.ndarray
     start: np.ndarray
-    item: np.ndarray
-    as_given: bool
-    rows: Callable[[np.ndarray], np.ndarray]
-    tie_level: np.ndarray | None
+    shown: Shown
     list_truth: np.ndarray
     truth: Truth
     judged: Hits
@@ -108,13 +103,36 @@ class Matched:
     has_true: bool = True
     repeats_kept: bool = False
     values: Values | None = None
-    repeat: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     rating: Rating | None = None
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
     _views: dict[int | None, Lists] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.list_by)
+
+    @property
+    def item(self) -> np.ndarray:
+        """Item code of each recommended row."""
+        return self.shown.item
+
+    @property
+    def as_given(self) -> bool:
+        """Whether the places of recommended rows are their positions in `pred`."""
+        return self.shown.as_given
+
+    def rows(self, places: np.ndarray) -> np.ndarray:
+        """Positions in `pred` of some places."""
+        return self.shown.rows(places)
+
+    @property
+    def tie_level(self) -> np.ndarray | None:
+        """Of each recommended row: equal for equal scores of a list; None without ties."""
+        return self.shown.level
+
+    @property
+    def repeat(self) -> np.ndarray:
+        """Places whose item stands earlier in the same list, with duplicates="keep"."""
+        return self.shown.repeat
 
     def needs_true(self, otherwise: str) -> None:
         """Raise if there is no `true`."""

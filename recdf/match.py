@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .blocks import each, list_blocks
 from .errors import (
     ColumnError,
     DataError,
@@ -35,13 +36,17 @@ from .frames import (
     read_users,
     read_values,
 )
-from .grouping import offsets, pair_within, spans
-from .ids import Codes, Ids, encode, encode_keys, read_labels
+from .grouping import offsets, spans
+from .ids import Coded, Codes, Ids, encode, encode_keys, read_labels
 from .knowledge import BaseLists
 from .lists import Hits, Matched, Rating, Truth, Values
 from .options import Options, as_columns
-from .ranked import Pairs, Ranked, pair, rank_pred, rank_true, refuse_duplicates, settle
+from .ranked import Ranked, joined, rank_pred, rank_true, refuse_duplicates, refuse_ties, repeats, tied_rows
+from .shown import Shown, Wanted
 from .sides import NOTHING, Given, Sides, read_sides
+
+# Rows that `run_heads` compares at once.
+HEAD_ROWS = 2**18
 
 
 def match(
@@ -64,78 +69,76 @@ def match(
     item_columns = [wanted.item, offered.item, *doors.item_ids.values()]
     with ThreadPoolExecutor(1) as other_thread:  # strings take long, and Arrow lets both threads run
         encoding = other_thread.submit(encode, item_columns)
-        key_codes, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
+        keys, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
         by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by), by_values)
-        item_codes = encoding.result()
-    side_codes = dict(zip(doors.item_ids, item_codes.codes[2:], strict=True))
+        items = encoding.result()
+    side_codes = {name: column.all() for name, column in zip(doors.item_ids, items.columns[2:], strict=True)}
 
     counts = {**wanted.counts, **offered.counts}
     for table in doors.tables.values():
         counts.update(table.counts)
-    truth, gain, repeated = rank_true(wanted, key_codes[0], true_heads, item_codes.codes[0], options, counts)
-    first = truth.code if asked is None else pd.unique(key_codes[2])
+    blocks = list_blocks(keys[0], true_heads, len(wanted), n_keys)
+    truth, gain, repeated = rank_true(wanted, blocks, items.columns[0], options, counts)
+    key_of_truth = truth.code[np.argsort(truth.first)]  # in order of first appearance
+    first = key_of_truth if asked is None else pd.unique(keys[2].all())
     only = first if not isinstance(options.users, str) or options.users in ("true", "both") else None
-    code = _pair_code(key_codes[1], by_code, n_keys, only)
-    shown = rank_pred(offered, code, pred_heads, item_codes.codes[1], item_codes, options)
-    label_row = shown.rows(shown.start[:-1])  # before a list may become empty
-
     truth_of_key = np.full(n_keys + 1, -1, np.int64)
     truth_of_key[truth.code] = np.arange(len(truth.code))
-    pairs = pair(shown, truth, truth_of_key[shown.code % n_keys], repeated)
-    shown, pairs = settle(shown, pairs, gain, offered, options, counts)
+    code = _list_code(keys[1], by_code, n_keys, only)
+    blocks = list_blocks(code, pred_heads, len(offered), n_keys * len(by_frame))
+    beside = Wanted(truth, gain, repeated, truth_of_key)
+    shown = Shown(offered, blocks, items.columns[1], items, beside, options)
+    counts.update(shown.counts)
     warn_duplicates(counts, options)
-    if not len(pairs.place):
-        _warn_no_overlap(wanted, offered, key_codes, item_codes)
+    if not len(shown.place):
+        _warn_no_overlap(wanted, offered, keys, items)
     elif len(by_frame) > 1:
-        _warn_silent_recommenders(shown, pairs, item_codes.codes[0], by_frame, n_keys)
+        _warn_silent_recommenders(shown, items.columns[0], by_frame, n_keys)
 
-    lists = _population(first, shown.code, len(by_frame), n_keys, options)
+    seen = shown.code[np.argsort(shown.first)]
+    lists = _population(first, seen, len(by_frame), n_keys, options)
     if not len(lists):
         raise no_lists(len(wanted), len(offered), options)
     if true is not None and not isinstance(true, Mapping):
         _warn_no_truth(wanted, offered, gain, asked is not None and not np.isin(first, truth.code).any())
     sources = {
-        "true": (wanted.frame, truth.code, wanted.frame_rows(truth.rows(truth.start[:-1]))),
-        "pred": (offered.frame, shown.code % n_keys, offered.frame_rows(label_row)),
+        "true": (wanted.frame, truth.code, wanted.frame_rows(truth.first)),
+        "pred": (offered.frame, shown.code % n_keys, offered.frame_rows(shown.first)),
     }
     if asked is not None:
-        sources["given"] = (asked[0], key_codes[2], np.arange(len(asked[0])))
-    keys = _key_frame(lists % n_keys, n_keys, sources, options)
-    sides = Sides(doors, side_codes, item_codes.n, keys, item_codes.rank)
+        sources["given"] = (asked[0], keys[2].all(), np.arange(len(asked[0])))
+    key_frame = _key_frame(lists % n_keys, n_keys, sources, options)
+    sides = Sides(doors, side_codes, items.n, key_frame, items.rank)
     if base is not None:
-        sides.base = _base_lists(base, key_codes[-1], side_codes["base"], item_codes, lists % n_keys, n_keys, options)
+        sides.base = _base_lists(base, keys[-1], items.columns[-1], items, lists % n_keys, n_keys, options)
 
     of_list = pd.Index(lists).get_indexer(shown.code)
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     start[of_list], n_pred[of_list] = shown.start[:-1], np.diff(shown.start)
     list_truth = truth_of_key[lists % n_keys]
     n_relevant = np.diff(offsets(gain > 0)[truth.start])
-    group = np.repeat(np.arange(len(shown.code)), np.diff(np.searchsorted(pairs.place, shown.start)))
+    group = np.repeat(np.arange(len(shown.code)), shown.n_pairs)
     return Matched(
-        keys=keys,
+        keys=key_frame,
         by=by_frame,
         list_by=lists // n_keys,
         n_true=np.append(n_relevant, 0)[list_truth],
         n_pred=n_pred,
         start=start,
-        item=shown.item,
-        as_given=not shown.moves and offered.row is None,
-        rows=lambda places: offered.frame_rows(shown.rows(places)),
-        tie_level=shown.level,
+        shown=shown,
         list_truth=list_truth,
         truth=Truth(truth.start, gain, truth.item, lambda places: wanted.frame_rows(truth.rows(places)), n_relevant),
         judged=Hits.of(
-            of_list[group], pairs.place - shown.start[group] + 1, gain[pairs.truth], pairs.place, pairs.truth
+            of_list[group], shown.place - shown.start[group] + 1, gain[shown.truth], shown.place, shown.truth
         ),
-        n_items=item_codes.n,
+        n_items=items.n,
         counts=counts,
         order=order,
         catalogue=side_codes.get("items"),
         judged_only=options.judged_only,
         has_true=true is not None,
         repeats_kept=options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts),
-        values=_values(wanted, offered, truth, shown, doors.catalogue, item_codes, options),
-        repeat=pairs.repeat,
+        values=_values(wanted, offered, truth, shown, doors.catalogue, items, options),
         rating=Rating(
             lambda: raw_ratings(wanted, truth.all_rows(), options),
             lambda: raw_scores(offered, shown.all_rows(), order),
@@ -182,11 +185,15 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
 def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     """First row of each run of equal keys; None where runs are so short that they save nothing."""
     n = len(columns[0])
-    change = np.ones(n, bool)
-    if n:
-        change[1:] = np.logical_or.reduce([ids.changes() for ids in columns])
-    heads = np.flatnonzero(change)
-    return heads if 4 * len(heads) <= 3 * n else None
+    heads = [np.zeros(min(n, 1), np.int64)]
+    for first in range(0, n, HEAD_ROWS):
+        part = slice(first, first + HEAD_ROWS + 1)
+        change = np.logical_or.reduce([ids.changes(part) for ids in columns])
+        heads.append(np.flatnonzero(change) + first + 1)
+        if n > HEAD_ROWS and 4 * len(heads[-1]) > 3 * HEAD_ROWS:  # no need to look at all of them
+            return None
+    found = np.concatenate(heads)
+    return found if 4 * len(found) <= 3 * n else None
 
 
 def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
@@ -205,8 +212,8 @@ def _encode_by(
     if known is not None:
         first_seen = [read_labels(known[name], f"pred[{name!r}]") for name in names]
         both = encode_keys([first_seen, at_heads(offered.by, heads)])[0]
-        return pd.factorize(np.concatenate(both))[0][len(known) :], known
-    codes = pd.factorize(encode_keys([at_heads(offered.by, heads)])[0][0])[0]
+        return pd.factorize(np.concatenate([codes.all() for codes in both]))[0][len(known) :], known
+    codes = pd.factorize(encode_keys([at_heads(offered.by, heads)])[0][0].all())[0]
     first = np.zeros(codes.max(initial=-1) + 1, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays: the first row
     rows = first if heads is None else heads[first]
@@ -217,15 +224,16 @@ def _labels(table: Table, names: list[str], rows: np.ndarray) -> pd.DataFrame:
     return table.frame[names].take(table.frame_rows(rows)).reset_index(drop=True)
 
 
-def _pair_code(key: np.ndarray, by: np.ndarray | None, n_keys: int, only: np.ndarray | None) -> np.ndarray:
+def _list_code(key: Coded, by: np.ndarray | None, n_keys: int, only: np.ndarray | None) -> Coded:
     """One code per (by, key); -1 for keys that are not among `only`."""
-    code = key if by is None else by.astype(np.int64) * n_keys + key
+    wanted = np.ones(n_keys, bool)
     if only is not None:
-        wanted = np.zeros(n_keys, bool)
+        wanted[:] = False
         wanted[only] = True
-        if not wanted.all():
-            code = np.where(wanted[key], code, -1)
-    return code
+    if by is None and wanted.all():
+        return key
+    code = key.all() if by is None else by.astype(np.int64) * n_keys + key.all()
+    return Coded(code if wanted.all() else np.where(wanted[key.all()], code, -1))
 
 
 def _population(base: np.ndarray, shown: np.ndarray, n_by: int, n_keys: int, options: Options) -> np.ndarray:
@@ -265,18 +273,21 @@ def _key_frame(
 
 def _base_lists(
     base: Table,
-    code: np.ndarray,
-    item: np.ndarray,
+    code: Coded,
+    item: Coded,
     items: Codes,
     key: np.ndarray,
     n_keys: int,
     options: Options,
 ) -> BaseLists:
     """The baseline's lists, each item once, and which of them belongs to each list of the population."""
-    lists = rank_pred(base, code, None, item, items, options)
-    repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
+    blocks = list_blocks(code, None, len(base), n_keys)
+    lists = joined(each(lambda make: rank_pred(base, make(), item, items, options), blocks))
+    tied = tied_rows(lists)
+    refuse_ties(base, tied, len(tied), options)
+    repeat = repeats(lists)
     if len(repeat):
-        refuse_duplicates(base, lists, repeat, options)
+        refuse_duplicates(base, lists.rows(repeat[:5]), len(repeat), options)
         keep = np.ones(len(lists.item), bool)
         keep[repeat] = False
         lists = lists.kept(keep)
@@ -289,7 +300,7 @@ def _values(
     wanted: Table,
     offered: Table,
     truth: Ranked,
-    shown: Ranked,
+    shown: Shown,
     catalogue: tuple[pd.DataFrame, Ids] | None,
     items: Codes,
     options: Options,
@@ -308,9 +319,8 @@ def _values(
     found = []
     for table, lists in ((offered, shown), (wanted, truth)):
         if name in table.frame.columns:
-            rows = table.frame_rows(lists.all_rows())
             values = read_values(table.frame, name, table.role)
-            found.append(values if rows is None else values[rows])
+            found.append(values[table.frame_rows(lists.all_rows())])
         elif of_item is None:
             column(table.frame, name, table.role)  # says what there is
         else:
@@ -338,15 +348,15 @@ def warn_duplicates(counts: dict[str, int], options: Options) -> None:
         )
 
 
-def _warn_no_overlap(wanted: Table, offered: Table, key_codes: list[np.ndarray], items: Codes) -> None:
+def _warn_no_overlap(wanted: Table, offered: Table, keys: list[Coded], items: Codes) -> None:
     """No hit at all: say so if that is because no user, or no item, is in both frames."""
     if not len(wanted) or not len(offered):
         return
     for what, one, two, mine, theirs in (
-        ("user", key_codes[0], key_codes[1], wanted.keys[0], offered.keys[0]),
-        ("item", items.codes[0], items.codes[1], wanted.item, offered.item),
+        ("user", keys[0], keys[1], wanted.keys[0], offered.keys[0]),
+        ("item", items.columns[0], items.columns[1], wanted.item, offered.item),
     ):
-        if not np.isin(pd.unique(two), pd.unique(one)).any():
+        if not np.isin(pd.unique(two.all()), pd.unique(one.all())).any():
             warn_no_overlap(what, mine, theirs)
             return
 
@@ -365,17 +375,15 @@ def warn_no_overlap(what: str, mine: Ids, theirs: Ids) -> None:
     )
 
 
-def _warn_silent_recommenders(
-    shown: Ranked, pairs: Pairs, wanted_item: np.ndarray, by: pd.DataFrame, n_keys: int
-) -> None:
+def _warn_silent_recommenders(shown: Shown, wanted_item: Coded, by: pd.DataFrame, n_keys: int) -> None:
     """Warn of recommenders that share no user, or no item, with `true`, while others do."""
     of_list = shown.code // n_keys
-    n_pairs = np.bincount(of_list, weights=np.diff(np.searchsorted(pairs.place, shown.start)), minlength=len(by))
+    n_pairs = np.bincount(of_list, weights=shown.n_pairs, minlength=len(by))
     silent = []
     for value in np.flatnonzero(n_pairs == 0):
         lists = np.flatnonzero(of_list == value)
         rows = spans(shown.start[lists], np.diff(shown.start)[lists])
-        if not np.isin(pd.unique(shown.item[rows]), pd.unique(wanted_item)).any():
+        if not np.isin(pd.unique(shown.item[rows]), pd.unique(wanted_item.all())).any():
             silent.append(by.iloc[value].tolist())
     if silent:
         named = ", ".join(repr(labels[0] if len(labels) == 1 else tuple(labels)) for labels in silent[:5])

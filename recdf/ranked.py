@@ -1,20 +1,22 @@
-"""Lists in rank order: rows of a table grouped by list, ranked, and paired with the rows of `true` that judge them.
+"""Lists in rank order: blocks of rows of a table, ranked, and paired with the rows of `true` that judge them.
 
 Contract: codes and numbers go in, a `Ranked` comes out; `pair` finds the hits once, and `settle` applies what needs
-them: duplicates, condensed lists, ties with the relevant items last.
+them: duplicates, condensed lists, ties with the relevant items last. Each works on one block of lists.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 
+from .blocks import Block, each
 from .errors import DuplicateError, TieError
 from .frames import Table
-from .grouping import gather, group_rows, offsets, pair_within, rank_within, spans
-from .ids import Codes
+from .grouping import offsets, pair_within, rank_within, spans
+from .ids import Coded, Codes
 from .options import Options
 
 
@@ -22,35 +24,56 @@ from .options import Options
 class Ranked:
     """Rows of a table list after list, best first.
 
-    `code` of each list · `start` (n_lists + 1) · `item` code of each row · `moves` : how the rows came to stand
-    where they do, the last move last; row i came from moves[-1][i] before it · `level`: equal for rows of a
-    list with equal numbers, None where no two are equal.
+    `code` of each list · `first`, the row of the table where it first appears · `start` (n_lists + 1) · `item` code of each row · `row` of the table at each place, a slice
+    where they stand as there · `level`: equal for rows of a list with equal numbers, larger for every later one;
+    None where no two are equal.
     """
 
     code: np.ndarray
+    first: np.ndarray
     start: np.ndarray
     item: np.ndarray
-    moves: tuple[np.ndarray, ...] = ()
+    row: slice | np.ndarray
     level: np.ndarray | None = None
 
     def rows(self, places: np.ndarray) -> np.ndarray:
         """Rows of the table at some places."""
-        for move in reversed(self.moves):
-            places = move[places]
-        return places
+        return places + self.row.start if isinstance(self.row, slice) else self.row[places]
 
-    def all_rows(self) -> np.ndarray | None:
-        """Row of the table at each place, None where they stand as in the table."""
-        return self.rows(np.arange(len(self.item))) if self.moves else None
+    def all_rows(self) -> np.ndarray:
+        """Row of the table at each place."""
+        return np.arange(self.row.start, self.row.stop) if isinstance(self.row, slice) else self.row
 
     def moved(self, places: np.ndarray) -> Ranked:
         """The same lists; the row that comes to stand at i stood at places[i]."""
         level = None if self.level is None else self.level[places]
-        return Ranked(self.code, self.start, gather(self.item, places), (*self.moves, places), level)
+        return replace(self, item=self.item[places], row=self.rows(places), level=level)
 
     def kept(self, keep: np.ndarray) -> Ranked:
         """Only the rows where `keep`; ranks close up, and a list may become empty."""
         return replace(self.moved(np.flatnonzero(keep)), start=offsets(keep)[self.start])
+
+
+def joined(blocks: Sequence[Ranked]) -> Ranked:
+    """The lists of several blocks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    length = np.concatenate([np.diff(lists.start) for lists in blocks])
+    slices = [lists.row for lists in blocks if isinstance(lists.row, slice)]
+    row: slice | np.ndarray
+    if len(slices) == len(blocks) and all(one.stop == two.start for one, two in pairwise(slices)):
+        row = slice(slices[0].start, slices[-1].stop)
+    else:
+        row = np.concatenate([lists.all_rows().astype(np.int32, copy=False) for lists in blocks])
+    level = None
+    if any(lists.level is not None for lists in blocks):
+        levels = [np.arange(len(lists.item)) if lists.level is None else lists.level for lists in blocks]
+        above = offsets(np.array([level[-1] + 1 if len(level) else 0 for level in levels]))
+        level = np.concatenate([level + first for level, first in zip(levels, above[:-1], strict=True)])
+    code, first, item = (
+        np.concatenate([getattr(lists, name) for lists in blocks]) for name in ("code", "first", "item")
+    )
+    return Ranked(code, first, offsets(length), item, row, level)
 
 
 @dataclass(frozen=True)
@@ -67,60 +90,31 @@ class Pairs:
     first: np.ndarray
 
 
-def _all_differ(code: np.ndarray) -> bool:
-    """Whether no code (at least 0) stands twice."""
-    if not len(code) or code.max() > 64 * len(code):
-        return len(pd.unique(code)) == len(code)
-    seen = np.zeros(int(code.max()) + 1, bool)
-    seen[code] = True
-    return int(np.count_nonzero(seen)) == len(code)
-
-
-def group_lists(code: np.ndarray, heads: np.ndarray | None, item: np.ndarray) -> Ranked:
-    """Bring the rows of each code together, in order of first appearance; rows of code -1 are left out."""
-    n = len(item)
-    if heads is not None:
-        length = np.diff(np.append(heads, n))
-        inside = code >= 0
-        if _all_differ(code[inside]):
-            if inside.all():
-                return Ranked(code, np.append(heads, n), item)
-            row = spans(heads[inside], length[inside])
-            return Ranked(code[inside], offsets(length[inside]), item[row], (row,))
-        code = np.repeat(code, length)
-    inside = code >= 0
-    rows = None if inside.all() else np.flatnonzero(inside)
-    codes, start, row = group_rows(code if rows is None else code[rows])
-    if rows is not None:
-        row = rows[row]
-    return Ranked(codes, start, gather(item, row), (row,))
-
-
-def _ranked(lists: Ranked, number: np.ndarray, descending: bool) -> Ranked:
-    """Order each list, best number first and NaN last; `level` tells which numbers are equal."""
-    key = number
-    for move in lists.moves:
-        key = gather(key, move)
-    heads = lists.start[(lists.start > 0) & (lists.start < len(key))]
+def _ranked(block: Block, item: Coded, number: np.ndarray | None, descending: bool) -> Ranked:
+    """Order each list, best number first and NaN last."""
+    if number is None:
+        return Ranked(block.code, block.first, block.start, item[block.row], block.row)
+    key, start = number[block.row], block.start
+    heads = start[(start > 0) & (start < len(key))]
     step = key[1:] < key[:-1] if descending else key[1:] > key[:-1]
     step[heads - 1] = True  # the step into the next list
     if step.all():
-        return lists
+        return Ranked(block.code, block.first, start, item[block.row], block.row)
+    own = not isinstance(block.row, slice)  # else a view of the caller's column
     if descending:
         flip = np.invert if key.dtype.kind in "iu" else np.negative
-        key = flip(key, out=None if key is number else key)
-    elif key is number:
-        key = number.copy()
-    places = rank_within(key, lists.start, sort=True)
+        key = flip(key, out=key if own else None)
+    elif not own:
+        key = key.copy()
+    places, row = rank_within(key, start, sort=True), block.row
     if places is not None:
-        lists = lists.moved(places)
+        row = row[places] if isinstance(row, np.ndarray) else places + row.start
     same = key[1:] == key[:-1]
     if key.dtype.kind == "f":
         same |= np.isnan(key[1:]) & np.isnan(key[:-1])
     same[heads - 1] = False
-    if not same.any():
-        return lists
-    return replace(lists, level=np.cumsum(np.append(True, ~same), dtype=np.int32))
+    level = np.cumsum(np.append(True, ~same), dtype=np.int32) if same.any() else None
+    return Ranked(block.code, block.first, start, item[row], row, level)
 
 
 def _tie_order(lists: Ranked, second: np.ndarray, by_row: bool = False) -> np.ndarray | None:
@@ -129,13 +123,19 @@ def _tie_order(lists: Ranked, second: np.ndarray, by_row: bool = False) -> np.nd
     None if they stand so.
     """
     assert lists.level is not None
-    tied = np.unique(np.searchsorted(lists.start, np.flatnonzero(np.diff(lists.level) == 0), side="right") - 1)
-    length = np.diff(lists.start)[tied]
-    rows = spans(lists.start[tied], length)
-    key = (lists.level[rows].astype(np.int64) << 32) + second[rows]
+    key = (lists.level.astype(np.int64) << 32) + second
+    wrong = key[1:] < key[:-1]
+    if by_row:  # the same item twice with the same number
+        wrong |= key[1:] == key[:-1]
+    mixed = np.unique(np.searchsorted(lists.start, np.flatnonzero(wrong), side="right") - 1)
+    if not len(mixed):
+        return None
+    length = np.diff(lists.start)[mixed]
+    rows = spans(lists.start[mixed], length)
+    key = key[rows]
     places = rank_within(key, offsets(length), stable=True)
     ordered = key if places is None else key[places]
-    if by_row and (ordered[1:] == ordered[:-1]).any():  # the same item twice with the same number
+    if by_row and (ordered[1:] == ordered[:-1]).any():
         places = np.lexsort((lists.rows(rows), key))
     if places is None:
         return None
@@ -145,79 +145,95 @@ def _tie_order(lists: Ranked, second: np.ndarray, by_row: bool = False) -> np.nd
 
 
 def rank_true(
-    wanted: Table,
-    code: np.ndarray,
-    heads: np.ndarray | None,
-    item: np.ndarray,
-    options: Options,
-    counts: dict[str, int],
+    wanted: Table, blocks: Sequence[Callable[[], Block]], item: Coded, options: Options, counts: dict[str, int]
 ) -> tuple[Ranked, np.ndarray, np.ndarray]:
     """Lists of `true` by key, largest gain first: the lists, gains, and repeated rows if they are kept."""
-    assert wanted.number is not None
-    lists = group_lists(code, heads, item)
-    if len(lists.item) and np.ptp(wanted.number) > 0:
-        lists = _ranked(lists, wanted.number, descending=True)
-    repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
-    if len(repeat) and lists.level is not None:  # of equal gains the first row stays
-        order = _tie_order(lists, lists.rows(np.arange(len(lists.item))))
-        lists = lists if order is None else lists.moved(order)
-        repeat, _, _ = pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))
+    gain = wanted.number
+    assert gain is not None
+    number = gain if len(gain) and np.ptp(gain) > 0 else None
+
+    def rank(make: Callable[[], Block]) -> tuple[Ranked, np.ndarray]:
+        lists = _ranked(make(), item, number, descending=True)
+        repeat = repeats(lists)
+        if len(repeat) and lists.level is not None:  # of equal gains the first row stays
+            order = _tie_order(lists, lists.all_rows())
+            if order is not None:
+                lists = lists.moved(order)
+                repeat = repeats(lists)
+        return lists, repeat
+
+    found = each(rank, blocks)
+    lists = joined([part for part, _ in found])
+    above = offsets(np.array([len(part.item) for part, _ in found]))
+    repeat = np.concatenate([repeat + first for (_, repeat), first in zip(found, above[:-1], strict=True)])
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
-        refuse_duplicates(wanted, lists, repeat, options)
+        refuse_duplicates(wanted, lists.rows(repeat[:5]), len(repeat), options)
         if options.duplicates == "drop":
             keep = np.ones(len(lists.item), bool)
             keep[repeat] = False
             lists, repeat = lists.kept(keep), repeat[:0]
-    rows = lists.all_rows()
-    return lists, wanted.number if rows is None else wanted.number[rows], repeat
+    return lists, gain[lists.row], repeat
 
 
-def refuse_duplicates(table: Table, lists: Ranked, repeat: np.ndarray, options: Options) -> None:
-    if options.duplicates != "raise":
+def repeats(lists: Ranked) -> np.ndarray:
+    """Places whose item stands earlier in the same list."""
+    return pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))[0]
+
+
+def refuse_duplicates(table: Table, rows: np.ndarray, n: int, options: Options) -> None:
+    """Raise if there are `n` repeated rows, of which `rows` are the first, and none is wanted."""
+    if options.duplicates != "raise" or not n:
         return
-    rows = lists.rows(repeat[:5])
     shown = list(zip(*[ids.show(rows) for ids in (*table.by, *table.keys, table.item)], strict=True))
     raise DuplicateError(
-        f"{table.role} has {len(repeat):,} repeated (list, item) rows of {len(table):,}: "
+        f"{table.role} has {n:,} repeated (list, item) rows of {len(table):,}: "
         f"{', '.join(map(repr, shown))}; "
         'drop them or pass duplicates="drop"'
     )
 
 
-def rank_pred(
-    offered: Table,
-    code: np.ndarray,
-    heads: np.ndarray | None,
-    item: np.ndarray,
-    items: Codes,
-    options: Options,
-) -> Ranked:
+def refuse_ties(table: Table, rows: np.ndarray, n: int, options: Options) -> None:
+    """Raise if `n` rows have the score of the one before them, `rows` the first, and none may."""
+    if options.ties != "raise" or not n:
+        return
+    where = [ids.show(rows[:1])[0] for ids in (*table.by, *table.keys)]
+    raise TieError(
+        f'pred has {n:,} items with the score of the item before them, first in list {where}; ties="raise"'
+    )
+
+
+def rank_pred(offered: Table, block: Block, item: Coded, items: Codes, options: Options) -> Ranked:
     """Recommended lists, best first, ties settled by everything but relevance."""
-    lists = group_lists(code, heads, item)
-    if offered.number is None:
+    lists = _ranked(block, item, offered.number, offered.descending)
+    if lists.level is None or options.ties == "raise":
         return lists
-    lists = _ranked(lists, offered.number, offered.descending)
-    if lists.level is None:
-        return lists
-    if options.ties == "raise":
-        place = np.flatnonzero(np.diff(lists.level) == 0)
-        rows = lists.rows(place[:1])
-        where = [ids.show(rows)[0] for ids in (*offered.by, *offered.keys)]
-        raise TieError(
-            f'pred has {len(place):,} items with the score of the item before them, first in list {where}; ties="raise"'
-        )
-    rank = items.rank()
-    value = (lists.item if rank is None else rank[lists.item]).astype(np.int64)
-    second = {"row": lists.rows(np.arange(len(lists.item))), "item_asc": value}.get(options.ties, items.n - value)
+    if options.ties == "row":
+        second = lists.all_rows()
+    else:
+        rank = items.rank()
+        second = (lists.item if rank is None else rank[lists.item]).astype(np.int64)
+        if options.ties != "item_asc":
+            second = items.n - second
     order = _tie_order(lists, second, by_row=True)
     return lists if order is None else lists.moved(order)
 
 
+def tied_rows(lists: Ranked) -> np.ndarray:
+    """Rows of the table with the number of the row before them."""
+    if lists.level is None:
+        return np.empty(0, np.int64)
+    return lists.rows(np.flatnonzero(np.diff(lists.level) == 0))
+
+
 def pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.ndarray) -> Pairs:
     """Find each list's truth among its items. The j-th of equal items pairs with the j-th of equal rows of truth."""
-    if len(truth_of_list) == len(truth.code) and (truth_of_list == np.arange(len(truth.code))).all():
-        wanted, wanted_start, wanted_place = truth.item, truth.start, None
+    first_list, n = int(truth_of_list[0]) if len(truth_of_list) else 0, len(truth_of_list)
+    wanted_place = None
+    if first_list >= 0 and (truth_of_list == np.arange(first_list, first_list + n)).all():
+        wanted_start = truth.start[first_list : first_list + n + 1]
+        first_place = int(wanted_start[0])
+        wanted, wanted_start = truth.item[first_place : wanted_start[-1]], wanted_start - first_place
     else:
         length = np.append(np.diff(truth.start), 0)[truth_of_list]
         wanted_start = offsets(length)
@@ -229,10 +245,11 @@ def pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.n
     elif len(repeated):
         found[pair_within(wanted, wanted_start, wanted[:0], np.zeros_like(wanted_start))[0]] = -1
     query = np.flatnonzero(found >= 0)
-    packed = (found[query].astype(np.int64) << 32) | query  # values sort faster than positions
-    packed.sort()
-    place, hit = packed >> 32, packed & (2**32 - 1)
-    return Pairs(place, hit if wanted_place is None else wanted_place[hit], repeat, first)
+    query_of = np.full(len(shown.item), -1, np.int32)
+    query_of[found[query]] = query
+    place = np.flatnonzero(query_of >= 0)
+    hit = query_of[place]
+    return Pairs(place, hit + first_place if wanted_place is None else wanted_place[hit], repeat, first)
 
 
 def _pair_repeats(
@@ -252,13 +269,16 @@ def _pair_repeats(
 
 
 def settle(
-    shown: Ranked, pairs: Pairs, gain: np.ndarray, offered: Table, options: Options, counts: dict[str, int]
-) -> tuple[Ranked, Pairs]:
-    """Apply what needs the pairs: duplicates, condensed lists, and ties with the relevant items last."""
+    shown: Ranked, pairs: Pairs, gain: np.ndarray, options: Options
+) -> tuple[Ranked, Pairs, dict[str, int]]:
+    """Apply what needs the pairs: duplicates, condensed lists, and ties with the relevant items last.
+
+    The third of what is returned counts the rows that this drops or, with duplicates="keep", would.
+    """
+    counts: dict[str, int] = {}
     keep = np.ones(len(shown.item), bool)
     if len(pairs.repeat):
         counts["pred_duplicates"] = len(pairs.repeat)
-        refuse_duplicates(offered, shown, pairs.repeat, options)
         if options.duplicates == "drop":
             keep[pairs.repeat] = False
     if options.judged_only:
@@ -273,8 +293,9 @@ def settle(
         pairs = Pairs(to[pairs.place], pairs.truth, to[pairs.repeat[repeat]], to[pairs.first[repeat]])
         shown = shown.kept(keep)
     if options.ties == "worst" and shown.level is not None:
+        gains = gain[pairs.truth]
         grade = np.zeros(len(shown.item), np.int64)
-        grade[pairs.place] = np.searchsorted(np.unique(gain[gain > 0]), gain[pairs.truth], side="right")
+        grade[pairs.place] = np.searchsorted(np.unique(gains[gains > 0]), gains, side="right")
         grade[pairs.repeat] = grade[pairs.first]
         order = _tie_order(shown, grade)
         if order is not None:
@@ -283,4 +304,4 @@ def settle(
             by_place = np.argsort(to[pairs.place])
             pairs = Pairs(to[pairs.place][by_place], pairs.truth[by_place], to[pairs.repeat], to[pairs.first])
             shown = shown.moved(order)
-    return shown, pairs
+    return shown, pairs, counts

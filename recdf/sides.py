@@ -196,11 +196,12 @@ class Sides:
             return None, None
         of_lists = [read_ids(keys[column], f"the lists' {column!r}") for column in names]
         try:
-            (lists, rows), n = encode_keys([of_lists, table.keys])
+            coded, n = encode_keys([of_lists, table.keys])
         except IdTypeError as error:
             if name != "log":
                 raise
-            return encode_keys([table.keys])[0][0], error
+            return encode_keys([table.keys])[0][0].all(), error
+        lists, rows = (codes.all() for codes in coded)
         there = np.zeros(n, bool)
         there[rows] = True
         return rows, np.where(there[lists], lists, -1)

@@ -330,7 +330,7 @@ class _Call:
             tables = {role: store.read(part) for role, store in self.stores.items()}
             ids = [[read_ids(as_frame(table)[name], name) for name in self.user_cols] for table in tables.values()]
             (mine, theirs), _ = encode_keys(ids)
-            shared |= bool(np.isin(pd.unique(theirs), pd.unique(mine)).any())
+            shared |= bool(np.isin(pd.unique(theirs.all()), pd.unique(mine.all())).any())
             for role, table in tables.items():
                 unique = pa.table({"item": table[self.options.item_col].unique()})
                 items[role] = [pa.concat_tables([*items[role], unique]).group_by("item").aggregate([])]
@@ -393,5 +393,5 @@ def _first_rows(labels: pd.DataFrame, frame: pd.DataFrame, row: Any, names: list
     numbers = np.asarray(row, np.int64) if heads is None else np.asarray(row, np.int64)[heads]
     (lists, rows), n_keys = encode_keys([mine, at_heads(theirs, heads)])
     first = np.full(n_keys, NEVER)
-    first[rows[::-1]] = numbers[::-1]  # the last assignment stays: the first row
-    return first[lists]
+    first[rows.all()[::-1]] = numbers[::-1]  # the last assignment stays: the first row
+    return first[lists.all()]

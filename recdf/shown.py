@@ -1,0 +1,168 @@
+"""What was shown: `pred` ranked, paired with `true` and settled, one block of lists after another.
+
+Contract: what most metrics need, hits and lengths, is kept of every block; the item and row of every place are made
+again, by the same steps, when something asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .blocks import Block, each
+from .frames import Table
+from .grouping import offsets
+from .ids import Coded, Codes
+from .options import Options
+from .ranked import Pairs, Ranked, joined, pair, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """`true` as the lists of `pred` are paired with it.
+
+    `lists` by key, their `gain` and repeated places (if they are kept); `of_key`: the list of each key, -1 for none.
+    """
+
+    lists: Ranked
+    gain: np.ndarray
+    repeat: np.ndarray
+    of_key: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is kept of one block. See `Shown`; `tied` and `repeated` are rows of `pred` to show in a message, `settled`
+    tells that lists are not as they were ranked, and `lists` are kept of a single block.
+    """
+
+    code: np.ndarray
+    first: np.ndarray
+    length: np.ndarray
+    n_pairs: np.ndarray
+    place: np.ndarray
+    truth: np.ndarray
+    repeat: np.ndarray
+    counts: dict[str, int]
+    has_levels: bool
+    tied: np.ndarray
+    n_tied: int
+    repeated: np.ndarray
+    settled: bool
+    lists: Ranked | None
+
+
+class Shown:
+    """The lists of `pred`. Places count its rows list after list, best first.
+
+    `code` of each list · `first`, the row of the table where it first appears · `start` (n_lists + 1) · `n_pairs`:
+    judged rows of each list · `place`, `truth`: each of these, ascending, and its place in `true` · `repeat`: places
+    whose item stands earlier in the same list.
+    """
+
+    def __init__(
+        self,
+        offered: Table,
+        blocks: Sequence[Callable[[], Block]],
+        item: Coded,
+        items: Codes,
+        wanted: Wanted,
+        options: Options,
+    ) -> None:
+        self._offered, self._blocks, self._item, self._items = offered, blocks, item, items
+        self._wanted, self._options = wanted, options
+        parts = each(self._measured, blocks)
+        refuse_ties(offered, parts_of(parts, "tied"), sum(part.n_tied for part in parts), options)
+        self.counts: dict[str, int] = {}
+        for part in parts:
+            for name, n in part.counts.items():
+                self.counts[name] = self.counts.get(name, 0) + n
+        refuse_duplicates(offered, parts_of(parts, "repeated")[:5], self.counts.get("pred_duplicates", 0), options)
+        self.code, self.first, self.n_pairs, self.truth = (
+            parts_of(parts, name) for name in ("code", "first", "n_pairs", "truth")
+        )
+        self.start = offsets(parts_of(parts, "length"))
+        above = offsets(np.array([part.length.sum() for part in parts]))[:-1].tolist()
+        self.place, self.repeat = (
+            np.concatenate([getattr(part, name) + first for part, first in zip(parts, above, strict=True)])
+            for name in ("place", "repeat")
+        )
+        self._has_levels = any(part.has_levels for part in parts)
+        self._settled = any(part.settled for part in parts)
+        self._one_block = parts[0].lists
+
+    def __len__(self) -> int:
+        return int(self.start[-1])
+
+    def _ranked(self, make: Callable[[], Block]) -> Ranked:
+        return rank_pred(self._offered, make(), self._item, self._items, self._options)
+
+    def _paired(self, lists: Ranked) -> Pairs:
+        wanted = self._wanted
+        n_keys = len(wanted.of_key) - 1
+        return pair(lists, wanted.lists, wanted.of_key[lists.code % n_keys], wanted.repeat)
+
+    def _measured(self, make: Callable[[], Block]) -> _Found:
+        ranked = self._ranked(make)
+        pairs = self._paired(ranked)
+        tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
+        repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
+        lists, pairs, counts = settle(ranked, pairs, self._wanted.gain, self._options)
+        return _Found(
+            code=lists.code,
+            first=lists.first,
+            length=np.diff(lists.start),
+            n_pairs=np.diff(np.searchsorted(pairs.place, lists.start)),
+            place=pairs.place,
+            truth=pairs.truth,
+            repeat=pairs.repeat,
+            counts=counts,
+            has_levels=lists.level is not None,
+            tied=tied[:1],
+            n_tied=len(tied),
+            repeated=repeated,
+            settled=lists is not ranked,
+            lists=lists if len(self._blocks) == 1 else None,
+        )
+
+    @cached_property
+    def _lists(self) -> Ranked:
+        """The lists with all their rows, made again block by block."""
+        if self._one_block is not None:
+            return self._one_block
+
+        def again(make: Callable[[], Block]) -> Ranked:
+            lists = self._ranked(make)
+            return settle(lists, self._paired(lists), self._wanted.gain, self._options)[0] if self._settled else lists
+
+        return joined(each(again, self._blocks))
+
+    @property
+    def item(self) -> np.ndarray:
+        """Item code at each place."""
+        return self._lists.item
+
+    @property
+    def as_given(self) -> bool:
+        """Whether the rows stand as in the frame."""
+        return isinstance(self._lists.row, slice) and self._offered.row is None
+
+    def all_rows(self) -> np.ndarray:
+        """Row of the table at each place."""
+        return self._lists.all_rows()
+
+    def rows(self, places: np.ndarray) -> np.ndarray:
+        """Positions in the frame of the rows at some places."""
+        return self._offered.frame_rows(self._lists.rows(places))
+
+    @property
+    def level(self) -> np.ndarray | None:
+        """Equal for equal scores of a list, larger for every later one; None without ties."""
+        return self._lists.level if self._has_levels else None
+
+
+def parts_of(parts: Sequence[_Found], name: str) -> np.ndarray:
+    return np.concatenate([getattr(part, name) for part in parts])
