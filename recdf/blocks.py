@@ -6,12 +6,10 @@ stand together are blocks as they are; other rows are dealt to blocks of neighbo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,18 +18,14 @@ import pyarrow.compute as pc
 
 from .grouping import offsets, spans
 from .ids import Coded
+from .threads import each
 
 # Rows of a block (a list longer than that is a block of its own), and rows that are dealt at once.
 BLOCK_ROWS = 2**18
-DEALT_ROWS = 2**20
+DEALT_ROWS = 2**19
 
-# Codes of a block, at most: Arrow sorts numbers of such a range by counting.
-BLOCK_CODES = 2**16
-
-THREADS = 2
-
-Part = TypeVar("Part")
-Made = TypeVar("Made")
+# Arrow sorts numbers of such a range by counting; numpy sorts 16 bits by radix.
+COUNTED, RADIX = 2**12, 2**16
 
 
 @dataclass(frozen=True)
@@ -52,26 +46,20 @@ class Block:
         return heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
 
 
-def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
-    """The function's values for all parts; several are worked on at once, as numpy and Arrow let threads run."""
-    if len(parts) == 1:
-        return [function(parts[0])]
-    with ThreadPoolExecutor(THREADS) as threads:
-        return list(threads.map(function, parts))
-
-
-def list_blocks(code: Coded, heads: np.ndarray | None, n_rows: int, n_codes: int) -> list[Callable[[], Block]]:
+def list_blocks(
+    code: Coded | np.ndarray, heads: np.ndarray | None, n_rows: int, n_codes: int
+) -> list[Callable[[], Block]]:
     """Blocks of the lists of each code (below n_codes), made when called; rows of code -1 are left out.
 
     `heads`, if given, are the first rows of runs of equal codes, and `code` is that of each run.
     """
     if heads is None:
         return _dealt(code, n_codes)
-    codes = code.all()
+    codes = code[:]
     inside = codes >= 0
     if _all_differ(codes if inside.all() else codes[inside]):
         return _standing(codes, np.append(heads, n_rows))
-    return _dealt(Coded(np.repeat(codes, np.diff(np.append(heads, n_rows)))), n_codes)
+    return _dealt(np.repeat(codes, np.diff(np.append(heads, n_rows))), n_codes)
 
 
 def _all_differ(code: np.ndarray) -> bool:
@@ -97,39 +85,41 @@ def _stood(code: np.ndarray, start: np.ndarray) -> Block:
     return Block(code[inside], offsets(length), spans(start[:-1][inside], length))
 
 
-def _dealt(code: Coded, n_codes: int) -> list[Callable[[], Block]]:
+def _dealt(code: Coded | np.ndarray, n_codes: int) -> list[Callable[[], Block]]:
     """Deal rows by the high bits of their codes; each block then sorts its own by the low bits."""
-    n_blocks = max(len(code) // BLOCK_ROWS, n_codes // BLOCK_CODES) + 1
-    shift = max(n_codes - 1, 0).bit_length() - (n_blocks - 1).bit_length()
-    shift = min(max(shift, 0), BLOCK_CODES.bit_length() - 1)
-    n_blocks = max(n_codes - 1, 0) // 2**shift + 1
-    row, low = np.empty(len(code), np.int32), np.empty(len(code), np.uint16)
+    shift = max((n_codes - 1).bit_length() - (len(code) // BLOCK_ROWS).bit_length(), 0)
+    n_blocks = ((n_codes - 1) >> shift) + 1
+    row, low = np.empty(len(code), np.int32), np.empty(len(code), np.uint16 if 2**shift <= RADIX else np.int32)
 
     def deal(first: int) -> np.ndarray:
         part = slice(first, min(first + DEALT_ROWS, len(code)))
         codes = code[part]
         high = codes >> shift
-        high[codes < 0] = n_blocks  # a last block, of which nothing is read
-        order = stable_order(high)
+        if high.min(initial=0) < 0:
+            high[high < 0] = n_blocks  # a last block, of which nothing is read
+        order = stable_order(high, n_blocks + 1)
         np.add(order, first, out=row[part], casting="unsafe")
-        low[part] = (codes & (2**shift - 1)).astype(np.uint16)[order]
+        low[part] = (codes & (2**shift - 1)).astype(low.dtype).take(order)
         return first + offsets(np.bincount(high, minlength=n_blocks + 1))
 
     edges = np.stack(each(deal, range(0, max(len(code), 1), DEALT_ROWS)))
-    return [partial(_sorted, row, low, edges[:, i : i + 2].tolist(), i << shift) for i in range(n_blocks)]
+
+    def make(i: int) -> Block:
+        runs = [slice(a, z) for a, z in edges[:, i : i + 2].tolist()]
+        rows, codes = (np.concatenate([array[run] for run in runs]) for array in (row, low))
+        order = stable_order(codes, 2**shift)
+        codes = codes.take(order)
+        heads = np.flatnonzero(np.append(len(codes) > 0, codes[1:] != codes[:-1]))
+        return Block((i << shift) + codes[heads].astype(np.int64), np.append(heads, len(codes)), rows.take(order))
+
+    return [partial(make, i) for i in range(n_blocks)]
 
 
-def _sorted(row: np.ndarray, low: np.ndarray, runs: Iterable[list[int]], first_code: int) -> Block:
-    """A block from its runs among the rows that were dealt."""
-    parts = [slice(a, z) for a, z in runs if a < z]
-    if not parts:
-        return Block(np.empty(0, np.int64), np.zeros(1, np.int64), row[:0])
-    rows, codes = (np.concatenate([array[part] for part in parts]) for array in (row, low))
-    length = np.bincount(codes)
-    present = np.flatnonzero(length)
-    return Block(first_code + present, offsets(length[present]), rows[stable_order(codes)])
-
-
-def stable_order(codes: np.ndarray) -> np.ndarray:
-    """Positions in ascending order of small integers, equal ones as they stand."""
-    return pc.sort_indices(pa.array(codes)).to_numpy()
+def stable_order(codes: np.ndarray, n: int) -> np.ndarray:
+    """Positions in ascending order of integers below n, equal ones as they stand."""
+    if n <= COUNTED:
+        return pc.sort_indices(pa.array(codes)).to_numpy()
+    if n <= RADIX:
+        return np.argsort(codes.astype(np.uint16, copy=False), kind="stable")
+    order = stable_order(codes & (RADIX - 1), RADIX)
+    return order[stable_order((codes >> 16)[order], (n >> 16) + 1)]

@@ -289,7 +289,7 @@ def bad_relevance(name: str, what: str, n: int, some: Any) -> DataError:
 
 def read_true(frame: pd.DataFrame, options: Options) -> Table:
     """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
-    gain = np.ones(len(frame))
+    gain = np.broadcast_to(1.0, len(frame))  # takes no memory
     if options.relevance_col is not None:
         name = options.relevance_col
         gain = read_numbers(column(frame, name, "true"), f"true[{name!r}]").astype(np.float64)

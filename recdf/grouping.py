@@ -1,71 +1,28 @@
-"""Group, rank and pair rows that are nothing but integer codes and numbers.
+"""Rank and pair rows that are nothing but integer codes and numbers.
 
-Contract: the rows of a list stand together, `start[i]:start[i + 1]` being list i. `group_rows` brings
-rows into that shape, `rank_within` orders each list, `pair_within` finds duplicates and where wanted
-items stand. All of them take time linear in the rows (times the log of a list's length for the order).
+Contract: the rows of a list stand together, `start[i]:start[i + 1]` being list i. `rank_within` orders each
+list, `pair_within` finds duplicates and where wanted items stand. Both take time linear in the rows (times
+the log of a list's length for the order).
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
 
 # Slots of the hash table of `pair_within`: int32, so 1 MiB, which stays in a core's cache.
 TABLE_SLOTS = 2**18
 SLOTS_PER_ROW = 8
 
-# Rows from which `gather` takes two threads, and rows that it gathers at once.
-GATHER_ROWS = 2**20
-
 # Cells of the matrices that `rank_within` sorts, so that its index arrays stay small.
 SORT_CELLS = 2**20
 
 
-def group_rows(code: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Group rows by code, in order of first appearance.
-
-    Returns `groups` (the code of each group), `start` (n_groups + 1) and `row`: row[start[i]:start[i + 1]]
-    are the rows of group i in ascending order.
-    """
-    # One thread: with several, Arrow promises no order. numpy has no linear stable argsort of wide codes.
-    table = pa.table({"code": code, "row": np.arange(len(code), dtype=np.int32)})
-    grouped = table.group_by("code", use_threads=False).aggregate([("row", "list")])
-    if not len(code):
-        return code[:0], np.zeros(1, np.int64), np.empty(0, np.int32)
-    rows = grouped["row_list"].combine_chunks()
-    rows = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
-    groups, start, row = grouped["code"].to_numpy(), rows.offsets.to_numpy().astype(np.int64), rows.values.to_numpy()
-    del table, grouped
-    pa.default_memory_pool().release_unused()  # else Arrow keeps the memory of its hash table for later
-    first = row[start[:-1]]
-    if (first[1:] > first[:-1]).all():
-        return groups, start, row
-    order = np.argsort(first)  # a few of many groups come too late out of Arrow's hash table
-    length = np.diff(start)[order]
-    return groups[order], offsets(length), row[spans(start[:-1][order], length)]
-
-
-def gather(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """values[rows]. A long one waits for memory, so two threads halve it; numpy lets both run."""
-    n = len(rows)
-    if n < GATHER_ROWS:
-        return values[rows]
-    result = np.empty(n, values.dtype)
-
-    def fill(first: int, last: int) -> None:
-        for a in range(first, last, GATHER_ROWS):  # so that no second array of full length is made
-            part = slice(a, min(a + GATHER_ROWS, last))
-            result[part] = values[rows[part]]
-
-    with ThreadPoolExecutor(1) as other_thread:
-        half = other_thread.submit(fill, n // 2, n)
-        fill(0, n // 2)
-        half.result()
-    return result
+def at(values: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
+    """values[rows]: a view of a slice, and else by `take`, which is the faster way."""
+    return values[rows] if isinstance(rows, slice) else values.take(rows)
 
 
 def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
@@ -184,7 +141,8 @@ def _probe(
         base, mask = stretch[first:last] - stretch[first], size[first:last] - 1
         slot = _slots(item[a:z], base, mask, length[first:last], salt)
         row = np.arange(a, z, dtype=np.int32)
-        table[slot[::-1]] = row[::-1]  # of equal slots the last assignment stays: the first row
+        # Of equal slots the last assignment stays: the first row. numpy is slow with an index that runs backwards.
+        table[slot[::-1].copy()] = row[::-1]
         winner = table.take(slot)
         beaten = np.flatnonzero(winner != row)
         same = item[winner[beaten]] == item[a + beaten]

@@ -17,9 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import IdTypeError, examples
+from .grouping import at
+from .threads import each
 
 # Integer ids whose values span at most this many numbers (or four times the rows) are their own codes.
 DIRECT_SPAN = 2**20
+
+# Strings of a column from which both halves are encoded at once.
+HALVED_ROWS = 2**20
 
 
 @dataclass(frozen=True)
@@ -235,9 +240,9 @@ class Coded:
         return len(self.values)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        values = self.values[rows]
+        values = at(self.values, rows)
         if self.table is not None:
-            return self.table[values]
+            return self.table.take(values)
         if not self.low:
             return values.astype(np.int32, copy=False)
         code = np.empty(len(values), np.int32)
@@ -376,22 +381,37 @@ def _encode_hashed(arrays: list[np.ndarray]) -> Codes:
 
 
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
-    # Arrow 15 cannot combine the dictionaries of no strings.
-    encoded = [(array if len(array) else pa.array([], array.type)).dictionary_encode() for array in arrays]
-    encoded = [e.combine_chunks() if isinstance(e, pa.ChunkedArray) else e for e in encoded]
-    if not any(len(e.dictionary) for e in encoded):
-        empty = [Coded(np.full(len(e), -1, np.int32)) for e in encoded]
-        return Codes(empty, 0, encoded[0].dictionary, ordered=False)
-    merged = pa.chunked_array([e.dictionary for e in encoded]).dictionary_encode()
-    merged = merged.unify_dictionaries().combine_chunks()
-    table = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-    columns, start = [], 0
-    for e in encoded:
-        own = np.append(table[start : start + len(e.dictionary)], np.int32(-1))
-        positions = e.indices.fill_null(-1) if e.indices.null_count else e.indices
-        columns.append(Coded(positions.to_numpy(zero_copy_only=False), table=own))
-        start += len(e.dictionary)
+    """Code strings by a dictionary of each column (or half of one), and these by a dictionary of them all."""
+    found = [_positions(array) for array in arrays]
+    dictionaries = [dictionary for _, own in found for dictionary in own]
+    if not any(map(len, dictionaries)):  # which Arrow 15 cannot encode
+        columns = [Coded(np.full(len(array), -1, np.int32)) for array in arrays]
+        return Codes(columns, 0, pa.array([], arrays[0].type), ordered=False)
+    merged = pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
+    codes, columns = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32), []
+    for positions, own in found:
+        length = sum(map(len, own))
+        columns.append(Coded(positions, table=np.append(codes[:length], np.int32(-1))))  # position -1: the last entry
+        codes = codes[length:]
     return Codes(columns, len(merged.dictionary), merged.dictionary, ordered=False)
+
+
+def _positions(array: pa.ChunkedArray) -> tuple[np.ndarray, list[pa.Array]]:
+    """Position of each string (-1 for null) in the dictionaries, one after the other, and these.
+
+    Two halves of a long column take two threads, and have a dictionary each.
+    """
+    middle = len(array) // 2 if len(array) >= HALVED_ROWS else len(array)
+    parts = [part for part in (array[:middle], array[middle:]) if len(part)]
+    positions, dictionaries, row, above = np.empty(len(array), np.int32), [], 0, 0
+    for encoded in each(lambda part: part.dictionary_encode().unify_dictionaries(), parts):
+        for chunk in encoded.chunks:
+            indices = chunk.indices.fill_null(-1 - above).to_numpy()
+            np.add(indices, above, out=positions[row : row + len(chunk)])
+            row += len(chunk)
+        dictionaries.append(encoded.chunk(0).dictionary)
+        above += len(dictionaries[-1])
+    return positions, dictionaries
 
 
 def encode_keys(tables: Sequence[Sequence[Ids]]) -> tuple[list[Coded], int]:

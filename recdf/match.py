@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .blocks import each, list_blocks
+from .blocks import list_blocks
 from .errors import (
     ColumnError,
     DataError,
@@ -44,6 +43,7 @@ from .options import Options, as_columns
 from .ranked import Ranked, joined, rank_pred, rank_true, refuse_duplicates, refuse_ties, repeats, tied_rows
 from .shown import Shown, Wanted
 from .sides import NOTHING, Given, Sides, read_sides
+from .threads import each
 
 # Rows that `run_heads` compares at once.
 HEAD_ROWS = 2**18
@@ -67,11 +67,9 @@ def match(
     key_columns = [at_heads(wanted.keys, true_heads), at_heads(offered.keys, pred_heads)]
     key_columns += [] if asked is None else [asked[1]]
     item_columns = [wanted.item, offered.item, *doors.item_ids.values()]
-    with ThreadPoolExecutor(1) as other_thread:  # strings take long, and Arrow lets both threads run
-        encoding = other_thread.submit(encode, item_columns)
-        keys, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
-        by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by), by_values)
-        items = encoding.result()
+    keys, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
+    by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by), by_values)
+    items = encode(item_columns)
     side_codes = {name: column.all() for name, column in zip(doors.item_ids, items.columns[2:], strict=True)}
 
     counts = {**wanted.counts, **offered.counts}
@@ -116,7 +114,8 @@ def match(
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     start[of_list], n_pred[of_list] = shown.start[:-1], np.diff(shown.start)
     list_truth = truth_of_key[lists % n_keys]
-    n_relevant = np.diff(offsets(gain > 0)[truth.start])
+    relevant = gain > 0
+    n_relevant = np.diff(truth.start if relevant.all() else offsets(relevant)[truth.start])
     group = np.repeat(np.arange(len(shown.code)), shown.n_pairs)
     return Matched(
         keys=key_frame,
@@ -185,15 +184,18 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
 def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     """First row of each run of equal keys; None where runs are so short that they save nothing."""
     n = len(columns[0])
-    heads = [np.zeros(min(n, 1), np.int64)]
-    for first in range(0, n, HEAD_ROWS):
+
+    def heads(first: int) -> np.ndarray:
         part = slice(first, first + HEAD_ROWS + 1)
-        change = np.logical_or.reduce([ids.changes(part) for ids in columns])
-        heads.append(np.flatnonzero(change) + first + 1)
-        if n > HEAD_ROWS and 4 * len(heads[-1]) > 3 * HEAD_ROWS:  # no need to look at all of them
-            return None
-    found = np.concatenate(heads)
-    return found if 4 * len(found) <= 3 * n else None
+        return np.flatnonzero(np.logical_or.reduce([ids.changes(part) for ids in columns])) + first + 1
+
+    found = [np.zeros(min(n, 1), np.int64), heads(0)]
+    if n <= HEAD_ROWS or 4 * len(found[1]) <= 3 * HEAD_ROWS:  # else the rest is not looked at
+        found += each(heads, range(HEAD_ROWS, n, HEAD_ROWS))
+        rows = np.concatenate(found)
+        if 4 * len(rows) <= 3 * n:
+            return rows
+    return None
 
 
 def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
@@ -224,7 +226,7 @@ def _labels(table: Table, names: list[str], rows: np.ndarray) -> pd.DataFrame:
     return table.frame[names].take(table.frame_rows(rows)).reset_index(drop=True)
 
 
-def _list_code(key: Coded, by: np.ndarray | None, n_keys: int, only: np.ndarray | None) -> Coded:
+def _list_code(key: Coded, by: np.ndarray | None, n_keys: int, only: np.ndarray | None) -> Coded | np.ndarray:
     """One code per (by, key); -1 for keys that are not among `only`."""
     wanted = np.ones(n_keys, bool)
     if only is not None:
@@ -233,7 +235,7 @@ def _list_code(key: Coded, by: np.ndarray | None, n_keys: int, only: np.ndarray 
     if by is None and wanted.all():
         return key
     code = key.all() if by is None else by.astype(np.int64) * n_keys + key.all()
-    return Coded(code if wanted.all() else np.where(wanted[key.all()], code, -1))
+    return code if wanted.all() else np.where(wanted[key.all()], code, -1)
 
 
 def _population(base: np.ndarray, shown: np.ndarray, n_by: int, n_keys: int, options: Options) -> np.ndarray:

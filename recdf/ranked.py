@@ -12,12 +12,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from .blocks import Block, each
+from .blocks import Block
 from .errors import DuplicateError, TieError
 from .frames import Table
-from .grouping import offsets, pair_within, rank_within, spans
+from .grouping import at, offsets, pair_within, rank_within, spans
 from .ids import Coded, Codes
 from .options import Options
+from .threads import each
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _ranked(block: Block, item: Coded, number: np.ndarray | None, descending: bo
     """Order each list, best number first and NaN last."""
     if number is None:
         return Ranked(block.code, block.first, block.start, item[block.row], block.row)
-    key, start = number[block.row], block.start
+    key, start = at(number, block.row), block.start
     heads = start[(start > 0) & (start < len(key))]
     step = key[1:] < key[:-1] if descending else key[1:] > key[:-1]
     step[heads - 1] = True  # the step into the next list
@@ -108,7 +109,7 @@ def _ranked(block: Block, item: Coded, number: np.ndarray | None, descending: bo
         key = key.copy()
     places, row = rank_within(key, start, sort=True), block.row
     if places is not None:
-        row = row[places] if isinstance(row, np.ndarray) else places + row.start
+        row = places + row.start if isinstance(row, slice) else row.take(places)
     same = key[1:] == key[:-1]
     if key.dtype.kind == "f":
         same |= np.isnan(key[1:]) & np.isnan(key[:-1])
@@ -173,7 +174,7 @@ def rank_true(
             keep = np.ones(len(lists.item), bool)
             keep[repeat] = False
             lists, repeat = lists.kept(keep), repeat[:0]
-    return lists, gain[lists.row], repeat
+    return lists, gain[: len(lists.item)] if number is None else at(gain, lists.row), repeat
 
 
 def repeats(lists: Ranked) -> np.ndarray:

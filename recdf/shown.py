@@ -12,12 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from .blocks import Block, each
+from .blocks import Block
 from .frames import Table
 from .grouping import offsets
 from .ids import Coded, Codes
 from .options import Options
 from .ranked import Pairs, Ranked, joined, pair, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows
+from .threads import each
 
 
 @dataclass(frozen=True)
