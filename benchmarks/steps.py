@@ -1,7 +1,7 @@
 """Where the time of `rd.evaluate` goes, step by step: `python benchmarks/steps.py M_int_sorted M_str_shuffled`.
 
 Functions of the package are timed from outside; a function's time is its own, without that of the timed functions it
-calls. Item codes are made on a second thread: what is shown is how long the call waits for them.
+calls. Everything runs on one thread here, so that the steps add up; a plain call takes two.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -28,17 +27,18 @@ sys.path.insert(0, str(ROOT))
 
 import recdf as rd  # noqa: E402 (after the path is set)
 
-WAIT = "wait for item codes"
 REST = "everything else"
 
 # step -> functions, as `module.name` where the caller looks them up
 STEPS = {
     "door: columns and checks": ("match._frames", "match.order_source", "match.read_true", "match.read_pred"),
     "codes of list keys": ("match.run_heads", "match.at_heads", "match.encode_keys", "match._encode_by"),
-    WAIT: (),
-    "group": ("match._pair_code", "ranked.group_lists"),
-    "rank": ("match.rank_true", "match.rank_pred", "ranked._ranked", "ranked._tie_order"),
-    "pair: hits and duplicates": ("match.pair", "ranked.pair_within", "match.settle"),
+    "codes of items": ("match.encode",),
+    "group: deal rows to blocks": ("match._list_code", "match.list_blocks"),
+    "rank `true`": ("match.rank_true",),
+    "rank `pred`": ("shown.rank_pred",),
+    "pair: hits and duplicates": ("shown.pair", "shown.settle"),
+    "blocks: what is left": ("match.Shown",),
     "population and hits": ("match._population", "match.match"),
     "metrics": ("evaluate.compute",),
     "tables": ("match._key_frame", "evaluate.label_frame", "evaluate.summary_table", "evaluate.spec_of"),
@@ -68,23 +68,12 @@ class Clock:
 
         return timed
 
-    def executor(self) -> type[ThreadPoolExecutor]:
-        clock = self
-
-        class Timed(ThreadPoolExecutor):
-            def submit(self, *args: Any, **options: Any) -> Future[Any]:
-                future = super().submit(*args, **options)
-                future.result = clock.wrap(WAIT, future.result)  # type: ignore[method-assign]
-                return future
-
-        return Timed
-
 
 @contextmanager
 def watched(clock: Clock) -> Iterator[None]:
     """The functions of the steps under the clock, and put back afterwards."""
-    modules = {name: importlib.import_module(f"recdf.{name}") for name in ("match", "ranked", "evaluate")}
-    replaced = [(modules["match"], "ThreadPoolExecutor", ThreadPoolExecutor)]
+    modules = {name: importlib.import_module(f"recdf.{name}") for name in ("threads", "match", "shown", "evaluate")}
+    replaced = [(modules["threads"], "THREADS", modules["threads"].THREADS)]
     for names in STEPS.values():
         for module, _, name in (full.partition(".") for full in names):
             replaced.append((modules[module], name, getattr(modules[module], name)))
@@ -92,7 +81,7 @@ def watched(clock: Clock) -> Iterator[None]:
     try:
         for module, name, function in replaced:
             step = steps.get(f"{module.__name__.removeprefix('recdf.')}.{name}")
-            setattr(module, name, clock.executor() if step is None else clock.wrap(step, function))
+            setattr(module, name, 1 if step is None else clock.wrap(step, function))
         modules["evaluate"].match = modules["match"].match  # the name by which it is called
         yield
     finally:

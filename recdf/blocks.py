@@ -6,7 +6,7 @@ stand together are blocks as they are; other rows are dealt to blocks of neighbo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -89,7 +89,7 @@ def _dealt(code: Coded | np.ndarray, n_codes: int) -> list[Callable[[], Block]]:
     """Deal rows by the high bits of their codes; each block then sorts its own by the low bits."""
     shift = max((n_codes - 1).bit_length() - (len(code) // BLOCK_ROWS).bit_length(), 0)
     n_blocks = ((n_codes - 1) >> shift) + 1
-    row, low = np.empty(len(code), np.int32), np.empty(len(code), np.uint16 if 2**shift <= RADIX else np.int32)
+    row, low = np.empty(len(code), np.int32), np.empty(len(code), np.uint16 if 2**shift <= RADIX else np.int64)
 
     def deal(first: int) -> np.ndarray:
         part = slice(first, min(first + DEALT_ROWS, len(code)))

@@ -404,12 +404,12 @@ def _positions(array: pa.ChunkedArray) -> tuple[np.ndarray, list[pa.Array]]:
     middle = len(array) // 2 if len(array) >= HALVED_ROWS else len(array)
     parts = [part for part in (array[:middle], array[middle:]) if len(part)]
     positions, dictionaries, row, above = np.empty(len(array), np.int32), [], 0, 0
-    for encoded in each(lambda part: part.dictionary_encode().unify_dictionaries(), parts):
+    for encoded in each(lambda part: part.dictionary_encode(), parts):
         for chunk in encoded.chunks:
             indices = chunk.indices.fill_null(-1 - above).to_numpy()
             np.add(indices, above, out=positions[row : row + len(chunk)])
             row += len(chunk)
-        dictionaries.append(encoded.chunk(0).dictionary)
+        dictionaries.append(encoded.chunk(0).dictionary)  # that of all its chunks
         above += len(dictionaries[-1])
     return positions, dictionaries
 

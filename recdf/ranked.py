@@ -25,9 +25,9 @@ from .threads import each
 class Ranked:
     """Rows of a table list after list, best first.
 
-    `code` of each list · `first`, the row of the table where it first appears · `start` (n_lists + 1) · `item` code of each row · `row` of the table at each place, a slice
-    where they stand as there · `level`: equal for rows of a list with equal numbers, larger for every later one;
-    None where no two are equal.
+    `code` of each list · `first`, the row of the table where it first appears · `start` (n_lists + 1) · `item` code
+    of each row · `row` of the table at each place, a slice where they stand as there · `level`: equal for rows of a
+    list with equal numbers, larger for every later one; None where no two are equal.
     """
 
     code: np.ndarray
@@ -199,9 +199,7 @@ def refuse_ties(table: Table, rows: np.ndarray, n: int, options: Options) -> Non
     if options.ties != "raise" or not n:
         return
     where = [ids.show(rows[:1])[0] for ids in (*table.by, *table.keys)]
-    raise TieError(
-        f'pred has {n:,} items with the score of the item before them, first in list {where}; ties="raise"'
-    )
+    raise TieError(f'pred has {n:,} items with the score of the item before them, first in list {where}; ties="raise"')
 
 
 def rank_pred(offered: Table, block: Block, item: Coded, items: Codes, options: Options) -> Ranked:
@@ -269,9 +267,7 @@ def _pair_repeats(
         repeat, item, start = repeat[deeper], item[deeper], np.searchsorted(deeper, start)
 
 
-def settle(
-    shown: Ranked, pairs: Pairs, gain: np.ndarray, options: Options
-) -> tuple[Ranked, Pairs, dict[str, int]]:
+def settle(shown: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> tuple[Ranked, Pairs, dict[str, int]]:
     """Apply what needs the pairs: duplicates, condensed lists, and ties with the relevant items last.
 
     The third of what is returned counts the rows that this drops or, with duplicates="keep", would.

@@ -2,14 +2,16 @@
 
 import importlib
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import recdf as rd
-from recdf import grouping, ids, ranked
+from recdf import blocks, grouping, ids, ranked
 from recdf.grouping import offsets, pair_within, rank_within
 
 match = importlib.import_module("recdf.match")
@@ -78,20 +80,20 @@ def refuse(monkeypatch, module, name):
 
 def test_grouped_input_is_not_grouped_again(frames, monkeypatch):
     slow = result(*map(shuffled, frames))
-    refuse(monkeypatch, ranked, "group_rows")
+    refuse(monkeypatch, blocks, "_dealt")
     assert_same(result(*frames), slow)
 
 
 def test_shuffled_input_is_grouped(frames, monkeypatch):
-    watch = Watch(monkeypatch, ranked, "group_rows")
+    watch = Watch(monkeypatch, blocks, "_dealt")
     result(*map(shuffled, frames))
-    assert [len(code) for (code,) in watch.calls] == [len(frame) for frame in frames]
+    assert [len(code) for code, _ in watch.calls] == [len(frame) for frame in frames]
 
 
 def test_input_without_run_heads_gives_the_same(frames, monkeypatch):
     fast = result(*frames)
     monkeypatch.setattr(match, "run_heads", lambda columns: None)
-    watch = Watch(monkeypatch, ranked, "group_rows")
+    watch = Watch(monkeypatch, blocks, "_dealt")
     assert_same(result(*frames), fast)
     assert len(watch.calls) == 2
 
@@ -110,16 +112,16 @@ def test_runs_of_a_user_that_come_back_are_put_together(frames, monkeypatch):
     true, pred = frames
     halves = pd.concat([pred[pred.index % N_PRED < 6], pred[pred.index % N_PRED >= 6]], ignore_index=True)
     fast = result(true, pred)
-    watch = Watch(monkeypatch, ranked, "group_rows")
+    watch = Watch(monkeypatch, blocks, "_dealt")
     assert_same(result(true, halves), fast)
-    assert [len(code) for (code,) in watch.calls] == [len(pred)]
+    assert [len(code) for code, _ in watch.calls] == [len(pred)]
 
 
 def test_rows_of_users_outside_the_population_are_left_out_of_grouped_input(frames, monkeypatch):
     true, pred = frames
     few = true[true["user_id"] < 20]
     slow = result(shuffled(few), shuffled(pred))
-    refuse(monkeypatch, ranked, "group_rows")
+    refuse(monkeypatch, blocks, "_dealt")
     assert_same(result(few, pred), slow)
 
 
@@ -143,12 +145,6 @@ def test_lists_out_of_rank_are_sorted(frames, monkeypatch):
 def test_rank_within_says_that_nothing_moves():
     assert rank_within(np.array([1.0, 1.0, np.nan, 0.0, 2.0]), np.array([0, 3, 5])) is None
     assert rank_within(np.array([1.0, 0.0]), np.array([0, 2])).tolist() == [1, 0]
-
-
-@pytest.mark.parametrize("code", [[], [0], [3, 1, 2], [3, 1, 3], [10**9, 5], [10**9, 5, 10**9]])
-def test_all_differ(code):
-    """By marks on a table, or by hashing where the table would be large."""
-    assert ranked._all_differ(np.array(code, dtype=np.int64)) == (len(set(code)) == len(code))
 
 
 # ------------------------------------------------------------------------------------------------------- codes
@@ -224,36 +220,22 @@ def test_string_ids_give_the_same_as_integers(frames, dtype):
     assert_same(result(*map(shuffled, texts)), result(*frames))
 
 
-def test_items_are_coded_beside_the_users(frames, monkeypatch):
-    """Arrow lets a second thread run; on one thread the answer is the same."""
-    texts = [frame.astype(STRINGS) for frame in frames]
-    fast = result(*texts)
-    jobs = []
+def test_halves_of_a_long_column_of_strings_are_encoded_at_once(frames, monkeypatch):
+    texts = [frame.astype(STRINGS) for frame in map(shuffled, frames)]
+    texts[1].loc[[0, 7], "item_id"] = None
+    slow = result(*texts, null_keys="drop")
+    monkeypatch.setattr(ids, "HALVED_ROWS", 2)
+    watch = Watch(monkeypatch, ids, "each")
+    assert_same(result(*texts, null_keys="drop"), slow)
+    assert {len(parts) for _, parts in watch.calls} == {2}
 
-    class Done:
-        def __init__(self, answer):
-            self.answer = answer
 
-        def result(self):
-            return self.answer
-
-    class OneThread:
-        def __init__(self, *_):
-            pass
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def submit(self, job, *args):
-            jobs.append(job)
-            return Done(job(*args))
-
-    monkeypatch.setattr(match, "ThreadPoolExecutor", OneThread)
-    assert_same(result(*texts), fast)
-    assert jobs == [match.encode]
+def test_chunks_of_strings_share_a_dictionary():
+    """Arrow gives all chunks of one column one dictionary, which `encode` relies on."""
+    chunks = pa.chunked_array([["a", "b"], ["c", None, "a"], [], ["d"]], pa.large_string())
+    other = pa.chunked_array([["d", "c"]], chunks.type)
+    encoded = ids.encode([ids.Ids("a", "string", chunks), ids.Ids("b", "string", other)])
+    assert [codes.tolist() for codes in encoded.codes] == [[0, 1, 2, -1, 0, 3], [3, 2]]
 
 
 # ------------------------------------------------------------------------------------------- hits and statistics
@@ -341,9 +323,44 @@ def test_the_benchmark_knows_the_steps(frames, monkeypatch):
     """`benchmarks/steps.py` times functions by their names."""
     monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1] / "benchmarks"), *sys.path])
     steps = importlib.import_module("steps")
-    before, clock = ranked.group_lists, steps.Clock()
+    before, clock = ranked.rank_true, steps.Clock()
     with steps.watched(clock):
         importlib.import_module("recdf.evaluate").evaluate(*map(shuffled, frames), "ndcg")
-    assert ranked.group_lists is before
+    assert ranked.rank_true is before
     assert set(clock.seconds) == set(steps.STEPS)
     assert all(seconds >= 0 for seconds in clock.seconds.values())
+
+
+# ---------------------------------------------------------------------------------------------------- blocks
+
+
+@pytest.mark.parametrize("rows", [1, 40, 2**18])
+def test_one_block_and_many_give_the_same(frames, rows, monkeypatch):
+    """With repeated rows, ties, and metrics that read the items of all places."""
+    true, pred = frames
+    pred = pd.concat([pred, pred.sample(50, random_state=1)]).assign(score=lambda table: table["score"].round(1))
+    metrics = [*METRICS, "coverage", "gini"]
+    for change in (lambda frame: frame, shuffled):
+        given = tuple(map(change, (true, pred.sort_values("user_id", kind="stable", ignore_index=True))))
+        for options in ({}, {"duplicates": "keep"}, {"judged_only": True}, {"ties": "worst"}, {"users": "pred"}):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", rd.DuplicateWarning)
+                monkeypatch.undo()
+                whole = rd.evaluate(*given, metrics, k=[1, 5], items=np.arange(N_ITEMS), **options)
+                monkeypatch.setattr(blocks, "BLOCK_ROWS", rows)
+                monkeypatch.setattr(blocks, "DEALT_ROWS", rows)
+                parts = rd.evaluate(*given, metrics, k=[1, 5], items=np.arange(N_ITEMS), **options)
+            pd.testing.assert_frame_equal(whole.per_user, parts.per_user, check_exact=True)
+            pd.testing.assert_frame_equal(whole.summary, parts.summary, rtol=1e-12)
+            assert whole.spec == parts.spec
+
+
+def test_items_of_many_blocks_are_read_when_asked_for(frames, monkeypatch):
+    true, pred = frames
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 40)
+    shown = importlib.import_module("recdf.shown")
+    watch = Watch(monkeypatch, shown, "joined")
+    result(true, pred)
+    assert not watch.calls
+    rd.evaluate(true, pred, ["coverage", "gini"], items=np.arange(N_ITEMS))
+    assert len(watch.calls) == 1

@@ -8,38 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recdf import grouping
-from recdf.grouping import group_rows, offsets, pair_within, rank_within, spans
-
-CODES = st.sampled_from([np.int32, np.int64])
+from recdf.grouping import at, offsets, pair_within, rank_within, spans
 
 
 def int32(values):
     return np.array(values, dtype=np.int32)
-
-
-@given(st.lists(st.integers(0, 5) | st.integers(0, 2**31 - 1)), CODES)
-def test_group_rows(codes, dtype):
-    groups, start, row = group_rows(np.array(codes, dtype=dtype))
-    expected = {}
-    for i, code in enumerate(codes):
-        expected.setdefault(code, []).append(i)
-    assert groups.tolist() == list(expected)
-    assert [row[a:b].tolist() for a, b in pairwise(start)] == list(expected.values())
-
-
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_group_rows_of_many_groups(dtype):
-    """Arrow keeps the order of first appearance for few groups only."""
-    codes = np.random.default_rng(0).integers(0, 3000, 9000).astype(dtype)
-    groups, start, row = group_rows(codes)
-    assert groups.tolist() == list(dict.fromkeys(codes.tolist()))
-    np.testing.assert_array_equal(row, np.concatenate([np.flatnonzero(codes == group) for group in groups]))
-    np.testing.assert_array_equal(start[1:], np.cumsum([np.count_nonzero(codes == group) for group in groups]))
-
-
-def test_group_rows_of_codes_beyond_int32():
-    groups, start, row = group_rows(np.array([2**40, 1, 2**40]))
-    assert (groups.tolist(), start.tolist(), row.tolist()) == ([2**40, 1], [0, 2, 3], [0, 2, 1])
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5))))
@@ -48,6 +21,12 @@ def test_spans_and_offsets(ranges):
     length = np.array([n for _, n in ranges], dtype=np.int64)
     assert spans(start, length).tolist() == [a + i for a, n in ranges for i in range(n)]
     assert offsets(length).tolist() == [sum(length[:i]) for i in range(len(length) + 1)]
+
+
+def test_at():
+    values = np.arange(10)
+    assert at(values, slice(2, 4)).base is values
+    assert at(values, np.array([7, 7, 0])).tolist() == [7, 7, 0]
 
 
 NUMBERS = {
@@ -140,10 +119,3 @@ def test_rank_within_over_several_blocks(cells, monkeypatch):
     order = rank_within(key, start, stable=True)
     list_of = np.repeat(np.arange(50), length)
     np.testing.assert_array_equal(order, np.lexsort((key, list_of)))
-
-
-def test_gather_on_two_threads_is_indexing(monkeypatch):
-    rng = np.random.default_rng(4)
-    values, rows = rng.random(50), rng.integers(0, 50, 1001).astype(np.int32)
-    monkeypatch.setattr(grouping, "GATHER_ROWS", 64)
-    np.testing.assert_array_equal(grouping.gather(values, rows), values[rows])

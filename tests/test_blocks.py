@@ -1,0 +1,102 @@
+"""Blocks of lists, against a dictionary of rows by code."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recdf import blocks
+from recdf.blocks import list_blocks, stable_order
+from recdf.ids import Coded
+
+CODES = st.integers(-1, 5) | st.integers(0, 2**20 - 1)
+
+
+def by_code(codes):
+    rows = {}
+    for row, code in enumerate(codes):
+        if code >= 0:
+            rows.setdefault(code, []).append(row)
+    return rows
+
+
+def lists_of(made):
+    """code -> rows of all blocks, and how many of these are slices."""
+    found, slices = {}, 0
+    for make in made:
+        block = make()
+        slices += isinstance(block.row, slice)
+        rows = np.arange(block.row.start, block.row.stop) if isinstance(block.row, slice) else block.row
+        assert block.start[0] == 0
+        assert block.start[-1] == len(rows)
+        for code, first, a, z in zip(block.code, block.first, block.start[:-1], block.start[1:], strict=True):
+            assert code not in found
+            found[int(code)] = rows[a:z].tolist()
+            assert first == rows[a]
+    return found, slices
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(blocks, "DEALT_ROWS", 8)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize(("block_rows", "dealt_rows"), [(1, 1), (4, 3), (2**18, 2**19)])
+@settings(max_examples=60)
+@given(codes=st.lists(CODES, max_size=40))
+def test_rows_are_dealt_to_blocks(dtype, block_rows, dealt_rows, codes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK_ROWS", block_rows)
+        patch.setattr(blocks, "DEALT_ROWS", dealt_rows)
+        array = np.array(codes, dtype=dtype)
+        found, _ = lists_of(list_blocks(array, None, len(codes), 2**20))
+        assert found == by_code(codes)
+        assert lists_of(list_blocks(Coded(array + 7, 7), None, len(codes), 2**20))[0] == found
+
+
+def test_codes_beyond_int32():
+    codes = np.array([2**40, 1, 2**40])
+    assert lists_of(list_blocks(codes, None, 3, 2**40 + 1))[0] == {2**40: [0, 2], 1: [1]}
+
+
+def test_blocks_of_neighbouring_codes(small):
+    """Every block has about as many rows as it may, whatever the order of the rows."""
+    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(64), 4))
+    made = list_blocks(codes, None, len(codes), 64)
+    assert len(made) == 64
+    monotone = [make().code.tolist() for make in made]
+    assert monotone == [[code] for code in range(64)]
+
+
+@pytest.mark.parametrize("codes", [[], [0], [0, 0, 0], [3, 3, 1, 1, 1, 0], [5, -1, -1, 2, 2, 7, 0, 0, 0, 0, 0, 0, 9]])
+def test_lists_that_stand_together_are_blocks_as_they_are(codes, small):
+    array = np.array(codes, dtype=np.int32)
+    heads = np.flatnonzero(np.diff(array, prepend=-2))
+    made = list_blocks(Coded(array[heads]), heads, len(codes), 10)
+    found, slices = lists_of(made)
+    assert found == by_code(codes)
+    if -1 not in codes:
+        assert slices == len(made)
+    assert len(made) == 1 + sum(a // 4 != z // 4 for a, z in pairwise(heads))
+
+
+def test_runs_of_a_code_that_comes_back_are_dealt(small):
+    codes = [1, 1, 2, 2, 1, 1]
+    found, slices = lists_of(list_blocks(Coded(np.array([1, 2, 1])), np.array([0, 2, 4]), 6, 3))
+    assert (found, slices) == (by_code(codes), 0)
+
+
+@pytest.mark.parametrize("n", [1, 2**12, 2**12 + 1, 2**16, 2**16 + 1, 2**20])
+def test_stable_order(n):
+    codes = np.random.default_rng(n).integers(0, n, 3000).astype(np.int32) // 2 * 2
+    np.testing.assert_array_equal(stable_order(codes, n), np.argsort(codes, kind="stable"))
+
+
+@pytest.mark.parametrize("code", [[], [0], [3, 1, 2], [3, 1, 3], [10**9, 5], [10**9, 5, 10**9]])
+def test_all_differ(code):
+    """By marks on a table, or by hashing where the table would be large."""
+    assert blocks._all_differ(np.array(code, dtype=np.int64)) == (len(set(code)) == len(code))
