@@ -229,7 +229,7 @@ class Coded:
     """Codes of the rows of one column, made part by part when asked for: a whole array of them costs more to write
     than to compute.
 
-    A code is values[row] - `low`, or table[values[row]] where there is a `table`.
+    The code of a row is values[row] - `low`, or table[values[row] - `low`] where there is a `table`.
     """
 
     values: np.ndarray
@@ -240,13 +240,15 @@ class Coded:
         return len(self.values)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        values = at(self.values, rows)
-        if self.table is not None:
-            return self.table.take(values)
-        if not self.low:
-            return values.astype(np.int32, copy=False)
-        code = np.empty(len(values), np.int32)
-        return np.subtract(values, values.dtype.type(self.low), out=code, casting="unsafe")
+        codes = at(self.values, rows)
+        if self.low:
+            out = np.empty(len(codes), np.int32)
+            codes = np.subtract(codes, codes.dtype.type(self.low), out=out, casting="unsafe")
+        return codes.astype(np.int32, copy=False) if self.table is None else self.table.take(codes)
+
+    def mapped(self, table: np.ndarray) -> Coded:
+        """The codes table[code]."""
+        return Coded(self.values, self.low, table if self.table is None else table.take(self.table))
 
     def all(self) -> np.ndarray:
         return self[:]

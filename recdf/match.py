@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,13 @@ def match(
     only = first if not isinstance(options.users, str) or options.users in ("true", "both") else None
     truth_of_key = np.full(n_keys + 1, -1, np.int64)
     truth_of_key[truth.code] = np.arange(len(truth.code))
-    code = _list_code(keys[1], by_code, n_keys, only)
-    blocks = list_blocks(code, pred_heads, len(offered), n_keys * len(by_frame))
+    population = None
+    if only is not None and len(only) < n_keys:
+        population = np.zeros(n_keys, bool)
+        population[only] = True
+    blocks = list_blocks(
+        ListCodes(keys[1], by_code, n_keys, population), pred_heads, len(offered), n_keys * len(by_frame)
+    )
     beside = Wanted(truth, gain, repeated, truth_of_key)
     shown = Shown(offered, blocks, items.columns[1], items, beside, options)
     counts.update(shown.counts)
@@ -204,38 +210,58 @@ def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
 
 def _encode_by(
     offered: Table, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
-) -> tuple[np.ndarray | None, pd.DataFrame]:
+) -> tuple[Coded | None, pd.DataFrame]:
     """Code of the `by` value of each row (or head), in order of first appearance or as `known`, and their labels."""
     if not offered.by:
         return None, pd.DataFrame(index=range(1))
     if known is None and offered.row is not None:
         # A recommender stays, without lists, when all its rows were dropped.
         known = offered.frame[names].dropna().drop_duplicates(ignore_index=True)
+    columns = [at_heads(offered.by, heads)]
     if known is not None:
-        first_seen = [read_labels(known[name], f"pred[{name!r}]") for name in names]
-        both = encode_keys([first_seen, at_heads(offered.by, heads)])[0]
-        return pd.factorize(np.concatenate([codes.all() for codes in both]))[0][len(known) :], known
-    codes = pd.factorize(encode_keys([at_heads(offered.by, heads)])[0][0].all())[0]
-    first = np.zeros(codes.max(initial=-1) + 1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays: the first row
-    rows = first if heads is None else heads[first]
-    return codes, _labels(offered, names, rows)
+        (first_seen, codes), n = encode_keys(
+            [[read_labels(known[name], f"pred[{name!r}]") for name in names], *columns]
+        )
+        present, labels = first_seen.all(), known
+    else:
+        (codes,), n = encode_keys(columns)
+        first = _first_rows(codes, n)
+        present = np.flatnonzero(first >= 0)
+        present = present[np.argsort(first[present])]
+        rows = first[present] if heads is None else heads[first[present]]
+        labels = offered.frame[names].take(offered.frame_rows(rows)).reset_index(drop=True)
+    place = np.zeros(n, np.int32)
+    place[present] = np.arange(len(present))
+    return codes.mapped(place), labels
 
 
-def _labels(table: Table, names: list[str], rows: np.ndarray) -> pd.DataFrame:
-    return table.frame[names].take(table.frame_rows(rows)).reset_index(drop=True)
+def _first_rows(codes: Coded, n: int) -> np.ndarray:
+    """The first row of each code below n, -1 for none."""
+    first = np.full(n, -1, np.int64)
+    for above in range(0, len(codes), HEAD_ROWS):
+        part = codes[above : above + HEAD_ROWS]
+        new = np.flatnonzero(first.take(part) < 0)
+        first[part[new][::-1]] = new[::-1] + above  # the last assignment stays: the first row
+    return first
 
 
-def _list_code(key: Coded, by: np.ndarray | None, n_keys: int, only: np.ndarray | None) -> Coded | np.ndarray:
-    """One code per (by, key); -1 for keys that are not among `only`."""
-    wanted = np.ones(n_keys, bool)
-    if only is not None:
-        wanted[:] = False
-        wanted[only] = True
-    if by is None and wanted.all():
-        return key
-    code = key.all() if by is None else by.astype(np.int64) * n_keys + key.all()
-    return code if wanted.all() else np.where(wanted[key.all()], code, -1)
+@dataclass(frozen=True)
+class ListCodes:
+    """One code per (by, key) of each row (or head), by * n_keys + key; -1 for keys that are not `wanted`."""
+
+    key: Coded
+    by: Coded | None
+    n_keys: int
+    wanted: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        key = code = self.key[rows]
+        if self.by is not None:
+            code = self.by[rows].astype(np.int64) * self.n_keys + key
+        return code if self.wanted is None else np.where(self.wanted.take(key), code, -1)
 
 
 def _population(base: np.ndarray, shown: np.ndarray, n_by: int, n_keys: int, options: Options) -> np.ndarray:
