@@ -32,16 +32,16 @@ REST = "everything else"
 # step -> functions, as `module.name` where the caller looks them up
 STEPS = {
     "door: columns and checks": ("match._frames", "match.order_source", "match.read_true", "match.read_pred"),
-    "codes of list keys": ("match.run_heads", "match.at_heads", "match.encode_keys", "match._encode_by"),
+    "codes of list keys": ("match.run_heads", "match.at_heads", "match.encode_keys", "match.encode_by"),
     "codes of items": ("match.encode",),
     "group: deal rows to blocks": ("match.list_blocks",),
     "rank `true`": ("match.rank_true",),
     "rank `pred`": ("shown.rank_pred",),
     "pair: hits and duplicates": ("shown.pair", "shown.settle"),
     "blocks: what is left": ("match.Shown",),
-    "population and hits": ("match._population", "match.match"),
+    "population and hits": ("match.population_of", "match.match"),
     "metrics": ("evaluate.compute",),
-    "tables": ("match._key_frame", "evaluate.label_frame", "evaluate.summary_table", "evaluate.spec_of"),
+    "tables": ("match.key_frame", "evaluate.label_frame", "evaluate.summary_table", "evaluate.spec_of"),
     REST: ("evaluate.evaluate",),
 }
 CUTS = {"S": [5, 10, 20], "M": [10, 20, 100]}

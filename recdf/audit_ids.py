@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from .errors import IdTypeError
 from .frames import column
 from .ids import Ids, check_kinds, encode, read_ids
-from .match import run_heads
+from .keys import run_heads
 from .options import Options, as_columns
 
 # A share of `true` that nobody was recommended is worth a word above this.

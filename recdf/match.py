@@ -7,8 +7,7 @@ Contract: `match` checks the frames, codes the ids, ranks each list, finds the h
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,8 @@ from .frames import (
     read_values,
 )
 from .grouping import offsets, spans
-from .ids import Coded, Codes, Ids, encode, encode_keys, read_labels
+from .ids import Coded, Codes, Ids, encode, encode_keys
+from .keys import ListCodes, at_heads, encode_by, key_frame, population_of, run_heads
 from .knowledge import BaseLists
 from .lists import Hits, Matched, Rating, Truth, Values
 from .options import Options, as_columns
@@ -45,9 +45,6 @@ from .ranked import Ranked, joined, rank_pred, rank_true, refuse_duplicates, ref
 from .shown import Shown, Wanted
 from .sides import NOTHING, Given, Sides, read_sides
 from .threads import each
-
-# Rows that `run_heads` compares at once.
-HEAD_ROWS = 2**18
 
 
 def match(
@@ -69,7 +66,7 @@ def match(
     key_columns += [] if asked is None else [asked[1]]
     item_columns = [wanted.item, offered.item, *doors.item_ids.values()]
     keys, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
-    by_code, by_frame = _encode_by(offered, pred_heads, as_columns(options.by), by_values)
+    by_code, by_frame = encode_by(offered, pred_heads, as_columns(options.by), by_values)
     items = encode(item_columns)
     side_codes = {name: column.all() for name, column in zip(doors.item_ids, items.columns[2:], strict=True)}
 
@@ -100,7 +97,7 @@ def match(
         _warn_silent_recommenders(shown, items.columns[0], by_frame, n_keys)
 
     seen = shown.code[np.argsort(shown.first)]
-    lists = _population(first, seen, len(by_frame), n_keys, options)
+    lists = population_of(first, seen, len(by_frame), n_keys, options)
     if not len(lists):
         raise no_lists(len(wanted), len(offered), options)
     if true is not None and not isinstance(true, Mapping):
@@ -111,8 +108,8 @@ def match(
     }
     if asked is not None:
         sources["given"] = (asked[0], keys[2].all(), np.arange(len(asked[0])))
-    key_frame = _key_frame(lists % n_keys, n_keys, sources, options)
-    sides = Sides(doors, side_codes, items.n, key_frame, items.rank)
+    labels = key_frame(lists % n_keys, n_keys, sources, options)
+    sides = Sides(doors, side_codes, items.n, labels, items.rank)
     if base is not None:
         sides.base = _base_lists(base, keys[-1], items.columns[-1], items, lists % n_keys, n_keys, options)
 
@@ -124,7 +121,7 @@ def match(
     n_relevant = np.diff(truth.start if relevant.all() else offsets(relevant)[truth.start])
     group = np.repeat(np.arange(len(shown.code)), shown.n_pairs)
     return Matched(
-        keys=key_frame,
+        keys=labels,
         by=by_frame,
         list_by=lists // n_keys,
         n_true=np.append(n_relevant, 0)[list_truth],
@@ -182,121 +179,6 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
         if options.relevance_col is None and "relevance" in true_frame.columns:
             options = options.updated(relevance_col="relevance")
     return true_frame, pred_frame, options
-
-
-# ------------------------------------------------------------------------------------------ list keys
-
-
-def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
-    """First row of each run of equal keys; None where runs are so short that they save nothing."""
-    n = len(columns[0])
-
-    def heads(first: int) -> np.ndarray:
-        part = slice(first, first + HEAD_ROWS + 1)
-        return np.flatnonzero(np.logical_or.reduce([ids.changes(part) for ids in columns])) + first + 1
-
-    found = [np.zeros(min(n, 1), np.int64), heads(0)]
-    if n <= HEAD_ROWS or 4 * len(found[1]) <= 3 * HEAD_ROWS:  # else the rest is not looked at
-        found += each(heads, range(HEAD_ROWS, n, HEAD_ROWS))
-        rows = np.concatenate(found)
-        if 4 * len(rows) <= 3 * n:
-            return rows
-    return None
-
-
-def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
-    return list(columns) if heads is None else [ids.take(heads) for ids in columns]
-
-
-def _encode_by(
-    offered: Table, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
-) -> tuple[Coded | None, pd.DataFrame]:
-    """Code of the `by` value of each row (or head), in order of first appearance or as `known`, and their labels."""
-    if not offered.by:
-        return None, pd.DataFrame(index=range(1))
-    if known is None and offered.row is not None:
-        # A recommender stays, without lists, when all its rows were dropped.
-        known = offered.frame[names].dropna().drop_duplicates(ignore_index=True)
-    columns = [at_heads(offered.by, heads)]
-    if known is not None:
-        (first_seen, codes), n = encode_keys(
-            [[read_labels(known[name], f"pred[{name!r}]") for name in names], *columns]
-        )
-        present, labels = first_seen.all(), known
-    else:
-        (codes,), n = encode_keys(columns)
-        first = _first_rows(codes, n)
-        present = np.flatnonzero(first >= 0)
-        present = present[np.argsort(first[present])]
-        rows = first[present] if heads is None else heads[first[present]]
-        labels = offered.frame[names].take(offered.frame_rows(rows)).reset_index(drop=True)
-    place = np.zeros(n, np.int32)
-    place[present] = np.arange(len(present))
-    return codes.mapped(place), labels
-
-
-def _first_rows(codes: Coded, n: int) -> np.ndarray:
-    """The first row of each code below n, -1 for none."""
-    first = np.full(n, -1, np.int64)
-    for above in range(0, len(codes), HEAD_ROWS):
-        part = codes[above : above + HEAD_ROWS]
-        new = np.flatnonzero(first.take(part) < 0)
-        first[part[new][::-1]] = new[::-1] + above  # the last assignment stays: the first row
-    return first
-
-
-@dataclass(frozen=True)
-class ListCodes:
-    """One code per (by, key) of each row (or head), by * n_keys + key; -1 for keys that are not `wanted`."""
-
-    key: Coded
-    by: Coded | None
-    n_keys: int
-    wanted: np.ndarray | None
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        key = code = self.key[rows]
-        if self.by is not None:
-            code = self.by[rows].astype(np.int64) * self.n_keys + key
-        return code if self.wanted is None else np.where(self.wanted.take(key), code, -1)
-
-
-def _population(base: np.ndarray, shown: np.ndarray, n_by: int, n_keys: int, options: Options) -> np.ndarray:
-    """Codes of the lists of the population, by value after by value."""
-    users = options.users if isinstance(options.users, str) else "true"
-    if users == "pred":
-        return shown[np.argsort(shown // n_keys, kind="stable")]
-    lists = (np.arange(n_by)[:, None] * n_keys + base).ravel()
-    if users == "both":
-        return lists[np.isin(lists, shown)]
-    if users == "all":
-        further = shown[~np.isin(shown % n_keys, base)]
-        lists = np.concatenate([lists, further])
-        lists = lists[np.argsort(lists // n_keys, kind="stable")]
-    return lists
-
-
-def _key_frame(
-    key: np.ndarray, n_keys: int, sources: dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]], options: Options
-) -> pd.DataFrame:
-    """Labels of the lists' keys, in the dtype of the frame that the population is taken from.
-
-    `sources` are frames, the key codes that they hold, and a row of the frame for each of these.
-    """
-    names = as_columns(options.user_col)
-    users = options.users if isinstance(options.users, str) else "given"
-    chosen = [sources[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
-    alone = len(chosen) == 1  # else only the rows that stand for a key are put together
-    row_of, above, frames = np.full(n_keys, -1, np.int64), 0, []
-    for frame, codes, rows in chosen:
-        frames.append(frame[names] if alone else frame[names].take(rows))
-        row_of[codes] = rows if alone else np.arange(len(rows)) + above
-        above += len(rows)
-    labels = frames[0] if alone else pd.concat(frames, ignore_index=True)
-    return labels.take(row_of[key]).reset_index(drop=True)
 
 
 def _base_lists(

@@ -24,7 +24,8 @@ from .errors import ColumnError, EmptyPopulationError, OptionError, RecdfError, 
 from .evaluate import Evaluation, spec_of
 from .frames import column, order_source, read_catalogue, read_users
 from .ids import check_kinds, encode, encode_keys, read_ids
-from .match import at_heads, match, no_lists, run_heads, warn_duplicates, warn_no_overlap
+from .keys import at_heads, run_heads
+from .match import match, no_lists, warn_duplicates, warn_no_overlap
 from .metric import Metric, Request, check_needs, compute, label_frame
 from .metric_strings import parse
 from .moments import Moments

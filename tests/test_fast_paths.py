@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import recdf as rd
-from recdf import blocks, grouping, ids, ranked
+from recdf import blocks, grouping, ids, keys, ranked
 from recdf.grouping import offsets, pair_within, rank_within
 
 match = importlib.import_module("recdf.match")
@@ -100,12 +100,37 @@ def test_input_without_run_heads_gives_the_same(frames, monkeypatch):
 
 def test_run_heads_only_where_runs_are_long():
     def heads(users):
-        return match.run_heads([ids.read_ids(pd.Series(users), "user_id")])
+        return keys.run_heads([ids.read_ids(pd.Series(users), "user_id")])
 
     assert heads([4, 4, 4, 2, 2, 4]).tolist() == [0, 3, 5]
     assert heads([1, 2, 3, 3]).tolist() == [0, 1, 2]
     assert heads([1, 2, 3, 4]) is None
     assert heads(["a", "a", "b"]).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+def test_run_heads_part_by_part(rows, monkeypatch):
+    users = np.array([4, 4, 4, 2, 2, 4, 4, 4, 4, 1, 1, 1, 1, 1, 1, 8])
+    monkeypatch.setattr(keys, "HEAD_ROWS", rows)
+    assert keys.run_heads([ids.read_ids(pd.Series(users), "user_id")]).tolist() == [0, 3, 5, 9, 15]
+    texts = pd.Series(users).astype(str)
+    assert keys.run_heads([ids.read_ids(texts, "user_id")]).tolist() == [0, 3, 5, 9, 15]
+
+
+def test_run_heads_does_not_look_further_than_the_first_part_of_shuffled_rows(monkeypatch):
+    monkeypatch.setattr(keys, "HEAD_ROWS", 4)
+    refuse(monkeypatch, keys, "each")
+    assert keys.run_heads([ids.read_ids(pd.Series([1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5, 5]), "user_id")]) is None
+
+
+@pytest.mark.parametrize("rows", [1, 3, 2**18])
+def test_by_values_stand_in_order_of_first_appearance(frames, rows, monkeypatch):
+    true, pred = frames
+    model = np.array(["b", "c", "a"])[np.sort(np.random.default_rng(5).integers(0, 3, len(pred)))]
+    monkeypatch.setattr(keys, "HEAD_ROWS", rows)
+    for order in (slice(None), slice(None, None, -1)):
+        both = pred.assign(model=model).iloc[order].reset_index(drop=True)
+        assert result(true, both, by="model").summary["model"].drop_duplicates().tolist() == ["b", "c", "a"][order]
 
 
 def test_runs_of_a_user_that_come_back_are_put_together(frames, monkeypatch):

@@ -1,0 +1,132 @@
+"""List keys: which rows have the same one, which lists there are, and the labels that are put back at the end.
+
+Contract: keys and `by` values are coded together for both frames; the code of a list is `by` code × n_keys + key code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from .frames import Table
+from .ids import Coded, Ids, encode_keys, read_labels
+from .options import Options, as_columns
+from .threads import each
+
+# Rows that are looked at together.
+HEAD_ROWS = 2**18
+
+
+def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
+    """First row of each run of equal keys; None where runs are so short that they save nothing."""
+    n = len(columns[0])
+
+    def heads(first: int) -> np.ndarray:
+        part = slice(first, first + HEAD_ROWS + 1)
+        return np.flatnonzero(np.logical_or.reduce([ids.changes(part) for ids in columns])) + first + 1
+
+    found = [np.zeros(min(n, 1), np.int64), heads(0)]
+    if n <= HEAD_ROWS or 4 * len(found[1]) <= 3 * HEAD_ROWS:  # else the rest is not looked at
+        found += each(heads, range(HEAD_ROWS, n, HEAD_ROWS))
+        rows = np.concatenate(found)
+        if 4 * len(rows) <= 3 * n:
+            return rows
+    return None
+
+
+def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
+    return list(columns) if heads is None else [ids.take(heads) for ids in columns]
+
+
+def encode_by(
+    offered: Table, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
+) -> tuple[Coded | None, pd.DataFrame]:
+    """Code of the `by` value of each row (or head), in order of first appearance or as `known`, and their labels."""
+    if not offered.by:
+        return None, pd.DataFrame(index=range(1))
+    if known is None and offered.row is not None:
+        # A recommender stays, without lists, when all its rows were dropped.
+        known = offered.frame[names].dropna().drop_duplicates(ignore_index=True)
+    columns = [at_heads(offered.by, heads)]
+    if known is not None:
+        (first_seen, codes), n = encode_keys(
+            [[read_labels(known[name], f"pred[{name!r}]") for name in names], *columns]
+        )
+        present, labels = first_seen.all(), known
+    else:
+        (codes,), n = encode_keys(columns)
+        first = _first_rows(codes, n)
+        present = np.flatnonzero(first >= 0)
+        present = present[np.argsort(first[present])]
+        rows = first[present] if heads is None else heads[first[present]]
+        labels = offered.frame[names].take(offered.frame_rows(rows)).reset_index(drop=True)
+    place = np.zeros(n, np.int32)
+    place[present] = np.arange(len(present))
+    return codes.mapped(place), labels
+
+
+def _first_rows(codes: Coded, n: int) -> np.ndarray:
+    """The first row of each code below n, -1 for none."""
+    first = np.full(n, -1, np.int64)
+    for above in range(0, len(codes), HEAD_ROWS):
+        part = codes[above : above + HEAD_ROWS]
+        new = np.flatnonzero(first.take(part) < 0)
+        first[part[new][::-1]] = new[::-1] + above  # the last assignment stays: the first row
+    return first
+
+
+@dataclass(frozen=True)
+class ListCodes:
+    """One code per (by, key) of each row (or head), by * n_keys + key; -1 for keys that are not `wanted`."""
+
+    key: Coded
+    by: Coded | None
+    n_keys: int
+    wanted: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        key = code = self.key[rows]
+        if self.by is not None:
+            code = self.by[rows].astype(np.int64) * self.n_keys + key
+        return code if self.wanted is None else np.where(self.wanted.take(key), code, -1)
+
+
+def population_of(base: np.ndarray, shown: np.ndarray, n_by: int, n_keys: int, options: Options) -> np.ndarray:
+    """Codes of the lists of the population, by value after by value."""
+    users = options.users if isinstance(options.users, str) else "true"
+    if users == "pred":
+        return shown[np.argsort(shown // n_keys, kind="stable")]
+    lists = (np.arange(n_by)[:, None] * n_keys + base).ravel()
+    if users == "both":
+        return lists[np.isin(lists, shown)]
+    if users == "all":
+        further = shown[~np.isin(shown % n_keys, base)]
+        lists = np.concatenate([lists, further])
+        lists = lists[np.argsort(lists // n_keys, kind="stable")]
+    return lists
+
+
+def key_frame(
+    key: np.ndarray, n_keys: int, sources: dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]], options: Options
+) -> pd.DataFrame:
+    """Labels of the lists' keys, in the dtype of the frame that the population is taken from.
+
+    `sources` are frames, the key codes that they hold, and a row of the frame for each of these.
+    """
+    names = as_columns(options.user_col)
+    users = options.users if isinstance(options.users, str) else "given"
+    chosen = [sources[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
+    alone = len(chosen) == 1  # else only the rows that stand for a key are put together
+    row_of, above, frames = np.full(n_keys, -1, np.int64), 0, []
+    for frame, codes, rows in chosen:
+        frames.append(frame[names] if alone else frame[names].take(rows))
+        row_of[codes] = rows if alone else np.arange(len(rows)) + above
+        above += len(rows)
+    labels = frames[0] if alone else pd.concat(frames, ignore_index=True)
+    return labels.take(row_of[key]).reset_index(drop=True)
