@@ -20,8 +20,7 @@ from .sides import Sides
 
 def ratio(above: Any, below: Any) -> np.ndarray:
     """above / below, NaN (undefined) where below is 0."""
-    above, below = np.broadcast_arrays(np.asarray(above, np.float64), np.asarray(below, np.float64))
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below != 0)
+    return np.asarray(above, np.float64) / np.where(np.equal(below, 0), np.nan, below)
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,6 @@ class Hits:
     def __len__(self) -> int:
         return len(self.list)
 
-    def where(self, keep: np.ndarray) -> Hits:
-        if keep.all():
-            return self
-        rows = np.flatnonzero(keep)
-        return Hits(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
-
     @classmethod
     def of(cls, list: np.ndarray, rank: np.ndarray, gain: np.ndarray, place: np.ndarray, truth: np.ndarray) -> Hits:
         """Entries given in list order, numbered within each list."""
@@ -56,6 +49,72 @@ class Hits:
         length = np.diff(np.append(heads, len(list)))
         number = np.arange(1, len(list) + 1) - np.repeat(heads, length)
         return cls(list, rank, gain, number, place, truth)
+
+    def where(self, keep: np.ndarray) -> Hits:
+        """Some of the entries."""
+        return self if keep.all() else _SomeHits(self, np.flatnonzero(keep))
+
+    def from_all(self, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
+        """value(hits, *args) over the hits of the whole lists, at these: for what depends on hits further up."""
+        key = (value, *args)
+        if key not in self._known:
+            self._known[key] = value(self, *args)
+        return self._known[key]
+
+    def sum_upto(self, cut: int, n_lists: int, value: Callable[..., Any], *args: Any) -> np.ndarray:
+        """Sum per list of value(hits, *args) over the ranks up to `cut`, for all who ask: not to be written to.
+
+        It goes on from the largest smaller cut-off that is known, so that each hit is read once for all of them, and
+        adds in rank order, so that the sum does not depend on which are known.
+        """
+        known = self._sums.setdefault((value, *args), {0: np.zeros(n_lists)})
+        if cut not in known:
+            above = max(one for one in known if one < cut)
+            if (above, cut) not in self._between:
+                self._between[above, cut] = self.where((self.rank > above) & (self.rank <= cut))
+            further, total = self._between[above, cut], known[above].copy()
+            np.add.at(total, further.list, np.asarray(value(further, *args), np.float64))  # is slow for integers
+            known[cut] = total
+        return known[cut]
+
+    @cached_property
+    def _known(self) -> dict[Any, np.ndarray]:
+        return {}
+
+    @cached_property
+    def _sums(self) -> dict[Any, dict[int, np.ndarray]]:
+        return {}
+
+    @cached_property
+    def _between(self) -> dict[tuple[int, int], Hits]:
+        return {}
+
+
+class _SomeHits(Hits):
+    """Some rows of others; an array is taken when it is first asked for, since few metrics read all."""
+
+    source: Hits
+    rows: np.ndarray
+
+    def __init__(self, source: Hits, rows: np.ndarray) -> None:
+        self.__dict__.update(source=source, rows=rows)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name not in Hits.__dataclass_fields__:
+            raise AttributeError(name)
+        values: np.ndarray = getattr(self.source, name).take(self.rows)
+        self.__dict__[name] = values
+        return values
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def from_all(self, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
+        return self.source.from_all(value, *args).take(self.rows)
+
+
+def _one(hits: Hits) -> float:
+    return 1.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +131,16 @@ class Truth:
     def constant_gain(self) -> bool:
         """All relevant rows have gain 1, as without a relevance column."""
         return bool((self.gain == 1.0).all())
+
+    @cached_property
+    def key(self) -> np.ndarray:
+        """Key list of each row."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """Rank of each row within its list."""
+        return np.arange(1, len(self.gain) + 1) - self.start[self.key]
 
 
 @dataclass
@@ -193,14 +262,44 @@ class Lists:
         return self.matched.hits.where(self.matched.hits.rank <= self.cut)
 
     @cached_property
+    def tied_hits(self) -> Hits:
+        """Hits that share their score with another item of the list."""
+        if self is not self.whole:
+            hits = self.whole.tied_hits
+            return hits.where(hits.rank <= self.cut)
+        level = self.matched.tie_level
+        if level is None:
+            return self.hits.where(np.zeros(len(self.hits), bool))
+        same = np.concatenate([[False], level[1:] == level[:-1], [False]])  # as the row before it
+        return self.hits.where(same[self.hits.place] | same[self.hits.place + 1])
+
+    @cached_property
     def judged(self) -> Hits:
         """Items among the first k that `true` judges, relevant or not."""
         return self.matched.judged.where(self.matched.judged.rank <= self.cut)
 
-    @cached_property
+    @property
     def n_hits(self) -> np.ndarray:
         """Hits of each list."""
-        return self.sum(np.ones(len(self.hits)))
+        return self.sum_hits(_one)
+
+    @cached_property
+    def first_rank(self) -> np.ndarray:
+        """Rank of the first hit of each list, infinite without one."""
+        if self is not self.whole:
+            rank = self.whole.first_rank
+            return np.where(rank <= self.cut, rank, np.inf)
+        hits, rank = self.hits, np.full(len(self), np.inf)
+        first = np.flatnonzero(hits.number == 1)
+        rank[hits.list[first]] = hits.rank[first]
+        return rank
+
+    def sum_hits(self, value: Callable[..., Any], *args: Any) -> np.ndarray:
+        """Sum per list of value(hits, *args), one value per hit that does not depend on k: not to be written to.
+
+        Metrics and cut-offs share what they sum alike, as long as `value` is the same function and `args` are equal.
+        """
+        return self.matched.hits.sum_upto(self.cut, len(self), value, *args)
 
     def sum(self, values: np.ndarray, over: Hits | None = None) -> np.ndarray:
         """Sum per list of one value per hit (or per entry of `over`)."""
@@ -228,8 +327,7 @@ class Lists:
     def sum_true(self, values: np.ndarray) -> np.ndarray:
         """Sum per list, over its relevant items, of one value per row of `true`."""
         truth = self.matched.truth
-        key = np.repeat(np.arange(len(truth.start) - 1), np.diff(truth.start))
-        total = np.bincount(key, weights=np.where(truth.gain > 0, values, 0.0), minlength=len(truth.start) - 1)
+        total = np.bincount(truth.key, np.where(truth.gain > 0, values, 0.0), minlength=len(truth.start) - 1)
         return np.append(total, 0.0)[self.matched.list_truth]
 
     def sum_ideal(
@@ -246,18 +344,18 @@ class Lists:
             rank = np.arange(1, int(n_ideal.max(initial=0)) + 1)
             total = np.concatenate([[0.0], np.cumsum(value(np.ones(len(rank)), rank))])[n_ideal]
         else:
-            length = np.diff(truth.start)
-            key = np.repeat(np.arange(len(length)), length)
-            rank = np.arange(1, len(key) + 1) - np.repeat(truth.start[:-1], length)
-            within = rank <= n_ideal[key]
-            gains = (truth.gain if gain is None else gain)[within]
-            total = np.bincount(key[within], weights=value(gains, rank[within]), minlength=len(length))
+            # Relevant rows stand first.
+            rows = np.flatnonzero((truth.rank <= self.cut) & (truth.gain > 0))
+            gains = (truth.gain if gain is None else gain)[rows]
+            total = np.bincount(truth.key[rows], value(gains, truth.rank[rows]), minlength=len(n_ideal))
         return np.append(total, 0.0)[self.matched.list_truth]
 
-    @property
+    @cached_property
     def n_candidates(self) -> np.ndarray:
         """Items that could have been shown: the judged items with `judged_only`, else the catalogue."""
         matched = self.matched
+        if self is not self.whole:
+            return self.whole.n_candidates
         if matched.repeats_kept:
             raise DataError('candidates are distinct items, but duplicates="keep" counts repeated rows; pass "drop"')
         if matched.judged_only:
