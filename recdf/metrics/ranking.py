@@ -403,13 +403,14 @@ def _stops(hits: Hits, top: float) -> np.ndarray:
     """Probability that the user comes to each hit and is satisfied there, over its rank."""
     satisfied = np.exp2(hits.gain - top) - np.exp2(-top)
     going_on, reached = 1 - satisfied, np.ones(len(hits))
-    heads = np.flatnonzero(hits.number == 1)
-    length = np.diff(np.append(heads, len(hits)))
-    heads = heads[np.argsort(-length, kind="stable")]
-    n_longer = len(heads) - np.cumsum(np.bincount(length))
-    for above, n in enumerate(n_longer[1:-1].tolist()):  # the second hit of every list that has one, then the third
-        these = heads[:n] + above
-        reached[these + 1] = reached[these] * going_on[these]
+    place = np.flatnonzero(hits.number == 1)
+    length = np.diff(np.append(place, len(hits)))
+    place, here = place[np.argsort(-length, kind="stable")], np.ones(len(place))
+    n_longer = len(place) - np.cumsum(np.bincount(length))
+    for n in n_longer[1:-1].tolist():  # the second hit of every list that has one, then the third
+        here = here[:n] * going_on[place[:n]]
+        place = place[:n] + 1
+        reached[place] = here
     return reached * satisfied / hits.rank
 
 
@@ -502,7 +503,7 @@ def pauc(lists: Lists) -> np.ndarray:
     """
     hits = lists.whole.hits
     near = hits.where(hits.from_all(_misses_above) < lists.k)
-    return ratio(lists.sum(lists.k - near.from_all(_misses_above), near), lists.k * lists.n_true)
+    return ratio(lists.sum(float(lists.k) - near.from_all(_misses_above), near), lists.k * lists.n_true)
 
 
 @metric
@@ -526,7 +527,7 @@ def pap(lists: Lists) -> np.ndarray:
     """
     hits = lists.whole.hits
     near = hits.where((hits.from_all(_misses_above) < lists.k) & (hits.number <= lists.k))
-    area = lists.sum(lists.k - near.from_all(_misses_above), near)
+    area = lists.sum(float(lists.k) - near.from_all(_misses_above), near)
     return ratio(area, lists.k * np.minimum(lists.k, lists.n_true))
 
 
