@@ -45,7 +45,7 @@ class Hits:
     @classmethod
     def of(cls, list: np.ndarray, rank: np.ndarray, gain: np.ndarray, place: np.ndarray, truth: np.ndarray) -> Hits:
         """Entries given in list order, numbered within each list."""
-        heads = np.flatnonzero(np.diff(list, prepend=-1))
+        heads = np.flatnonzero(np.append(True, list[1:] != list[:-1])[: len(list)])
         length = np.diff(np.append(heads, len(list)))
         number = np.arange(1, len(list) + 1) - np.repeat(heads, length)
         return cls(list, rank, gain, number, place, truth)
@@ -62,7 +62,7 @@ class Hits:
         return self._known[key]
 
     def sum_upto(self, cut: int, n_lists: int, value: Callable[..., Any], *args: Any) -> np.ndarray:
-        """Sum per list of value(hits, *args) over the ranks up to `cut`, for all who ask: not to be written to.
+        """Sum per list of value(hits, *args) over the ranks up to `cut`, one read-only array for all who ask.
 
         It goes on from the largest smaller cut-off that is known, so that each hit is read once for all of them, and
         adds in rank order, so that the sum does not depend on which are known.
@@ -74,6 +74,7 @@ class Hits:
                 self._between[above, cut] = self.where((self.rank > above) & (self.rank <= cut))
             further, total = self._between[above, cut], known[above].copy()
             np.add.at(total, further.list, np.asarray(value(further, *args), np.float64))  # is slow for integers
+            total.flags.writeable = False
             known[cut] = total
         return known[cut]
 
@@ -295,9 +296,9 @@ class Lists:
         return rank
 
     def sum_hits(self, value: Callable[..., Any], *args: Any) -> np.ndarray:
-        """Sum per list of value(hits, *args), one value per hit that does not depend on k: not to be written to.
+        """Sum per list of value(hits, *args), one value per hit that does not depend on k; read-only.
 
-        Metrics and cut-offs share what they sum alike, as long as `value` is the same function and `args` are equal.
+        Metrics and cut-offs share a sum where `value` is the same function and `args` are equal.
         """
         return self.matched.hits.sum_upto(self.cut, len(self), value, *args)
 
