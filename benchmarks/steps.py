@@ -41,7 +41,7 @@ STEPS = {
     "pair: hits and duplicates": ("match.pair", "ranked.pair_within", "match.settle"),
     "population and hits": ("match._population", "match.match"),
     "metrics": ("evaluate.compute",),
-    "tables": ("match._key_frame", "evaluate.label_frame", "evaluate.summary_table", "evaluate.spec_of"),
+    "tables": ("match._key_frame", "evaluate.per_user_frame", "evaluate.summary_table", "evaluate.spec_of"),
     REST: ("evaluate.evaluate",),
 }
 CUTS = {"S": [5, 10, 20], "M": [10, 20, 100]}
