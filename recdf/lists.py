@@ -194,11 +194,10 @@ class Matched:
     @cached_property
     def hits(self) -> Hits:
         """The judged entries with gain above 0, numbered within their list."""
-        judged = self.judged
-        relevant = judged.gain > 0
-        if relevant.all():
-            return judged
-        return Hits.of(*(getattr(judged, name)[relevant] for name in ("list", "rank", "gain", "place", "truth")))
+        relevant = self.judged.where(self.judged.gain > 0)
+        if relevant is self.judged:
+            return relevant
+        return Hits.of(*(getattr(relevant, name) for name in ("list", "rank", "gain", "place", "truth")))
 
     def at(self, k: int | None) -> Lists:
         """The lists cut after rank k; None keeps them whole."""
