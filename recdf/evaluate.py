@@ -310,6 +310,7 @@ def evaluate(
     summary = summary_table(columns, matched, requests, shared, item_by, spec)
     if item_by is not None:
         spec["item_by"] = item_by
+    matched.close()
     # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, spec)

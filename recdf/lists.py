@@ -61,18 +61,21 @@ class Hits:
             self._known[key] = value(self, *args)
         return self._known[key]
 
-    def sum_upto(self, cut: int, n_lists: int, value: Callable[..., Any], *args: Any) -> np.ndarray:
+    def sum_upto(
+        self, cut: int, n_lists: int, parts: dict[tuple[int, int], Hits], value: Callable[..., Any], *args: Any
+    ) -> np.ndarray:
         """Sum per list of value(hits, *args) over the ranks up to `cut`, one read-only array for all who ask.
 
         It goes on from the largest smaller cut-off that is known, so that each hit is read once for all of them, and
-        adds in rank order, so that the sum does not depend on which are known.
+        adds in rank order, so that the sum does not depend on which are known. `parts` keeps the hits between two
+        cut-offs for other values.
         """
         known = self._sums.setdefault((value, *args), {0: np.zeros(n_lists)})
         if cut not in known:
             above = max(one for one in known if one < cut)
-            if (above, cut) not in self._between:
-                self._between[above, cut] = self.where((self.rank > above) & (self.rank <= cut))
-            further, total = self._between[above, cut], known[above].copy()
+            if (above, cut) not in parts:
+                parts[above, cut] = self.where((self.rank > above) & (self.rank <= cut))
+            further, total = parts[above, cut], known[above].copy()
             np.add.at(total, further.list, np.asarray(value(further, *args), np.float64))  # is slow for integers
             total.flags.writeable = False
             known[cut] = total
@@ -84,10 +87,6 @@ class Hits:
 
     @cached_property
     def _sums(self) -> dict[Any, dict[int, np.ndarray]]:
-        return {}
-
-    @cached_property
-    def _between(self) -> dict[tuple[int, int], Hits]:
         return {}
 
 
@@ -139,9 +138,19 @@ class Truth:
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     @cached_property
-    def rank(self) -> np.ndarray:
-        """Rank of each row within its list."""
-        return np.arange(1, len(self.gain) + 1) - self.start[self.key]
+    def ideal(self) -> Hits:
+        """The relevant rows of each key list, best first, as if all were shown."""
+        return self.ideal_by(self.gain)
+
+    def ideal_by(self, gain: np.ndarray) -> Hits:
+        """The same with other gains, in descending order per key, relevant rows first."""
+        n = self.n_relevant
+        key = np.repeat(np.arange(len(n)), n)
+        rank = np.arange(1, len(key) + 1)
+        rank -= np.repeat(np.cumsum(n) - n, n)
+        rows = self.start.take(key)
+        rows += rank - 1
+        return Hits(key, rank, gain.take(rows), rank, rows, rows)
 
 
 @dataclass
@@ -204,6 +213,16 @@ class Matched:
         if k not in self._views:
             self._views[k] = Lists(self, k)
         return self._views[k]
+
+    def close(self) -> None:
+        """Forget what points back here or to the hits: else memory stays until Python looks for cycles."""
+        self._views.clear()
+        self.hits_between.clear()
+
+    @cached_property
+    def hits_between(self) -> dict[tuple[int, int], Hits]:
+        """Hits by the cut-offs that they stand between."""
+        return {}
 
 
 class Lists:
@@ -299,7 +318,7 @@ class Lists:
 
         Metrics and cut-offs share a sum where `value` is the same function and `args` are equal.
         """
-        return self.matched.hits.sum_upto(self.cut, len(self), value, *args)
+        return self.matched.hits.sum_upto(self.cut, len(self), self.matched.hits_between, value, *args)
 
     def sum(self, values: np.ndarray, over: Hits | None = None) -> np.ndarray:
         """Sum per list of one value per hit (or per entry of `over`)."""
@@ -330,24 +349,21 @@ class Lists:
         total = np.bincount(truth.key, np.where(truth.gain > 0, values, 0.0), minlength=len(truth.start) - 1)
         return np.append(total, 0.0)[self.matched.list_truth]
 
-    def sum_ideal(
-        self, value: Callable[[np.ndarray, np.ndarray], np.ndarray], gain: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Sum per list of value(gain, rank) over the ideal list: its relevant items, best first, cut at k.
+    def sum_ideal(self, value: Callable[..., np.ndarray], *args: Any, gain: np.ndarray | None = None) -> np.ndarray:
+        """Sum per list of value(entries, *args) over the ideal list: its relevant items, best first, cut at k.
 
         `gain` replaces the gains of the rows of `true`, which it must list in descending order per key.
         """
         truth = self.matched.truth
-        n_ideal = np.minimum(truth.n_relevant, self.cut)
         if gain is None and truth.constant_gain:
             # Equal gains: the sum depends on the number of items alone.
+            n_ideal = np.minimum(truth.n_relevant, self.cut)
             rank = np.arange(1, int(n_ideal.max(initial=0)) + 1)
-            total = np.concatenate([[0.0], np.cumsum(value(np.ones(len(rank)), rank))])[n_ideal]
+            longest = Hits(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank)
+            total = np.concatenate([[0.0], np.cumsum(value(longest, *args))])[n_ideal]
         else:
-            # Relevant rows stand first.
-            rows = np.flatnonzero((truth.rank <= self.cut) & (truth.gain > 0))
-            gains = (truth.gain if gain is None else gain)[rows]
-            total = np.bincount(truth.key[rows], value(gains, truth.rank[rows]), minlength=len(n_ideal))
+            ideal = truth.ideal if gain is None else truth.ideal_by(gain)
+            total = ideal.sum_upto(self.cut, len(truth.n_relevant), {}, value, *args)
         return np.append(total, 0.0)[self.matched.list_truth]
 
     @cached_property

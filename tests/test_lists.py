@@ -1,10 +1,13 @@
 """What metrics share: sums over hits are made once for all metrics and cut-offs, and are those of each alone."""
 
+import gc
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import recdf as rd
+from recdf.lists import Hits, Lists, Matched
 from recdf.match import match
 from recdf.options import Options
 
@@ -85,3 +88,28 @@ def test_hits_with_a_score_of_their_own_are_no_ties(frames):
         zip(hits.list[expected], hits.rank[expected], strict=True)
     )
     assert not len(matched(true, pred.drop(columns="score")).at(3).tied_hits)
+
+
+def test_any_callable_may_be_a_discount(frames):
+    class Discount:
+        __hash__ = None
+
+        def __call__(self, rank):
+            return 1 / np.log2(rank + 1)
+
+    true, pred = frames
+    graded = true.assign(relevance=true["item_id"] % 3)
+    for truth, options in ((true, {}), (graded, {"relevance_col": "relevance"})):
+        found = rd.ndcg.per_user(truth, pred, 10, discount=Discount(), **options)
+        expected = rd.ndcg.per_user(truth, pred, 10, **options)
+        np.testing.assert_allclose(found.iloc[:, -1], expected.iloc[:, -1], rtol=1e-12)
+
+
+def test_an_evaluation_leaves_no_cycles(frames):
+    gc.collect()
+    gc.disable()
+    try:
+        rd.evaluate(*frames, METRICS, k=[3, 10])
+        assert not [one for one in gc.get_objects() if isinstance(one, Matched | Lists | Hits)]
+    finally:
+        gc.enable()

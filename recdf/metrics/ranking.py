@@ -190,6 +190,11 @@ def _at_rank(weights: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return np.append(np.nan, weights).take(rank)  # rather than another array of all ranks, less 1
 
 
+def _as_key(discount: str | Callable[[int], float]) -> str | Callable[[int], float]:
+    """The same discount; an object that is called may be no key of a dictionary, its method is one."""
+    return discount if isinstance(discount, str) else getattr(discount, "__call__")  # noqa: B004, B009
+
+
 def _discounted(hits: Hits, gain: str, discount: str | Callable[[int], float], base: float) -> np.ndarray:
     discounts = _discounts(discount, base, hits.rank)
     return discounts if gain == "binary" else _gains(gain, hits.gain) * discounts
@@ -197,11 +202,9 @@ def _discounted(hits: Hits, gain: str, discount: str | Callable[[int], float], b
 
 def _dcg(lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, tied: str) -> np.ndarray:
     if tied == "ranked" or lists.matched.tie_level is None:
-        if callable(discount):  # may be no key of what is known
-            return lists.sum(_discounted(lists.hits, gain, discount, base))
         # Where all hits have gain 1, all kinds of gain are one sum.
         kind = "binary" if lists.matched.truth.constant_gain else gain
-        return lists.sum_hits(_discounted, kind, discount, base)
+        return lists.sum_hits(_discounted, kind, _as_key(discount), base)
     # Each hit of the whole list has the mean discount of the ranks of its score; ranks beyond k have none.
     hits = lists.whole.hits
     top, bottom = _tied_ranks(lists.whole, hits)
@@ -278,7 +281,7 @@ def ndcg(
         rank = np.arange(1, lists.k + 1)
         return total / np.sum(_gains(gain, np.ones(lists.k)) * _discounts(discount, base, rank))
     if ideal == "relevant":
-        best = lists.sum_ideal(lambda g, rank: _gains(gain, g) * _discounts(discount, base, rank))
+        best = lists.sum_ideal(_discounted, gain, _as_key(discount), base)
     else:
         best = _idcg_of_list(lists, gain, discount, base, whole=ideal == "listed")
         none_shown = (best == 0) & ((lists.n_true > 0) | (ideal == "listed"))
