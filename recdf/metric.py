@@ -111,8 +111,11 @@ class Metric:
             where = "evaluate" if self.per == "item" else f"{self.name}.per_user or evaluate"
             raise OptionError(f"{self.name}(...) is one number; with by= use {where}")
         if self.per == "item":
-            return compute_counts(matched, request, shared)[0]
+            value = compute_counts(matched, request, shared)[0]
+            matched.close()
+            return value
         found = {name: mean(values) for name, values in compute(matched, request, shared).items()}
+        matched.close()
         return found if len(found) > 1 else next(iter(found.values()))
 
     @property
@@ -127,7 +130,9 @@ class Metric:
     def _per_user(self, *args: Any, **kwargs: Any) -> pd.DataFrame:
         """One row per list of the population: `by` columns, list key columns, the metric at k."""
         matched, request, shared = self._match(args, kwargs)
-        return per_user_frame(matched, compute(matched, request, shared))
+        columns = compute(matched, request, shared)
+        matched.close()
+        return per_user_frame(matched, columns)
 
     def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Matched, Request, Options]:
         given = self._bind(args, kwargs)

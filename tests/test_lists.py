@@ -106,10 +106,13 @@ def test_any_callable_may_be_a_discount(frames):
 
 
 def test_an_evaluation_leaves_no_cycles(frames):
+    true, pred = frames
     gc.collect()
     gc.disable()
     try:
-        rd.evaluate(*frames, METRICS, k=[3, 10])
+        rd.evaluate(true, pred, METRICS, k=[3, 10])
+        rd.ndcg(true, pred, 3)
+        rd.ndcg.per_user(true, pred, 3)
         assert not [one for one in gc.get_objects() if isinstance(one, Matched | Lists | Hits)]
     finally:
         gc.enable()
