@@ -41,7 +41,7 @@ STEPS = {
     "blocks: what is left": ("match.Shown",),
     "population and hits": ("match.population_of", "match.match"),
     "metrics": ("evaluate.compute",),
-    "tables": ("match.key_frame", "evaluate.label_frame", "evaluate.summary_table", "evaluate.spec_of"),
+    "tables": ("match.key_frame", "evaluate.per_user_frame", "evaluate.summary_table", "evaluate.spec_of"),
     REST: ("evaluate.evaluate",),
 }
 CUTS = {"S": [5, 10, 20], "M": [10, 20, 100]}

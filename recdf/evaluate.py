@@ -11,10 +11,10 @@ import pandas as pd
 
 from .columns import frame_of
 from .compare import compare_models
-from .errors import ColumnError, OptionError
+from .errors import OptionError
 from .experiment import join_experiment, own_variant
 from .match import match
-from .metric import Metric, Request, check_needs, compute, label_frame
+from .metric import Metric, Request, check_needs, compute, per_user_frame
 from .metric_strings import parse
 from .options import NAMES, Options, as_columns, check_names, takes_options
 from .segments import summary_table
@@ -301,20 +301,16 @@ def evaluate(
         raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     check_needs(requests, shared, given, true)
     matched = match(true, pred, shared, given)
-    labels = label_frame(matched)
-    columns: dict[str, np.ndarray] = {"n_true": matched.n_true, "n_pred": matched.n_pred}
+    columns: dict[str, np.ndarray] = {}
     for request in requests:
         if request.metric.per == "list":
             columns.update(compute(matched, request, shared))
-    taken = [name for name in columns if name in labels.columns]
-    if taken:
-        raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
-    # Not consolidated: millions of lists times many metrics would be copied.
-    per_user = pd.DataFrame({**{name: labels[name] for name in labels.columns}, **columns}, copy=False)
+    per_user = per_user_frame(matched, {"n_true": matched.n_true, "n_pred": matched.n_pred, **columns})
     spec = spec_of(requests, shared, matched.order, matched.counts)
-    summary = summary_table(per_user, matched, requests, shared, item_by, spec)
+    summary = summary_table(columns, matched, requests, shared, item_by, spec)
     if item_by is not None:
         spec["item_by"] = item_by
+    matched.close()
     # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, spec)

@@ -142,7 +142,7 @@ def _probe(
         slot = _slots(item[a:z], base, mask, length[first:last], salt)
         row = np.arange(a, z, dtype=np.int32)
         # Of equal slots the last assignment stays: the first row. numpy is slow with an index that runs backwards.
-        table[slot[::-1].copy()] = row[::-1]
+        table[slot[::-1].copy()] = row[::-1].copy()
         winner = table.take(slot)
         beaten = np.flatnonzero(winner != row)
         same = item[winner[beaten]] == item[a + beaten]

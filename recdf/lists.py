@@ -21,8 +21,7 @@ from .sides import Sides
 
 def ratio(above: Any, below: Any) -> np.ndarray:
     """above / below, NaN (undefined) where below is 0."""
-    above, below = np.broadcast_arrays(np.asarray(above, np.float64), np.asarray(below, np.float64))
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below != 0)
+    return np.asarray(above, np.float64) / np.where(np.equal(below, 0), np.nan, below)
 
 
 @dataclass(frozen=True)
@@ -44,19 +43,79 @@ class Hits:
     def __len__(self) -> int:
         return len(self.list)
 
-    def where(self, keep: np.ndarray) -> Hits:
-        if keep.all():
-            return self
-        rows = np.flatnonzero(keep)
-        return Hits(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
-
     @classmethod
     def of(cls, list: np.ndarray, rank: np.ndarray, gain: np.ndarray, place: np.ndarray, truth: np.ndarray) -> Hits:
         """Entries given in list order, numbered within each list."""
-        heads = np.flatnonzero(np.diff(list, prepend=-1))
+        heads = np.flatnonzero(np.append(True, list[1:] != list[:-1])[: len(list)])
         length = np.diff(np.append(heads, len(list)))
         number = np.arange(1, len(list) + 1) - np.repeat(heads, length)
         return cls(list, rank, gain, number, place, truth)
+
+    def where(self, keep: np.ndarray) -> Hits:
+        """Some of the entries."""
+        return self if keep.all() else _SomeHits(self, np.flatnonzero(keep))
+
+    def from_all(self, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
+        """value(hits, *args) over the hits of the whole lists, at these: for what depends on hits further up."""
+        key = (value, *args)
+        if key not in self._known:
+            self._known[key] = value(self, *args)
+        return self._known[key]
+
+    def sum_upto(
+        self, cut: int, n_lists: int, parts: dict[tuple[int, int], Hits], value: Callable[..., Any], *args: Any
+    ) -> np.ndarray:
+        """Sum per list of value(hits, *args) over the ranks up to `cut`, one read-only array for all who ask.
+
+        It goes on from the largest smaller cut-off that is known, so that each hit is read once for all of them, and
+        adds in rank order, so that the sum does not depend on which are known. `parts` keeps the hits between two
+        cut-offs for other values.
+        """
+        known = self._sums.setdefault((value, *args), {0: np.zeros(n_lists)})
+        if cut not in known:
+            above = max(one for one in known if one < cut)
+            if (above, cut) not in parts:
+                parts[above, cut] = self.where((self.rank > above) & (self.rank <= cut))
+            further, total = parts[above, cut], known[above].copy()
+            np.add.at(total, further.list, np.asarray(value(further, *args), np.float64))  # is slow for integers
+            total.flags.writeable = False
+            known[cut] = total
+        return known[cut]
+
+    @cached_property
+    def _known(self) -> dict[Any, np.ndarray]:
+        return {}
+
+    @cached_property
+    def _sums(self) -> dict[Any, dict[int, np.ndarray]]:
+        return {}
+
+
+class _SomeHits(Hits):
+    """Some rows of others; an array is taken when it is first asked for, since few metrics read all."""
+
+    source: Hits
+    rows: np.ndarray
+
+    def __init__(self, source: Hits, rows: np.ndarray) -> None:
+        self.__dict__.update(source=source, rows=rows)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name not in Hits.__dataclass_fields__:
+            raise AttributeError(name)
+        values: np.ndarray = getattr(self.source, name).take(self.rows)
+        self.__dict__[name] = values
+        return values
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def from_all(self, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
+        return self.source.from_all(value, *args).take(self.rows)
+
+
+def _one(hits: Hits) -> float:
+    return 1.0
 
 
 @dataclass(frozen=True)
@@ -73,6 +132,26 @@ class Truth:
     def constant_gain(self) -> bool:
         """All relevant rows have gain 1, as without a relevance column."""
         return bool((self.gain == 1.0).all())
+
+    @cached_property
+    def key(self) -> np.ndarray:
+        """Key list of each row."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    @cached_property
+    def ideal(self) -> Hits:
+        """The relevant rows of each key list, best first, as if all were shown."""
+        return self.ideal_by(self.gain)
+
+    def ideal_by(self, gain: np.ndarray) -> Hits:
+        """The same with other gains, in descending order per key, relevant rows first."""
+        n = self.n_relevant
+        key = np.repeat(np.arange(len(n)), n)
+        rank = np.arange(1, len(key) + 1)
+        rank -= np.repeat(np.cumsum(n) - n, n)
+        rows = self.start.take(key)
+        rows += rank - 1
+        return Hits(key, rank, gain.take(rows), rank, rows, rows)
 
 
 @dataclass
@@ -142,17 +221,26 @@ class Matched:
     @cached_property
     def hits(self) -> Hits:
         """The judged entries with gain above 0, numbered within their list."""
-        judged = self.judged
-        relevant = judged.gain > 0
-        if relevant.all():
-            return judged
-        return Hits.of(*(getattr(judged, name)[relevant] for name in ("list", "rank", "gain", "place", "truth")))
+        relevant = self.judged.where(self.judged.gain > 0)
+        if relevant is self.judged:
+            return relevant
+        return Hits.of(*(getattr(relevant, name) for name in ("list", "rank", "gain", "place", "truth")))
 
     def at(self, k: int | None) -> Lists:
         """The lists cut after rank k; None keeps them whole."""
         if k not in self._views:
             self._views[k] = Lists(self, k)
         return self._views[k]
+
+    def close(self) -> None:
+        """Forget what points back here or to the hits: else memory stays until Python looks for cycles."""
+        self._views.clear()
+        self.hits_between.clear()
+
+    @cached_property
+    def hits_between(self) -> dict[tuple[int, int], Hits]:
+        """Hits by the cut-offs that they stand between."""
+        return {}
 
 
 class Lists:
@@ -211,14 +299,44 @@ class Lists:
         return self.matched.hits.where(self.matched.hits.rank <= self.cut)
 
     @cached_property
+    def tied_hits(self) -> Hits:
+        """Hits that share their score with another item of the list."""
+        if self is not self.whole:
+            hits = self.whole.tied_hits
+            return hits.where(hits.rank <= self.cut)
+        level = self.matched.tie_level
+        if level is None:
+            return self.hits.where(np.zeros(len(self.hits), bool))
+        same = np.concatenate([[False], level[1:] == level[:-1], [False]])  # as the row before it
+        return self.hits.where(same[self.hits.place] | same[self.hits.place + 1])
+
+    @cached_property
     def judged(self) -> Hits:
         """Items among the first k that `true` judges, relevant or not."""
         return self.matched.judged.where(self.matched.judged.rank <= self.cut)
 
-    @cached_property
+    @property
     def n_hits(self) -> np.ndarray:
         """Hits of each list."""
-        return self.sum(np.ones(len(self.hits)))
+        return self.sum_hits(_one)
+
+    @cached_property
+    def first_rank(self) -> np.ndarray:
+        """Rank of the first hit of each list, infinite without one."""
+        if self is not self.whole:
+            rank = self.whole.first_rank
+            return np.where(rank <= self.cut, rank, np.inf)
+        hits, rank = self.hits, np.full(len(self), np.inf)
+        first = np.flatnonzero(hits.number == 1)
+        rank[hits.list[first]] = hits.rank[first]
+        return rank
+
+    def sum_hits(self, value: Callable[..., Any], *args: Any) -> np.ndarray:
+        """Sum per list of value(hits, *args), one value per hit that does not depend on k; read-only.
+
+        Metrics and cut-offs share a sum where `value` is the same function and `args` are equal.
+        """
+        return self.matched.hits.sum_upto(self.cut, len(self), self.matched.hits_between, value, *args)
 
     def sum(self, values: np.ndarray, over: Hits | None = None) -> np.ndarray:
         """Sum per list of one value per hit (or per entry of `over`)."""
@@ -246,36 +364,32 @@ class Lists:
     def sum_true(self, values: np.ndarray) -> np.ndarray:
         """Sum per list, over its relevant items, of one value per row of `true`."""
         truth = self.matched.truth
-        key = np.repeat(np.arange(len(truth.start) - 1), np.diff(truth.start))
-        total = np.bincount(key, weights=np.where(truth.gain > 0, values, 0.0), minlength=len(truth.start) - 1)
+        total = np.bincount(truth.key, np.where(truth.gain > 0, values, 0.0), minlength=len(truth.start) - 1)
         return np.append(total, 0.0)[self.matched.list_truth]
 
-    def sum_ideal(
-        self, value: Callable[[np.ndarray, np.ndarray], np.ndarray], gain: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Sum per list of value(gain, rank) over the ideal list: its relevant items, best first, cut at k.
+    def sum_ideal(self, value: Callable[..., np.ndarray], *args: Any, gain: np.ndarray | None = None) -> np.ndarray:
+        """Sum per list of value(entries, *args) over the ideal list: its relevant items, best first, cut at k.
 
         `gain` replaces the gains of the rows of `true`, which it must list in descending order per key.
         """
         truth = self.matched.truth
-        n_ideal = np.minimum(truth.n_relevant, self.cut)
         if gain is None and truth.constant_gain:
             # Equal gains: the sum depends on the number of items alone.
+            n_ideal = np.minimum(truth.n_relevant, self.cut)
             rank = np.arange(1, int(n_ideal.max(initial=0)) + 1)
-            total = np.concatenate([[0.0], np.cumsum(value(np.ones(len(rank)), rank))])[n_ideal]
+            longest = Hits(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank)
+            total = np.concatenate([[0.0], np.cumsum(value(longest, *args))])[n_ideal]
         else:
-            length = np.diff(truth.start)
-            key = np.repeat(np.arange(len(length)), length)
-            rank = np.arange(1, len(key) + 1) - np.repeat(truth.start[:-1], length)
-            within = rank <= n_ideal[key]
-            gains = (truth.gain if gain is None else gain)[within]
-            total = np.bincount(key[within], weights=value(gains, rank[within]), minlength=len(length))
+            ideal = truth.ideal if gain is None else truth.ideal_by(gain)
+            total = ideal.sum_upto(self.cut, len(truth.n_relevant), {}, value, *args)
         return np.append(total, 0.0)[self.matched.list_truth]
 
-    @property
+    @cached_property
     def n_candidates(self) -> np.ndarray:
         """Items that could have been shown: the judged items with `judged_only`, else the catalogue."""
         matched = self.matched
+        if self is not self.whole:
+            return self.whole.n_candidates
         if matched.repeats_kept:
             raise DataError('candidates are distinct items, but duplicates="keep" counts repeated rows; pass "drop"')
         if matched.judged_only:

@@ -111,8 +111,11 @@ class Metric:
             where = "evaluate" if self.per == "item" else f"{self.name}.per_user or evaluate"
             raise OptionError(f"{self.name}(...) is one number; with by= use {where}")
         if self.per == "item":
-            return compute_counts(matched, request, shared)[0]
+            value = compute_counts(matched, request, shared)[0]
+            matched.close()
+            return value
         found = {name: mean(values) for name, values in compute(matched, request, shared).items()}
+        matched.close()
         return found if len(found) > 1 else next(iter(found.values()))
 
     @property
@@ -127,7 +130,9 @@ class Metric:
     def _per_user(self, *args: Any, **kwargs: Any) -> pd.DataFrame:
         """One row per list of the population: `by` columns, list key columns, the metric at k."""
         matched, request, shared = self._match(args, kwargs)
-        return pd.concat([label_frame(matched), pd.DataFrame(compute(matched, request, shared))], axis=1)
+        columns = compute(matched, request, shared)
+        matched.close()
+        return per_user_frame(matched, columns)
 
     def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Matched, Request, Options]:
         given = self._bind(args, kwargs)
@@ -280,8 +285,10 @@ def compute_counts(matched: Matched, request: Request, options: Options) -> list
 
 
 def _settle_undefined(column: str, values: np.ndarray, options: Options) -> np.ndarray:
+    if options.undefined == "nan":
+        return values
     missing = np.isnan(values)
-    if options.undefined == "nan" or not missing.any():
+    if not missing.any():
         return values
     if options.undefined == "raise":
         raise UndefinedMetricError(
@@ -298,12 +305,23 @@ def mean(values: np.ndarray) -> float:
 
 def label_frame(matched: Matched) -> pd.DataFrame:
     """`by` and list key columns, one row per list."""
-    by = matched.by.take(matched.list_by).reset_index(drop=True)
-    labels = matched.keys.copy(deep=False) if not len(by.columns) else pd.concat([by, matched.keys], axis=1)
-    labels.columns = pd.Index(map(str, labels.columns))
-    if not labels.columns.is_unique:
-        raise ColumnError(f"the key and by columns {list(labels.columns)} have equal names")
-    return labels
+    return per_user_frame(matched, {})
+
+
+def per_user_frame(matched: Matched, columns: dict[str, np.ndarray]) -> pd.DataFrame:
+    """`by` and list key columns, then others, one row per list."""
+    labels = [(str(name), matched.keys[name]) for name in matched.keys.columns]
+    if len(matched.by.columns):
+        by = matched.by.take(matched.list_by).reset_index(drop=True)
+        labels = [*((str(name), by[name]) for name in by.columns), *labels]
+    found = dict(labels)
+    if len(found) < len(labels):
+        raise ColumnError(f"the key and by columns {[name for name, _ in labels]} have equal names")
+    taken = [name for name in columns if name in found]
+    if taken:
+        raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
+    # Not consolidated: millions of lists times many metrics would be copied.
+    return pd.DataFrame({**found, **columns}, copy=False)
 
 
 def _is_number(value: Any) -> bool:

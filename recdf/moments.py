@@ -40,7 +40,8 @@ class Moments:
                 total = _sums(x, start, rows)
                 mean = total / n
                 off = x - (mean if n_groups == 1 else np.repeat(mean, rows))
-                squares = _sums(np.where(missing, 0.0, off * off) if some else off * off, start, rows)
+                off *= off
+                squares = _sums(np.where(missing, 0.0, off) if some else off, start, rows)
                 found.append((n.astype(np.float64), total, squares))
         n, total, squares = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         return cls(rows, n, total, squares)

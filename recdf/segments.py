@@ -17,32 +17,35 @@ from .errors import ColumnError, OptionError
 from .grouping import offsets
 from .lists import Hits, Matched, Rating, Truth, Values
 from .metric import Request, compute, compute_counts
+from .moments import Moments
 from .options import Options
-from .summary import CONFIDENCE, SUMMARY, means
+from .summary import SUMMARY, mean_table
 
 STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
 
 
 def summary_table(
-    per_user: pd.DataFrame,
+    columns: dict[str, np.ndarray],
     matched: Matched,
     requests: list[Request],
     options: Options,
     item_by: str | None,
     spec: dict[str, Any],
 ) -> pd.DataFrame:
-    """All rows of the summary: by `by` value, then all items and each group of them, then metrics as asked for."""
+    """All rows of the summary: by `by` value, then all items and each group of them, then metrics as asked for.
+
+    `columns` are those of the metrics in the per-user table.
+    """
     by = list(map(str, matched.by.columns))
     number = {column: i for i, request in enumerate(requests) for column in request.columns}
-    names = [name for name in per_user.columns if name in number]
-    if item_by is None and len(names) == len(number):
-        return means(per_user, by, names, spec, CONFIDENCE)
+    if item_by is None and len(columns) == len(number):
+        return _mean_rows(columns, matched.list_by, matched.by, spec)[0]
     parts = []
     labels = pd.Series([], dtype=object)
-    if names:
-        parts.append(_mean_rows(per_user, matched.list_by, by, names, number, spec, -1))
+    if columns:
+        parts.append(_placed(columns, matched.list_by, matched.by, number, spec, -1))
     exposed = exposure_rows(matched, requests, options)
-    if len(exposed) or not names:
+    if len(exposed) or not columns:
         parts.append(exposed.assign(_group=-1))
     if item_by is not None:
         if item_by in (*by, *SUMMARY):
@@ -50,33 +53,38 @@ def summary_table(
         labels, groups = item_groups(matched, requests, options, item_by)
         for group, (population, values) in enumerate(groups):
             if values and population.any():
-                own = {**{name: per_user.loc[population, name] for name in by}, **values}
-                frame = pd.DataFrame(own, index=per_user.index[population])
-                parts.append(_mean_rows(frame, matched.list_by[population], by, list(values), number, spec, group))
+                parts.append(_placed(values, matched.list_by[population], matched.by, number, spec, group))
     table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     # Sorting is stable: the outputs of one metric keep their order.
     table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
     value = matched.by.take(table["_by"].to_numpy()).reset_index(drop=True)
-    columns = {name: value.iloc[:, i] for i, name in enumerate(by)}
+    labelled = {name: value.iloc[:, i] for i, name in enumerate(by)}
     if item_by is not None:
-        columns[item_by] = group_column(labels, table["_group"].to_numpy())
-    return pd.DataFrame({**columns, **{name: table[name] for name in SUMMARY}})
+        labelled[item_by] = group_column(labels, table["_group"].to_numpy())
+    return pd.DataFrame({**labelled, **{name: table[name] for name in SUMMARY}})
 
 
 def _mean_rows(
-    frame: pd.DataFrame,
+    columns: dict[str, np.ndarray], list_by: np.ndarray, by: pd.DataFrame, spec: dict[str, Any]
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Means over the lists of each `by` value that has some, and the positions of these values."""
+    present = np.flatnonzero(np.bincount(list_by, minlength=len(by)))
+    moments = Moments.of(columns.values(), list_by, len(by)).take(present)
+    return mean_table(by.take(present), list(columns), moments, spec), present
+
+
+def _placed(
+    columns: dict[str, np.ndarray],
     list_by: np.ndarray,
-    by: list[str],
-    names: list[str],
+    by: pd.DataFrame,
     number: dict[str, int],
     spec: dict[str, Any],
     group: int,
 ) -> pd.DataFrame:
     """Means with `_by` (position of the `by` value), `_metric` (of the request) and `_group`."""
-    present = np.unique(list_by)  # lists stand by value after by value, as the groups of the means
-    rows = means(frame, by, names, spec, CONFIDENCE)
-    rows["_by"] = np.repeat(present, len(names))
-    rows["_metric"] = np.tile([number[name] for name in names], len(present))
+    rows, present = _mean_rows(columns, list_by, by, spec)
+    rows["_by"] = np.repeat(present, len(columns))
+    rows["_metric"] = np.tile([number[name] for name in columns], len(present))
     return rows.assign(_group=group)
 
 

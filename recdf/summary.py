@@ -103,9 +103,6 @@ def means(
     per_user: pd.DataFrame, by: list[str], names: list[str], spec: dict[str, Any], confidence: float
 ) -> pd.DataFrame:
     """Mean and interval of some columns in each group of rows."""
-    taken = [name for name in by if name in SUMMARY]
-    if taken:
-        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
     if by:
         grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
         group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
@@ -123,6 +120,9 @@ def mean_table(
     labels: pd.DataFrame, names: Sequence[str], moments: Moments, spec: dict[str, Any], confidence: float = CONFIDENCE
 ) -> pd.DataFrame:
     """One row per group (a row of `labels`) and metric column."""
+    taken = [name for name in map(str, labels.columns) if name in SUMMARY]
+    if taken:
+        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
     statistics, n_groups = moments.statistics(confidence), len(labels)
     described = [_describe(name, spec) for name in names]
     columns: dict[str, Any] = {
@@ -130,8 +130,9 @@ def mean_table(
         "k": pd.array([k for _, k in described] * n_groups, dtype="Int64"),
         **{name: array.ravel() for name, array in statistics.items()},
     }
-    repeated = labels.take(np.repeat(np.arange(n_groups), len(names))).reset_index(drop=True)
-    return pd.DataFrame({**{name: repeated[name] for name in repeated.columns}, **columns}, copy=False)
+    rows = np.repeat(np.arange(n_groups), len(names))
+    repeated = {str(name): labels[name].take(rows).reset_index(drop=True) for name in labels.columns}
+    return pd.DataFrame({**repeated, **columns}, copy=False)
 
 
 def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from ..grouping import rank_within
-from ..lists import Lists, ratio
+from ..lists import Hits, Lists, ratio
 from ..metric import metric
 
 __all__ = ["money_ndcg", "money_precision", "money_recall", "revenue"]
@@ -133,5 +133,9 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     # Rows that are not relevant go behind the others, beyond the ideal list.
     worth = np.where(truth.gain > 0, bought, -1.0)
     order = rank_within(-worth, truth.start)
-    ideal = lists.sum_ideal(lambda w, rank: w / np.log2(rank + 1), worth if order is None else worth[order])
+    ideal = lists.sum_ideal(_discounted_gain, gain=worth if order is None else worth[order])
     return ratio(lists.sum(bought[lists.hits.truth] / np.log2(lists.hits.rank + 1)), ideal)
+
+
+def _discounted_gain(hits: Hits) -> np.ndarray:
+    return hits.gain / np.log2(hits.rank + 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -72,7 +71,11 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
     >>> rd.mapr({"u": ["a", "b"]}, {"u": ["a", "x", "y", "b"]}, k=10)
     0.75
     """
-    return _normalized(lists, lists.sum(lists.hits.number / lists.hits.rank), normalizer)
+    return _normalized(lists, lists.sum_hits(_precision_there), normalizer)
+
+
+def _precision_there(hits: Hits) -> np.ndarray:
+    return hits.number / hits.rank
 
 
 @metric(aliases=("ar",))
@@ -98,8 +101,9 @@ def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
     >>> rd.mar({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
     0.75
     """
-    hits = lists.hits
-    return _normalized(lists, lists.sum(hits.number / lists.n_true[hits.list]), normalizer)
+    n_hits = lists.n_hits
+    total = n_hits * (n_hits + 1) / 2  # 1 + 2 + ... hits, since the j-th one makes the recall j / n_true
+    return _normalized(lists, total / np.maximum(lists.n_true, 1), normalizer)
 
 
 @metric(aliases=("rr",))
@@ -125,10 +129,13 @@ def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
     >>> rd.mrr({"u": ["a"]}, {"u": ["x", "a"]}, k=10)
     0.5
     """
-    hits = lists.hits
     if of == "all":
-        return ratio(lists.sum(1 / hits.rank), lists.n_true)
-    return lists.sum((hits.number == 1) / hits.rank)
+        return ratio(lists.sum_hits(_reciprocal_rank), lists.n_true)
+    return 1 / lists.first_rank
+
+
+def _reciprocal_rank(hits: Hits) -> np.ndarray:
+    return 1 / hits.rank
 
 
 @metric(bounds=(0.0, None))
@@ -149,7 +156,7 @@ def arhr(lists: Lists) -> np.ndarray:
     >>> rd.arhr({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=10)
     1.5
     """
-    return lists.sum(1 / lists.hits.rank)
+    return lists.sum_hits(_reciprocal_rank)
 
 
 def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
@@ -166,20 +173,38 @@ def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
 def _discounts(kind: str | Callable[[int], float], base: float, rank: np.ndarray) -> np.ndarray:
     if not base > 1:
         raise OptionError(f"base={base}; the base of the logarithm must be above 1")
+    ranks = np.arange(1, int(rank.max(initial=0)) + 1)  # few, so that the functions below are called for few
     if callable(kind):
-        weights = np.array([kind(i) for i in range(1, int(rank.max(initial=0)) + 1)], dtype=np.float64)
-        return weights[rank - 1]
-    if kind == "log":
-        return 1 / (np.log2(rank + 1) / np.log2(base))
-    if kind == "jk":
-        return 1 / np.maximum(1, np.log2(rank) / np.log2(base))
-    return np.ones(len(rank))
+        discounts = np.array([kind(i) for i in ranks.tolist()], dtype=np.float64)
+    elif kind == "log":
+        discounts = 1 / (np.log2(ranks + 1) / np.log2(base))
+    elif kind == "jk":
+        discounts = 1 / np.maximum(1, np.log2(ranks) / np.log2(base))
+    else:
+        discounts = np.ones(len(ranks))
+    return _at_rank(discounts, rank)
+
+
+def _at_rank(weights: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Weight of each rank, given those of 1, 2, ..."""
+    return np.append(np.nan, weights).take(rank)  # rather than another array of all ranks, less 1
+
+
+def _as_key(discount: str | Callable[[int], float]) -> str | Callable[[int], float]:
+    """The same discount; an object that is called may be no key of a dictionary, its method is one."""
+    return discount if isinstance(discount, str) else getattr(discount, "__call__")  # noqa: B004, B009
+
+
+def _discounted(hits: Hits, gain: str, discount: str | Callable[[int], float], base: float) -> np.ndarray:
+    discounts = _discounts(discount, base, hits.rank)
+    return discounts if gain == "binary" else _gains(gain, hits.gain) * discounts
 
 
 def _dcg(lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, tied: str) -> np.ndarray:
     if tied == "ranked" or lists.matched.tie_level is None:
-        hits = lists.hits
-        return lists.sum(_gains(gain, hits.gain) * _discounts(discount, base, hits.rank))
+        # Where all hits have gain 1, all kinds of gain are one sum.
+        kind = "binary" if lists.matched.truth.constant_gain else gain
+        return lists.sum_hits(_discounted, kind, _as_key(discount), base)
     # Each hit of the whole list has the mean discount of the ranks of its score; ranks beyond k have none.
     hits = lists.whole.hits
     top, bottom = _tied_ranks(lists.whole, hits)
@@ -256,7 +281,7 @@ def ndcg(
         rank = np.arange(1, lists.k + 1)
         return total / np.sum(_gains(gain, np.ones(lists.k)) * _discounts(discount, base, rank))
     if ideal == "relevant":
-        best = lists.sum_ideal(lambda g, rank: _gains(gain, g) * _discounts(discount, base, rank))
+        best = lists.sum_ideal(_discounted, gain, _as_key(discount), base)
     else:
         best = _idcg_of_list(lists, gain, discount, base, whole=ideal == "listed")
         none_shown = (best == 0) & ((lists.n_true > 0) | (ideal == "listed"))
@@ -330,10 +355,17 @@ def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "li
     """
     if not 0 < p < 1:
         raise OptionError(f"p={p}; expected a probability between 0 and 1")
-    gains = _gains(gain, lists.matched.truth.gain)
-    if (gains > 1).any():
+    gains = lists.matched.truth.gain
+    if gain == "linear" and (gains > 1).any():
         raise DataError(f"rbp takes gains in [0, 1]; true has {examples(gains[gains > 1])}: scale the relevance column")
-    return (1 - p) * lists.sum(_gains(gain, lists.hits.gain) * p ** (lists.hits.rank - 1.0))
+    kind = "binary" if lists.matched.truth.constant_gain else gain
+    return (1 - p) * lists.sum_hits(_persisted, p, kind)
+
+
+def _persisted(hits: Hits, p: float, gain: str) -> np.ndarray:
+    weights = p ** np.arange(float(hits.rank.max(initial=0)))
+    found = _at_rank(weights, hits.rank)
+    return found if gain == "binary" else _gains(gain, hits.gain) * found
 
 
 @metric
@@ -363,17 +395,26 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
     top = float(gains.max(initial=0.0)) if max_gain is None else float(max_gain)
     if (gains > top).any():
         raise DataError(f"err: true has gains above max_gain={top} ({examples(gains[gains > top])})")
-    hits = lists.hits
+    return lists.sum_hits(_stopped, top)
+
+
+def _stopped(hits: Hits, top: float) -> np.ndarray:
+    return hits.from_all(_stops, top)
+
+
+def _stops(hits: Hits, top: float) -> np.ndarray:
+    """Probability that the user comes to each hit and is satisfied there, over its rank."""
     satisfied = np.exp2(hits.gain - top) - np.exp2(-top)
-    total, going_on = np.zeros(len(lists)), np.ones(len(lists))
-    order = np.argsort(hits.number, kind="stable")
-    edges = np.cumsum(np.bincount(hits.number))
-    for first, last in pairwise(edges.tolist()):  # the first hit of every list, then the second
-        these = order[first:last]
-        of, s = hits.list[these], satisfied[these]
-        total[of] += going_on[of] * s / hits.rank[these]
-        going_on[of] *= 1 - s
-    return total
+    going_on, reached = 1 - satisfied, np.ones(len(hits))
+    place = np.flatnonzero(hits.number == 1)
+    length = np.diff(np.append(place, len(hits)))
+    place, here = place[np.argsort(-length, kind="stable")], np.ones(len(place))
+    n_longer = len(place) - np.cumsum(np.bincount(length))
+    for n in n_longer[1:-1].tolist():  # the second hit of every list that has one, then the third
+        here = here[:n] * going_on[place[:n]]
+        place = place[:n] + 1
+        reached[place] = here
+    return reached * satisfied / hits.rank
 
 
 def _tied_ranks(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
@@ -421,23 +462,27 @@ def auc(
     >>> rd.auc({"u": ["a", "b"]}, {"u": ["a", "x", "b", "y"]}, k=4)
     0.75
     """
-    hits = lists.hits
-    top, bottom, before, tied_hits = hits.rank, hits.rank, hits.number - 1, np.ones(len(hits))
+    above = lists.sum_hits(_misses_above)
     if tied == "half" and lists.matched.tie_level is not None:
+        hits = lists.tied_hits
         top, bottom = _tied_ranks(lists, hits)
         level = lists.matched.tie_level[hits.place]
         first, last = np.searchsorted(level, level, side="left"), np.searchsorted(level, level, side="right")
-        before, tied_hits = hits.number[first] - 1, last - first
-    above, beside = top - 1 - before, bottom - top + 1 - tied_hits  # misses with a larger and with an equal score
+        larger, equal = top - hits.number[first], bottom - top + 1 - (last - first)  # misses by their score
+        above = above + lists.sum(larger + equal / 2 - _misses_above(hits), hits)
     positives, negatives = lists.n_hits, lists.n_shown - lists.n_hits
     unshown = np.zeros(len(lists))
     if within == "catalogue":
         misses = negatives
         positives, negatives = lists.n_true, lists.n_candidates - lists.n_true
         unshown = (positives - lists.n_hits) * (negatives - misses) / 2
-    below = lists.sum(negatives[hits.list] - above - beside / 2) + unshown
+    below = lists.n_hits * negatives - above + unshown
     share = positives / np.maximum(positives + negatives, 1) if one_class == "share" else np.nan
     return np.where(positives * negatives > 0, ratio(below, positives * negatives), share)
+
+
+def _misses_above(hits: Hits) -> np.ndarray:
+    return hits.rank - hits.number
 
 
 @metric
@@ -460,7 +505,8 @@ def pauc(lists: Lists) -> np.ndarray:
     0.75
     """
     hits = lists.whole.hits
-    return ratio(lists.sum(np.maximum(0, lists.k - (hits.rank - hits.number)), hits), lists.k * lists.n_true)
+    near = hits.where(hits.from_all(_misses_above) < lists.k)
+    return ratio(lists.sum(float(lists.k) - near.from_all(_misses_above), near), lists.k * lists.n_true)
 
 
 @metric
@@ -483,8 +529,9 @@ def pap(lists: Lists) -> np.ndarray:
     0.75
     """
     hits = lists.whole.hits
-    area = np.maximum(0, lists.k - (hits.rank - hits.number)) * (hits.number <= lists.k)
-    return ratio(lists.sum(area, hits), lists.k * np.minimum(lists.k, lists.n_true))
+    near = hits.where((hits.from_all(_misses_above) < lists.k) & (hits.number <= lists.k))
+    area = lists.sum(float(lists.k) - near.from_all(_misses_above), near)
+    return ratio(area, lists.k * np.minimum(lists.k, lists.n_true))
 
 
 @metric
@@ -533,7 +580,4 @@ def first_rank(lists: Lists) -> np.ndarray:
     >>> rd.first_rank({"u": ["a"]}, {"u": ["x", "a"]}, k=10)
     2.0
     """
-    rank = np.full(len(lists), np.nan)
-    first = lists.hits.number == 1
-    rank[lists.hits.list[first]] = lists.hits.rank[first]
-    return rank
+    return np.where(np.isinf(lists.first_rank), np.nan, lists.first_rank)

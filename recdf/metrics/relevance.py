@@ -151,8 +151,8 @@ def f1(lists: Lists, *, beta: float = 1.0) -> np.ndarray:
     """
     if not 0 <= beta < np.inf:
         raise OptionError(f"beta={beta}; expected a finite number, at least 0")
-    p, r = lists.n_hits / lists.k, ratio(lists.n_hits, lists.n_true)
-    return np.where(p + r == 0, 0.0, ratio((1 + beta**2) * p * r, beta**2 * p + r))
+    found = (1 + beta**2) * lists.n_hits / (beta**2 * lists.n_true + lists.k)  # P = hits / k, R = hits / n_true
+    return np.where(lists.n_true > 0, found, np.nan)
 
 
 @metric(cut=False)
