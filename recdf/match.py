@@ -119,7 +119,8 @@ def match(
     list_truth = truth_of_key[lists % n_keys]
     relevant = gain > 0
     n_relevant = np.diff(truth.start if relevant.all() else offsets(relevant)[truth.start])
-    group = np.repeat(np.arange(len(shown.code)), shown.n_pairs)
+    # Without a column of relevance every gain is 1, which takes no memory.
+    one = np.broadcast_to(1.0, len(shown.truth)) if options.relevance_col is None else None
     return Matched(
         keys=labels,
         by=by_frame,
@@ -130,8 +131,13 @@ def match(
         shown=shown,
         list_truth=list_truth,
         truth=Truth(truth.start, gain, truth.item, lambda places: wanted.frame_rows(truth.rows(places)), n_relevant),
-        judged=Hits.of(
-            of_list[group], shown.place - shown.start[group] + 1, gain[shown.truth], shown.place, shown.truth
+        judged=Hits(
+            list=np.repeat(of_list, shown.n_pairs),
+            rank=shown.rank,
+            gain=gain.take(shown.truth) if one is None else one,
+            number=shown.number,
+            place=shown.place,
+            truth=shown.truth,
         ),
         n_items=items.n,
         counts=counts,

@@ -44,6 +44,8 @@ class _Found:
     first: np.ndarray
     length: np.ndarray
     n_pairs: np.ndarray
+    rank: np.ndarray
+    number: np.ndarray
     place: np.ndarray
     truth: np.ndarray
     repeat: np.ndarray
@@ -60,8 +62,8 @@ class Shown:
     """The lists of `pred`. Places count its rows list after list, best first.
 
     `code` of each list · `first`, the row of the table where it first appears · `start` (n_lists + 1) · `n_pairs`:
-    judged rows of each list · `place`, `truth`: each of these, ascending, and its place in `true` · `repeat`: places
-    whose item stands earlier in the same list.
+    judged rows of each list · `rank`, `number`, `place`, `truth`: of each of these, as in `Hits`, by ascending place ·
+    `repeat`: places whose item stands earlier in the same list.
     """
 
     def __init__(
@@ -82,8 +84,8 @@ class Shown:
             for name, n in part.counts.items():
                 self.counts[name] = self.counts.get(name, 0) + n
         refuse_duplicates(offered, parts_of(parts, "repeated")[:5], self.counts.get("pred_duplicates", 0), options)
-        self.code, self.first, self.n_pairs, self.truth = (
-            parts_of(parts, name) for name in ("code", "first", "n_pairs", "truth")
+        self.code, self.first, self.n_pairs, self.rank, self.number, self.truth = (
+            parts_of(parts, name) for name in ("code", "first", "n_pairs", "rank", "number", "truth")
         )
         self.start = offsets(parts_of(parts, "length"))
         above = offsets(np.array([part.length.sum() for part in parts]))[:-1].tolist()
@@ -112,13 +114,17 @@ class Shown:
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
         repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
         lists, pairs, counts = settle(ranked, pairs, self._wanted.gain, self._options)
+        heads = np.searchsorted(pairs.place, lists.start)
+        n_pairs = np.diff(heads)
         return _Found(
             code=lists.code,
             first=lists.first,
             length=np.diff(lists.start),
-            n_pairs=np.diff(np.searchsorted(pairs.place, lists.start)),
-            place=pairs.place,
-            truth=pairs.truth,
+            n_pairs=n_pairs,
+            rank=pairs.place - np.repeat(lists.start[:-1] - 1, n_pairs),
+            number=np.arange(1, len(pairs.place) + 1) - np.repeat(heads[:-1], n_pairs),
+            place=pairs.place.astype(np.int32),
+            truth=pairs.truth.astype(np.int32),
             repeat=pairs.repeat,
             counts=counts,
             has_levels=lists.level is not None,
