@@ -398,7 +398,8 @@ def metric(kernel: Kernel | None = None, /, **record: Any) -> Any:
         Default of k; None is the whole list.
     per : {"list", "item"}, default "list"
         "item" for a metric of exposure: the kernel takes `recdf.counts.Counts`, numbers per item over the lists
-        of one `by` value, and returns one float (or a mapping of groups to floats).
+        of one `by` value, and returns one float (or a mapping of groups to floats). `evaluate_parquet` takes it if it
+        reads only what adds up over lists, which `Counts.summed` says.
 
     Returns
     -------

@@ -81,15 +81,16 @@ def evaluate_parquet(
         Parquet files of `true` and `pred`: a file, a folder, or a glob such as "pred/*.parquet". Columns that stand
         in the names of folders (`model=als/`) are read too. Files have an order, by name in a folder or a glob.
     metrics : str, Metric, list of them, or mapping of own names to them
-        As for `evaluate`. A metric of your own must compute each list from that list; one of exposure must read what
-        adds up over lists, such as `shown` (of `recdf.counts.Counts`, whatever `summed` gives).
+        As for `evaluate`. A metric of your own must compute each list from that list; one of exposure must read only
+        what adds up over lists, such as `Counts.shown` (whatever comes from `summed` of `recdf.counts.Counts`).
     k : int or list of int, default 10
         Cut-offs of the metrics that name none.
     out : path, optional
         Folder for `per_user.parquet` and `summary.parquet`, as `Evaluation.to_parquet` writes them. They appear
         when both are complete. Without it, the per-user table must fit in memory.
     items, log, aspects, features, base, popular : optional
-        Side tables, as for `evaluate`. They must fit in memory, beside `memory_limit`.
+        Side tables, as for `evaluate`. They must fit in memory, beside `memory_limit`, and are looked through once
+        per bucket.
     memory_limit : int or str, optional
         Memory to use: bytes, or text such as "1GB" or "512MiB"; by default a quarter of the machine's. The lists of
         one bucket must fit: a single list larger than that is an error. Metrics of exposure keep some numbers per

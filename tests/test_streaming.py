@@ -293,6 +293,15 @@ def test_exposure_of_lists_that_are_not_there(tmp_path):
     check(write(tmp_path, true.iloc[:0], pred.iloc[:0]), EXPOSURE, users=[1, 2], **tables)
 
 
+def test_exposure_beside_a_recommender_without_lists(tmp_path):
+    true, pred = data()
+    first = pred["model"].iloc[0]
+    pred["item_id"] = pred["item_id"].astype("Int64").mask(pred["model"] == first)
+    options = {"null_keys": "drop", "users": "both", "by": "model", "items": None}
+    expected = check(write(tmp_path, true, pred), ["ndcg", "hhi"], **options)
+    assert list(expected.summary["model"]) == [({"a", "b"} - {first}).pop()] * 2
+
+
 def test_nulls_and_repeats_of_side_tables_count_once(tmp_path):
     true, pred = data(8)
     tables = {name: table.copy() for name, table in side_tables(8).items() if name not in ("popular", "items")}
@@ -341,10 +350,15 @@ def own_metrics():
     @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None))
     def my_whim(counts):
         """Reads the hits where many lists are."""
-        return counts.hits.sum() if counts.n_lists > 20 else counts.shown.sum()
+        return counts.hits.sum() if counts.n_lists > 2 else counts.shown.sum()
+
+    @rd.metric(per="item", arguments=("pred",))
+    def my_share(counts):
+        """Largest share of one item, with a warning where nothing is shown."""
+        return (counts.shown / counts.shown.sum()).max()
 
     yield
-    for name in ("my_sum", "my_lists", "my_whim"):
+    for name in ("my_sum", "my_lists", "my_whim", "my_share"):
         del rd.METRICS[name]
 
 
@@ -352,6 +366,8 @@ def own_metrics():
 def test_a_metric_of_exposure_of_ones_own(tmp_path):
     paths = write(tmp_path, *data())
     check(paths, ["my_sum", "hhi"], (1, 5), by="model")
+    expected = rd.evaluate(*map(pd.read_parquet, paths), "my_share", **USUAL)
+    assert_equal(rd.evaluate_parquet(*paths, "my_share", buckets=50, **USUAL), expected)
     with pytest.raises(rd.OptionError, match=r"^my_lists@3: reads 'lists', which does not add up"):
         rd.evaluate_parquet(*paths, "my_lists@3", buckets=3, **USUAL)
     with pytest.raises(rd.OptionError, match=r"^my_whim@3: reads 'hits' in some parts"):
@@ -609,6 +625,18 @@ def test_no_warning_of_a_recommender_that_shares_items_but_no_hit(tmp_path):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             function(*given, "ndcg", by="model", **USUAL | ({"buckets": 30} if function is rd.evaluate_parquet else {}))
+
+
+def test_no_warning_of_items_that_true_has_where_nothing_is_recommended(tmp_path):
+    users = np.arange(40)
+    true = pd.DataFrame({"user_id": users, "item_id": np.where(users < 20, 1, 2)})
+    pred = pd.concat([pd.DataFrame({"model": m, "user_id": users[:20], "item_id": i}) for m, i in (("a", 1), ("b", 2))])
+    paths = write(tmp_path, true, pred)
+    for function, given in ((rd.evaluate, (true, pred)), (rd.evaluate_parquet, paths)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            more = {} if function is rd.evaluate else {"buckets": 200}
+            function(*given, "ndcg", by="model", users="pred", **more)
 
 
 @pytest.mark.parametrize(
