@@ -68,7 +68,8 @@ def match(
     keys, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
     by_code, by_frame = encode_by(offered, pred_heads, as_columns(options.by), by_values)
     items = encode(item_columns)
-    side_codes = {name: column.all() for name, column in zip(doors.item_ids, items.columns[2:], strict=True)}
+    side_items = dict(zip(doors.item_ids, items.columns[2:], strict=True))
+    side_codes = {name: column.all() for name, column in side_items.items()}
 
     counts = {**wanted.counts, **offered.counts}
     for table in doors.tables.values():
@@ -112,7 +113,7 @@ def match(
     labels = key_frame(lists % n_keys, n_keys, sources, options)
     sides = Sides(doors, side_codes, items.n, labels, items.rank)
     if base is not None:
-        sides.base = _base_lists(base, keys[-1], items.columns[-1], items, lists % n_keys, n_keys, options)
+        sides.base = _base_lists(base, keys[-1], side_items["base"], items, lists % n_keys, n_keys, options)
 
     of_list = pd.Index(lists).get_indexer(shown.code)
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
