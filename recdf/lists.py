@@ -347,8 +347,11 @@ class Lists:
     def sum_shown(self, values: np.ndarray) -> np.ndarray:
         """Sum per list, over the items shown, of one value per recommended row of the whole lists."""
         start = self.matched.start
-        edges = np.stack([start, start + self.n_shown], axis=1).ravel()
-        total = np.add.reduceat(np.append(values, 0.0), edges)[::2]
+        # As their rows stand: what is between two lists is summed too, which would be most rows for lists in any order.
+        order = np.argsort(start, kind="stable")
+        edges = np.stack([start, start + self.n_shown], axis=1)[order].ravel()
+        total = np.empty(len(start))
+        total[order] = np.add.reduceat(np.append(values, 0.0), edges)[::2]
         return np.where(self.n_shown > 0, total, 0.0)
 
     def mean_shown(self, per_item: np.ndarray, divisor: str = "shown") -> np.ndarray:

@@ -68,7 +68,8 @@ def match(
     keys, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
     by_code, by_frame = encode_by(offered, pred_heads, as_columns(options.by), by_values)
     items = encode(item_columns)
-    side_codes = {name: column.all() for name, column in zip(doors.item_ids, items.columns[2:], strict=True)}
+    side_items = dict(zip(doors.item_ids, items.columns[2:], strict=True))
+    side_codes = {name: column.all() for name, column in side_items.items()}
 
     counts = {**wanted.counts, **offered.counts}
     for table in doors.tables.values():
@@ -101,7 +102,8 @@ def match(
     if not len(lists):
         raise no_lists(len(wanted), len(offered), options)
     if true is not None and not isinstance(true, Mapping):
-        _warn_no_truth(wanted, offered, gain, asked is not None and not np.isin(first, truth.code).any())
+        strangers = asked is not None and not np.isin(first, truth.code).any()
+        warn_no_truth(len(wanted), len(offered), bool((gain > 0).any()), strangers)
     sources = {
         "true": (wanted.frame, truth.code, wanted.frame_rows(truth.first)),
         "pred": (offered.frame, shown.code % n_keys, offered.frame_rows(shown.first)),
@@ -111,7 +113,7 @@ def match(
     labels = key_frame(lists % n_keys, n_keys, sources, options)
     sides = Sides(doors, side_codes, items.n, labels, items.rank)
     if base is not None:
-        sides.base = _base_lists(base, keys[-1], items.columns[-1], items, lists % n_keys, n_keys, options)
+        sides.base = _base_lists(base, keys[-1], side_items["base"], items, lists % n_keys, n_keys, options)
 
     of_list = pd.Index(lists).get_indexer(shown.code)
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
@@ -300,9 +302,16 @@ def _warn_silent_recommenders(shown: Shown, wanted_item: Coded, by: pd.DataFrame
         lists = np.flatnonzero(of_list == value)
         rows = spans(shown.start[lists], np.diff(shown.start)[lists])
         if not np.isin(pd.unique(shown.item[rows]), pd.unique(wanted_item.all())).any():
-            silent.append(by.iloc[value].tolist())
+            silent.append(int(value))
+    warn_silent(by, silent)
+
+
+def warn_silent(by: pd.DataFrame, silent: list[int]) -> None:
+    """Warn of these rows of `by`, if any: recommenders that share nothing with `true`."""
     if silent:
-        named = ", ".join(repr(labels[0] if len(labels) == 1 else tuple(labels)) for labels in silent[:5])
+        some = by.take(silent[:5])
+        labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
+        named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
         warnings.warn(
             f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is in true, "
             f"and score 0: {named}; rd.check(true, pred, by=...) tells more",
@@ -311,13 +320,13 @@ def _warn_silent_recommenders(shown: Shown, wanted_item: Coded, by: pd.DataFrame
         )
 
 
-def _warn_no_truth(wanted: Table, offered: Table, gain: np.ndarray, strangers: bool) -> None:
+def warn_no_truth(n_true: int, n_pred: int, relevant: bool, strangers: bool) -> None:
     """Warn if nothing can be a hit because of `true` or of the given users alone."""
-    if not len(offered):
+    if not n_pred:
         return
-    if not len(wanted):
+    if not n_true:
         reason = "true has no rows"
-    elif not (gain > 0).any():
+    elif not relevant:
         reason = "no row of true is relevant"
     elif strangers:
         reason = "none of the given users is in true"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -111,7 +111,7 @@ class Metric:
             where = "evaluate" if self.per == "item" else f"{self.name}.per_user or evaluate"
             raise OptionError(f"{self.name}(...) is one number; with by= use {where}")
         if self.per == "item":
-            value = compute_counts(matched, request, shared)[0]
+            value = compute_counts([Counts(matched.at(request.k))], request, shared)[0]
             matched.close()
             return value
         found = {name: mean(values) for name, values in compute(matched, request, shared).items()}
@@ -268,12 +268,12 @@ def _onto_bounds(values: np.ndarray, bounds: tuple[float | None, float | None]) 
     return values
 
 
-def compute_counts(matched: Matched, request: Request, options: Options) -> list[Any]:
-    """Value of one request per `by` value: a number, or a mapping of groups to numbers."""
+def compute_counts(counts: Iterable[Counts], request: Request, options: Options) -> list[Any]:
+    """Value of one request for the counts of each `by` value: a number, or a mapping of groups to numbers."""
     found: list[Any] = []
-    for by in range(len(matched.by)):
+    for one in counts:
         try:
-            value = request.metric.kernel(Counts(matched.at(request.k), by), **request.params)
+            value = request.metric.kernel(one, **request.params)
         except OptionError as error:
             raise OptionError(f"{request.definition}: {error}") from None
         parts = value if isinstance(value, dict) else {None: value}
@@ -398,7 +398,8 @@ def metric(kernel: Kernel | None = None, /, **record: Any) -> Any:
         Default of k; None is the whole list.
     per : {"list", "item"}, default "list"
         "item" for a metric of exposure: the kernel takes `recdf.counts.Counts`, numbers per item over the lists
-        of one `by` value, and returns one float (or a mapping of groups to floats).
+        of one `by` value, and returns one float (or a mapping of groups to floats). `evaluate_parquet` takes it if it
+        reads only what adds up over lists, which `Counts.summed` says.
 
     Returns
     -------

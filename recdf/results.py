@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -14,10 +15,24 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from .evaluate import Evaluation
-from .storage import read_parquet
+from .ids import encode_keys, read_ids
+from .keys import at_heads, run_heads
+from .storage import read_parquet, to_arrow
 
 BLOCK_ROWS, CHUNK_ROWS = 2**17, 2**11  # rows that are merged at a time, and rows that are read together
 PLACE = "__place__"  # column of distinct integers by which the rows are to be sorted
+NEVER = np.iinfo(np.int64).max
+
+
+def first_rows(labels: pd.DataFrame, frame: pd.DataFrame, row: Any, names: list[str]) -> np.ndarray:
+    """First row of `frame` (of the numbers `row`) with the labels of each list, `NEVER` if there is none."""
+    mine, theirs = ([read_ids(table[name], name) for name in names] for table in (labels, frame))
+    heads = run_heads(theirs) if len(frame) else None
+    numbers = np.asarray(row, np.int64) if heads is None else np.asarray(row, np.int64)[heads]
+    (lists, rows), n_keys = encode_keys([mine, at_heads(theirs, heads)])
+    first = np.full(n_keys, NEVER)
+    first[rows.all()[::-1]] = numbers[::-1]  # the last assignment stays: the first row
+    return first[lists.all()]
 
 
 class Results:
@@ -63,6 +78,24 @@ class Results:
         """Let go of the file, so that its folder can be removed."""
         if self._writer is not None:
             self._writer.close()
+
+
+def write_tables(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]) -> None:
+    """Write `per_user` in blocks, and the summary, as `Evaluation.to_parquet` does."""
+    import pyarrow.parquet as pq  # costs time that importing recdf need not take
+
+    writer, result = None, uuid.uuid4().hex
+    try:
+        for block in blocks:
+            table = to_arrow(block, spec, result)
+            if writer is None:
+                writer = pq.ParquetWriter(folder / "per_user.parquet", table.schema)
+            writer.write_table(table.cast(writer.schema))
+    finally:
+        if writer is not None:
+            writer.close()
+    summary.attrs["recdf"] = spec
+    pq.write_table(to_arrow(summary, spec, result), folder / "summary.parquet")
 
 
 class StoredEvaluation(Evaluation):

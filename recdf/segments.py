@@ -6,13 +6,14 @@ metric within a group is the metric of `pred` beside that part of `true`, popula
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .counts import Counts
 from .errors import ColumnError, OptionError
 from .grouping import offsets
 from .lists import Hits, Matched, Rating, Truth, Values
@@ -39,12 +40,14 @@ def summary_table(
     by = list(map(str, matched.by.columns))
     number = {column: i for i, request in enumerate(requests) for column in request.columns}
     if item_by is None and len(columns) == len(number):
-        return _mean_rows(columns, matched.list_by, matched.by, spec)[0]
+        return _mean_rows(columns, Moments.of(columns.values(), matched.list_by, len(matched.by)), matched.by, spec)[0]
     parts = []
     labels = pd.Series([], dtype=object)
     if columns:
-        parts.append(_placed(columns, matched.list_by, matched.by, number, spec, -1))
-    exposed = exposure_rows(matched, requests, options)
+        moments = Moments.of(columns.values(), matched.list_by, len(matched.by))
+        parts.append(_placed(columns, moments, matched.by, number, spec, -1))
+    n_lists = np.bincount(matched.list_by, minlength=len(matched.by))
+    exposed = exposure_rows(lambda k, by: Counts(matched.at(k), by), n_lists, requests, options)
     if len(exposed) or not columns:
         parts.append(exposed.assign(_group=-1))
     if item_by is not None:
@@ -53,36 +56,61 @@ def summary_table(
         labels, groups = item_groups(matched, requests, options, item_by)
         for group, (population, values) in enumerate(groups):
             if values and population.any():
-                parts.append(_placed(values, matched.list_by[population], matched.by, number, spec, group))
-    table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
-    # Sorting is stable: the outputs of one metric keep their order.
-    table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
-    value = matched.by.take(table["_by"].to_numpy()).reset_index(drop=True)
-    labelled = {name: value.iloc[:, i] for i, name in enumerate(by)}
+                moments = Moments.of(values.values(), matched.list_by[population], len(matched.by))
+                parts.append(_placed(values, moments, matched.by, number, spec, group))
+    table, labelled = in_order(parts, matched.by)
     if item_by is not None:
         labelled[item_by] = group_column(labels, table["_group"].to_numpy())
     return pd.DataFrame({**labelled, **{name: table[name] for name in SUMMARY}})
 
 
+def merged_table(
+    by: pd.DataFrame,
+    n_lists: np.ndarray,
+    requests: Sequence[Request],
+    moments: Moments | None,
+    counts: Callable[[int | None, int], Counts] | None,
+    options: Options,
+    spec: dict[str, Any],
+) -> pd.DataFrame:
+    """The summary of lists that were measured in parts, by their moments and counts (None: no such metric)."""
+    number = {column: i for i, one in enumerate(requests) if one.metric.per == "list" for column in one.columns}
+    parts = []
+    if moments is not None:
+        parts.append(_placed(number, moments, by, number, spec, -1))
+    if counts is not None:
+        parts.append(exposure_rows(counts, n_lists, requests, options).assign(_group=-1))
+    table, columns = in_order(parts, by)
+    return pd.DataFrame({**columns, **{name: table[name] for name in SUMMARY}})
+
+
+def in_order(parts: Sequence[pd.DataFrame], by: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
+    """Rows of all parts by `_by` (position in `by`), `_group` and `_metric`, and their `by` columns."""
+    table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    # Sorting is stable: the outputs of one metric keep their order.
+    table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
+    value = by.take(table["_by"].to_numpy()).reset_index(drop=True)
+    return table, {str(name): value.iloc[:, i] for i, name in enumerate(by.columns)}
+
+
 def _mean_rows(
-    columns: dict[str, np.ndarray], list_by: np.ndarray, by: pd.DataFrame, spec: dict[str, Any]
+    columns: Collection[str], moments: Moments, by: pd.DataFrame, spec: dict[str, Any]
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Means over the lists of each `by` value that has some, and the positions of these values."""
-    present = np.flatnonzero(np.bincount(list_by, minlength=len(by)))
-    moments = Moments.of(columns.values(), list_by, len(by)).take(present)
-    return mean_table(by.take(present), list(columns), moments, spec), present
+    present = np.flatnonzero(moments.rows)
+    return mean_table(by.take(present), list(columns), moments.take(present), spec), present
 
 
 def _placed(
-    columns: dict[str, np.ndarray],
-    list_by: np.ndarray,
+    columns: Collection[str],
+    moments: Moments,
     by: pd.DataFrame,
     number: dict[str, int],
     spec: dict[str, Any],
     group: int,
 ) -> pd.DataFrame:
     """Means with `_by` (position of the `by` value), `_metric` (of the request) and `_group`."""
-    rows, present = _mean_rows(columns, list_by, by, spec)
+    rows, present = _mean_rows(columns, moments, by, spec)
     rows["_by"] = np.repeat(present, len(columns))
     rows["_metric"] = np.tile([number[name] for name in columns], len(present))
     return rows.assign(_group=group)
@@ -110,15 +138,20 @@ def within(matched: Matched, inside: np.ndarray) -> Matched:
     )
 
 
-def exposure_rows(matched: Matched, requests: Sequence[Request], options: Options) -> pd.DataFrame:
-    """Summary rows of metrics of exposure, with `_by` (position of the `by` value) and `_metric` (of the request)."""
+def exposure_rows(
+    counts: Callable[[int | None, int], Counts], n_lists: np.ndarray, requests: Sequence[Request], options: Options
+) -> pd.DataFrame:
+    """Summary rows of metrics of exposure, with `_by` (position of the `by` value) and `_metric` (of the request).
+
+    `counts` gives those of a k and a `by` value, `n_lists` are the lists of each `by` value.
+    """
     rows: list[tuple[Any, ...]] = []
-    n_lists = np.bincount(matched.list_by, minlength=len(matched.by))
     for number, request in enumerate(requests):
         if request.metric.per != "item":
             continue
         name = request.name if request.own_column is None else request.own_column
-        for by, value in enumerate(compute_counts(matched, request, options)):
+        of_each = (counts(request.k, by) for by in range(len(n_lists)))
+        for by, value in enumerate(compute_counts(of_each, request, options)):
             if not n_lists[by]:
                 continue
             for group, part in (value if isinstance(value, dict) else {None: value}).items():

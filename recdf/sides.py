@@ -55,6 +55,23 @@ NAMES = tuple(one.name for one in fields(Given))
 # ------------------------------------------------------------------------------------------------ door
 
 
+def as_frames(given: Given, options: Options) -> Given:
+    """The same tables in a form that can be read more than once."""
+    found = {}
+    for name in ("log", "aspects", "base"):
+        data = getattr(given, name)
+        if name == "aspects" and isinstance(data, Mapping):
+            data = _aspect_frame(data, options)
+        found[name] = None if data is None else as_frame(data, name, options.user_col, options.item_col)
+    for name in ("items", "popular"):
+        data = getattr(given, name)
+        found[name] = None if data is None else read_catalogue(data, options.item_col, name)[0]
+    features = given.features
+    if hasattr(features, "__arrow_c_stream__") and not isinstance(features, pd.DataFrame | pd.Series):
+        features = as_frame(features, "features")
+    return Given(**found, features=features)
+
+
 @dataclass(frozen=True)
 class Doors:
     """Side tables after the door; `item_ids` are their item columns by name, to be coded with the others."""

@@ -8,9 +8,8 @@ the whole. Only one part, one batch of rows and one block of results are in memo
 from __future__ import annotations
 
 import tempfile
-import uuid
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,23 +19,26 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .errors import ColumnError, EmptyPopulationError, OptionError, RecdfError, RecdfWarning
+from .errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError, RecdfError, RecdfWarning
 from .evaluate import Evaluation, spec_of
-from .frames import column, order_source, read_catalogue, read_users
-from .ids import check_kinds, encode, encode_keys, read_ids
-from .keys import at_heads, run_heads
-from .match import match, no_lists, warn_duplicates, warn_no_overlap
+from .frames import column, order_source, read_users
+from .ids import check_kinds, read_ids
+from .lists import Matched
+from .match import match, no_lists, warn_duplicates, warn_no_truth
+from .merging import Exposure
 from .metric import Metric, Request, check_needs, compute, label_frame
 from .metric_strings import parse
 from .moments import Moments
 from .options import NAMES, Options, as_columns, check_names, takes_options
+from .overlap import Overlap
 from .parts import Source, Store, as_frame, memory_bytes, part_of
 from .progress import Progress
-from .results import PLACE, Results, StoredEvaluation
+from .results import NEVER, PLACE, Results, StoredEvaluation, first_rows, write_tables
 from .rows import RowCheck
-from .sides import Given
-from .storage import read_parquet, staged, to_arrow
-from .summary import SUMMARY, mean_table
+from .segments import merged_table
+from .sides import Given, as_frames, read_sides
+from .storage import read_parquet, staged
+from .summary import SUMMARY
 
 __all__ = ["evaluate_parquet"]
 
@@ -45,7 +47,6 @@ PART_SHARE, WORKING_COPIES = 0.4, 6
 BATCH_SHARE = 0.02
 MAX_PARTS = 4096
 ROW = "__row__"  # number of a row in its files, carried where lists appear in its order
-NEVER = np.iinfo(np.int64).max
 
 
 @takes_options
@@ -57,6 +58,11 @@ def evaluate_parquet(
     *,
     out: Any = None,
     items: Any = None,
+    log: Any = None,
+    aspects: Any = None,
+    features: Any = None,
+    base: Any = None,
+    popular: Any = None,
     memory_limit: int | str | None = None,
     buckets: int | None = None,
     progress: bool | None = None,
@@ -75,17 +81,20 @@ def evaluate_parquet(
         Parquet files of `true` and `pred`: a file, a folder, or a glob such as "pred/*.parquet". Columns that stand
         in the names of folders (`model=als/`) are read too. Files have an order, by name in a folder or a glob.
     metrics : str, Metric, list of them, or mapping of own names to them
-        As for `evaluate`. A metric of your own must compute each list from that list.
+        As for `evaluate`. A metric of your own must compute each list from that list; one of exposure must read only
+        what adds up over lists, such as `Counts.shown` (whatever comes from `summed` of `recdf.counts.Counts`).
     k : int or list of int, default 10
         Cut-offs of the metrics that name none.
     out : path, optional
         Folder for `per_user.parquet` and `summary.parquet`, as `Evaluation.to_parquet` writes them. They appear
         when both are complete. Without it, the per-user table must fit in memory.
-    items : DataFrame, list, Series or Index, optional
-        Catalogue: one row per item that could have been shown. It must fit in memory.
+    items, log, aspects, features, base, popular : optional
+        Side tables, as for `evaluate`. They must fit in memory, beside `memory_limit`, and are looked through once
+        per bucket.
     memory_limit : int or str, optional
         Memory to use: bytes, or text such as "1GB" or "512MiB"; by default a quarter of the machine's. The lists of
-        one bucket must fit: a single list larger than that is an error.
+        one bucket must fit: a single list larger than that is an error. Metrics of exposure keep some numbers per
+        item, `by` value and k beside it.
     buckets : int, optional
         Number of buckets; by default as many as `memory_limit` asks for, 1 (and no temporary rows) if all fits.
     progress : bool, optional
@@ -129,10 +138,8 @@ def evaluate_parquet(
     check_names(list(options), NAMES, "evaluate_parquet")
     shared = Options.of(options)
     requests = parse(metrics, k, shared)
-    check_needs(requests, shared, Given(items=items), true_path)
-    whole = [request.columns[0] for request in requests if request.metric.per == "item"]
-    if whole:
-        raise OptionError(f"{whole[0]} counts items over all lists at once, which parts cannot; use evaluate")
+    given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
+    check_needs(requests, shared, given, true_path)
     limit = memory_bytes(memory_limit)
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
@@ -141,7 +148,7 @@ def evaluate_parquet(
             staging = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recdf-")))
         else:
             staging = stack.enter_context(staged(out, overwrite=overwrite))
-        call = _Call(Source(true_path, "true"), Source(pred_path, "pred"), requests, shared, items)
+        call = _Call(Source(true_path, "true"), Source(pred_path, "pred"), requests, shared, as_frames(given, shared))
         call.deal(staging, limit, buckets, stack, progress)
         summary, spec = call.measure(staging, stack)
         if out is None:
@@ -152,15 +159,18 @@ def evaluate_parquet(
 class _Call:
     """One call: its columns and options, checked, then the rows by part, then the results."""
 
-    def __init__(self, true: Source, pred: Source, requests: list[Request], options: Options, items: Any) -> None:
+    def __init__(self, true: Source, pred: Source, requests: list[Request], options: Options, sides: Given) -> None:
         self.sources = {"true": true, "pred": pred}
-        self.requests, self.options, self.items = requests, options, items
+        self.requests, self.options, self.sides = requests, options, sides
         self.user_cols, self.by = as_columns(options.user_col), as_columns(options.by)
         empty = {role: as_frame(source.schema.empty_table()) for role, source in self.sources.items()}
         with suppress(EmptyPopulationError):  # raises what columns, types and options alone can tell
-            match(empty["true"], empty["pred"], options, Given(items=items))
+            match(empty["true"], empty["pred"], options, sides)
+        doors = read_sides(sides, options)
+        self.of_sides = {name: n for table in doors.tables.values() for name, n in table.counts.items()}
         self.order = order_source(empty["pred"], options)
-        self.columns = [name for request in requests for name in request.columns]
+        self.per_list = [request for request in requests if request.metric.per == "list"]
+        self.columns = [name for request in self.per_list for name in request.columns]
         taken = [name for name in ("n_true", "n_pred", *self.columns) if name in (*self.by, *self.user_cols)]
         if taken:
             raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
@@ -171,12 +181,13 @@ class _Call:
         keys = [*self.user_cols, options.item_col]
         names = {"true": [*keys, options.relevance_col], "pred": [*self.by, *keys, self.order["column"]]}
         if options.value_col is not None:
-            of_items = items is not None and options.value_col in read_catalogue(items, options.item_col)[0].columns
+            of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns
             for role, frame in reversed(empty.items()):
                 if not of_items:
                     column(frame, options.value_col, role)  # says what there is
                 if options.value_col in frame.columns:
                     names[role].append(options.value_col)
+        self.item_types = {role: source.schema.field(options.item_col).type for role, source in self.sources.items()}
         self.names = {role: list(dict.fromkeys(filter(None, listed))) for role, listed in names.items()}
 
     # -------------------------------------------------------------------------------------- first pass
@@ -232,73 +243,101 @@ class _Call:
 
     def measure(self, folder: Path, stack: ExitStack) -> tuple[pd.DataFrame, dict[str, Any]]:
         """Evaluate part by part and write both tables."""
-        self.counts = {**self.checks["true"].counts, **self.checks["pred"].counts}
-        self.by_values = self.checks["pred"].by_values if self.by else None
-        n_by = 1 if self.by_values is None else len(self.by_values)
-        moments = Moments.of([np.empty(0)] * len(self.columns), np.empty(0, np.int64), n_by)
-        self.n_pairs = 0
-        given_part = np.empty(0, np.uint16)
+        self.counts = {**self.of_sides, **self.checks["true"].counts, **self.checks["pred"].counts}
+        by = pd.DataFrame(index=range(1))
+        if self.by:
+            by = self.sources["pred"].as_pandas(self.checks["pred"].by_values)
+        by.columns = pd.Index(map(str, by.columns), dtype=object if not len(by.columns) else None)
+        self.given_part = np.empty(0, np.uint16)
         if self.given is not None:
             ids = [pa.array(self.given[name], from_pandas=True) for name in self.user_cols]
-            given_part = part_of(ids, self.n_parts)
-        self.span = sum(source.n_rows for source in self.sources.values()) + len(given_part) + 1
+            self.given_part = part_of(ids, self.n_parts)
+        self.span = sum(source.n_rows for source in self.sources.values()) + len(self.given_part) + 1
         results = Results(folder / "results.arrow")
         stack.enter_context(closing(results))
+        n_lists, moments = np.zeros(len(by), np.int64), None
+        exposure = Exposure(self.requests, self.options, self.sides, self.item_types)
+        overlap = Overlap(self.user_cols, self.options.item_col, self.item_types, len(by))
         for part in range(self.n_parts):
-            tables = {role: store.read(part) for role, store in self.stores.items()}
-            found = self._measure_part(tables, np.flatnonzero(given_part == part))
-            if found is not None:
+            tables = self._tables(part)
+            matched = self._match(part, tables)
+            if matched is None:
+                self._count_repeats(tables)
+            else:
+                found = self._measure(part, tables, matched)
                 results.add(found)
-                values = [found[name].to_numpy() for name in self.columns]
-                moments += Moments.of(values, found[PLACE].to_numpy() // self.span, n_by)
+                n_lists += np.bincount(matched.list_by, minlength=len(by))
+                if self.columns:
+                    values = [found[name].to_numpy() for name in self.columns]
+                    of_part = Moments.of(values, matched.list_by, len(by))
+                    moments = of_part if moments is None else moments + of_part
+                exposure.add(matched, tables)
+                overlap.add(matched)
+                self._count(matched.counts)
+                matched.close()
+                del found
             self.progress.add(sum(map(len, tables.values())))
-            del tables, found
+            del tables, matched
             pa.default_memory_pool().release_unused()
         n_rows = {role: store.n_rows for role, store in self.stores.items()}
         if not results.n_rows:
             raise no_lists(n_rows["true"], n_rows["pred"], self.options)
-        warn_duplicates(self.counts, self.options)
-        if not self.n_pairs and all(n_rows.values()):
-            self._warn_no_overlap()
-        return self._write(folder, results, moments)
+        self._warn(overlap, by, n_rows)
+        spec = spec_of(self.requests, self.options, self.order, self.counts)
+        counts = exposure.whole() if exposure.requests else None
+        summary = merged_table(by, n_lists, self.requests, moments, counts, self.options, spec)
+        write_tables(folder, self._blocks(results, by), summary, spec)
+        return summary, spec
 
-    def _measure_part(self, tables: dict[str, pa.Table], given: np.ndarray) -> pa.Table | None:
-        """Results of one part's lists, with their places in the whole; None if it has no list."""
-        frames = {role: as_frame(table) for role, table in tables.items()}
+    def _tables(self, part: int) -> dict[str, pa.Table]:
+        return {role: store.read(part) for role, store in self.stores.items()}
+
+    def _match(self, part: int, tables: dict[str, pa.Table]) -> Matched | None:
+        """The lists of one part; None if it has none."""
+        true, pred = as_frame(tables["true"]), as_frame(tables["pred"])
         options = self.options
         if self.given is not None:
-            options = options.updated(users=self.given.iloc[given])
-        by_values = None if self.by_values is None else as_frame(self.by_values)
+            options = options.updated(users=self.given.iloc[self.given_part == part])
+        by_values = as_frame(self.checks["pred"].by_values) if self.by else None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RecdfWarning)  # given once, for all parts
             try:
-                matched = match(frames["true"], frames["pred"], options, Given(items=self.items), by_values)
+                return match(true, pred, options, self.sides, by_values)
             except EmptyPopulationError:
-                if len(frames["true"]):  # its repeated rows count, as those of all of `true` do
-                    alone = options.updated(users="true", by=None)
-                    self._count(match(frames["true"], frames["pred"].iloc[:0], alone, Given(items=self.items)).counts)
                 return None
             except RecdfError as error:
                 raise self._counted_here(error) from error
-        self._count(matched.counts)
-        self.n_pairs += len(matched.judged)
-        columns: dict[str, Any] = {PLACE: matched.list_by * self.span + self._first_seen(matched, frames, given)}
+
+    def _count_repeats(self, tables: dict[str, pa.Table]) -> None:
+        """Repeated rows of `true` count, as all its rows do, also where there is no list."""
+        if len(tables["true"]):
+            alone = self.options.updated(users="true", by=None)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RecdfWarning)
+                shown = as_frame(tables["pred"].slice(0, 0))
+                self._count(match(as_frame(tables["true"]), shown, alone, self.sides).counts)
+
+    def _measure(self, part: int, tables: dict[str, pa.Table], matched: Matched) -> pa.Table:
+        """Results of one part's lists, with their places in the whole."""
+        first = self._first_seen(matched, tables, np.flatnonzero(self.given_part == part))
+        columns: dict[str, Any] = {PLACE: matched.list_by * self.span + first}
         if self.given is None:
             columns.update((name, pa.array(matched.keys[name].array)) for name in self.user_cols)
         columns |= {"n_true": matched.n_true, "n_pred": matched.n_pred}
         try:
-            for request in self.requests:
-                columns.update(compute(matched, self._of_whole(request), options))
+            for request in self.per_list:
+                columns.update(compute(matched, self._of_whole(request), self.options))
         except RecdfError as error:
             raise self._counted_here(error) from error
         return pa.table(columns)
 
     def _count(self, counts: Mapping[str, int]) -> None:
         for name, n in counts.items():
-            self.counts[name] = self.counts.get(name, 0) + n
+            if name not in self.of_sides:  # side tables are those of the whole
+                self.counts[name] = self.counts.get(name, 0) + n
 
     def _counted_here(self, error: RecdfError) -> RecdfError:
-        if self.n_parts == 1 or isinstance(error, OptionError | ColumnError):
+        if self.n_parts == 1 or isinstance(error, OptionError | ColumnError | IdTypeError):
             return error
         return type(error)(f"{error} (found in one of {self.n_parts:,} buckets of lists; counts are of that one)")
 
@@ -308,72 +347,36 @@ class _Call:
             return request
         return replace(request, params={**request.params, "max_gain": self.checks["true"].max_gain})
 
-    def _first_seen(self, matched: Any, frames: dict[str, pd.DataFrame], given: np.ndarray) -> np.ndarray:
+    def _first_seen(self, matched: Matched, tables: dict[str, pa.Table], given: np.ndarray) -> np.ndarray:
         """Number below `span` that orders the lists of a `by` value over all parts: their row of first appearance."""
         labels = label_frame(matched)
+        frames = {role: as_frame(table) for role, table in tables.items()}
         if self.given is not None:
-            return _first_rows(labels, self.given.iloc[given], given, self.user_cols)
+            return first_rows(labels, self.given.iloc[given], given, self.user_cols)
         n_true, users = self.sources["true"].n_rows, self.options.users
         if users in ("true", "both"):
-            return _first_rows(labels, frames["true"], frames["true"][ROW], self.user_cols)
-        of_list = _first_rows(labels, frames["pred"], frames["pred"][ROW], [*self.by, *self.user_cols])
+            return first_rows(labels, frames["true"], frames["true"][ROW], self.user_cols)
+        of_list = first_rows(labels, frames["pred"], frames["pred"][ROW], [*self.by, *self.user_cols])
         if users == "pred":
             return of_list
-        in_true = _first_rows(labels, frames["true"], frames["true"][ROW], self.user_cols)
+        in_true = first_rows(labels, frames["true"], frames["true"][ROW], self.user_cols)
         return np.where(in_true < NEVER, in_true, n_true + of_list)
 
-    def _warn_no_overlap(self) -> None:
-        """There is no hit: say so if no user, or no item, is in both frames."""
+    def _warn(self, overlap: Overlap, by: pd.DataFrame, n_rows: dict[str, int]) -> None:
+        warn_duplicates(self.counts, self.options)
         heads = {role: as_frame(check.head) for role, check in self.checks.items()}
-        items: dict[str, list[pa.Table]] = {"true": [], "pred": []}
-        shared = False
-        for part in range(self.n_parts):
-            tables = {role: store.read(part) for role, store in self.stores.items()}
-            ids = [[read_ids(as_frame(table)[name], name) for name in self.user_cols] for table in tables.values()]
-            (mine, theirs), _ = encode_keys(ids)
-            shared |= bool(np.isin(pd.unique(theirs.all()), pd.unique(mine.all())).any())
-            for role, table in tables.items():
-                unique = pa.table({"item": table[self.options.item_col].unique()})
-                items[role] = [pa.concat_tables([*items[role], unique]).group_by("item").aggregate([])]
-        codes = encode([read_ids(as_frame(found[0])["item"], "item") for found in items.values()]).codes
-        for what, overlaps, name in (
-            ("user", shared, self.user_cols[0]),
-            ("item", bool(np.isin(codes[1], codes[0]).any()), self.options.item_col),
-        ):
-            if not overlaps:
-                warn_no_overlap(what, *(read_ids(frame[name], f"{role}[{name!r}]") for role, frame in heads.items()))
-                return
+        overlap.warn(heads, n_rows, by, map(self._tables, range(self.n_parts)), self._match)
+        strangers = self.given is not None and not overlap.n_with_truth
+        warn_no_truth(n_rows["true"], n_rows["pred"], self.checks["true"].max_gain > 0, strangers)
 
     # ----------------------------------------------------------------------------------------- results
 
-    def _write(self, folder: Path, results: Results, moments: Moments) -> tuple[pd.DataFrame, dict[str, Any]]:
-        """Write both tables, `per_user` in blocks."""
-        import pyarrow.parquet as pq  # costs time that importing recdf need not take
-
-        spec = spec_of(self.requests, self.options, self.order, self.counts)
-        by = pd.DataFrame(index=range(1))
-        if self.by_values is not None:
-            by = self.sources["pred"].as_pandas(self.by_values)
-        by.columns = pd.Index(map(str, by.columns), dtype=object if not len(by.columns) else None)
-        writer, result = None, uuid.uuid4().hex
-        try:
-            for block in results.blocks():
-                labels = [by.take(block[PLACE].to_numpy() // self.span).reset_index(drop=True), self._key_frame(block)]
-                numbers = block.select(["n_true", "n_pred", *self.columns]).to_pandas()
-                frame = pd.concat([*labels, numbers] if self.by else [labels[1], numbers], axis=1)
-                table = to_arrow(frame, spec, result)
-                if writer is None:
-                    writer = pq.ParquetWriter(folder / "per_user.parquet", table.schema)
-                writer.write_table(table.cast(writer.schema))
-        finally:
-            if writer is not None:
-                writer.close()
-        there = np.flatnonzero(moments.rows)
-        labels_there = by.take(there).reset_index(drop=True)
-        summary = mean_table(labels_there, self.columns, moments.take(there), spec)
-        summary.attrs["recdf"] = spec
-        pq.write_table(to_arrow(summary, spec, result), folder / "summary.parquet")
-        return summary, spec
+    def _blocks(self, results: Results, by: pd.DataFrame) -> Iterator[pd.DataFrame]:
+        """Rows of `per_user`, in order."""
+        for block in results.blocks():
+            labels = [by.take(block[PLACE].to_numpy() // self.span).reset_index(drop=True), self._key_frame(block)]
+            numbers = block.select(["n_true", "n_pred", *self.columns]).to_pandas()
+            yield pd.concat([*labels, numbers] if self.by else [labels[1], numbers], axis=1)
 
     def _key_frame(self, block: pa.Table) -> pd.DataFrame:
         """Key columns of some results, in the dtypes that they have in the whole of the population's frame."""
@@ -385,14 +388,3 @@ class _Call:
         sources = [(self.sources[role], self.checks[role].head) for role in ("pred", "true")]
         likes = [source.as_pandas(head.select(self.user_cols)) for source, head in sources]
         return keys.to_pandas().astype(pd.concat(likes).dtypes.to_dict())
-
-
-def _first_rows(labels: pd.DataFrame, frame: pd.DataFrame, row: Any, names: list[str]) -> np.ndarray:
-    """First row of `frame` (of the numbers `row`) with the labels of each list, `NEVER` if there is none."""
-    mine, theirs = ([read_ids(table[name], name) for name in names] for table in (labels, frame))
-    heads = run_heads(theirs) if len(frame) else None
-    numbers = np.asarray(row, np.int64) if heads is None else np.asarray(row, np.int64)[heads]
-    (lists, rows), n_keys = encode_keys([mine, at_heads(theirs, heads)])
-    first = np.full(n_keys, NEVER)
-    first[rows.all()[::-1]] = numbers[::-1]  # the last assignment stays: the first row
-    return first[lists.all()]

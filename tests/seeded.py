@@ -46,6 +46,43 @@ def frames(seed, top=1.0, n_users=24):
     return true_frame, pred_frame
 
 
+@functools.cache
+def side_tables(seed):
+    """Frames with everything side tables have: repeated rows, unknown users and items, nulls, several categories."""
+    rng = np.random.default_rng(seed + 100)
+    users = np.arange(-5, 75, 3)
+    log = pd.DataFrame({"user_id": rng.choice(users, 90), "item_id": rng.integers(0, 17, 90) ** 2 // 17})
+    log = log[log["user_id"] > 5]
+    ids = rng.permutation(17)[:14]
+    genres = np.array(["a", "a|b", "b", "c", "b | c", None], dtype=object)
+    items = pd.DataFrame(
+        {
+            "item_id": ids,
+            "category": genres[rng.integers(0, 6, len(ids))],
+            "group": np.array([1, 2, 3, None], dtype=object)[rng.integers(0, 4, len(ids))],
+        }
+    )
+    features = pd.DataFrame(
+        rng.integers(0, 3, (11, 5)), columns=list("vwxyz"), index=pd.Index(rng.permutation(17)[:11], name="item_id")
+    ).astype({"v": float})
+    features.iloc[2] = 0
+    features.iloc[5, 0] = math.nan
+    aspects = pd.DataFrame(
+        {"user_id": rng.choice(users, 260), "aspect": rng.integers(0, 5, 260), "item_id": rng.integers(0, 15, 260)}
+    )
+    base = pd.DataFrame({"user_id": rng.choice(users, 150), "item_id": rng.integers(0, 15, 150)})
+    base["score"] = rng.permutation(150) / 8
+    base["rank"] = rng.permutation(150)
+    return {
+        "log": log,
+        "items": items,
+        "features": features,
+        "aspects": aspects,
+        "base": base,
+        "popular": [0, 3, 99],
+    }
+
+
 def distinct(seed, top=1.0):
     """The same frames without repeated rows, equal or null scores: the order of rows says nothing."""
     true, pred = frames(seed, top)

@@ -12,7 +12,7 @@ import oracle_beyond
 import pandas as pd
 import pytest
 from oracle_beyond import METRICS, OF_ALL_LISTS, World
-from seeded import assert_close, column_options, distinct, frames, quietly, records
+from seeded import assert_close, column_options, distinct, frames, quietly, records, side_tables
 
 import recdf as rd
 from recdf.metrics import __all__ as NAMES
@@ -58,43 +58,6 @@ OPTION_SETS = [
     {"order": "score", "users": [-5, 1, 4, 22, 999], "ties": "row"},
     {"order": "score", "users": "all", "judged_only": True, "relevance": True},
 ]
-
-
-@functools.cache
-def side_tables(seed):
-    """Frames with everything side tables have: repeated rows, unknown users and items, nulls, several categories."""
-    rng = np.random.default_rng(seed + 100)
-    users = np.arange(-5, 75, 3)
-    log = pd.DataFrame({"user_id": rng.choice(users, 90), "item_id": rng.integers(0, 17, 90) ** 2 // 17})
-    log = log[log["user_id"] > 5]
-    ids = rng.permutation(17)[:14]
-    genres = np.array(["a", "a|b", "b", "c", "b | c", None], dtype=object)
-    items = pd.DataFrame(
-        {
-            "item_id": ids,
-            "category": genres[rng.integers(0, 6, len(ids))],
-            "group": np.array([1, 2, 3, None], dtype=object)[rng.integers(0, 4, len(ids))],
-        }
-    )
-    features = pd.DataFrame(
-        rng.integers(0, 3, (11, 5)), columns=list("vwxyz"), index=pd.Index(rng.permutation(17)[:11], name="item_id")
-    ).astype({"v": float})
-    features.iloc[2] = 0
-    features.iloc[5, 0] = math.nan
-    aspects = pd.DataFrame(
-        {"user_id": rng.choice(users, 260), "aspect": rng.integers(0, 5, 260), "item_id": rng.integers(0, 15, 260)}
-    )
-    base = pd.DataFrame({"user_id": rng.choice(users, 150), "item_id": rng.integers(0, 15, 150)})
-    base["score"] = rng.permutation(150) / 8
-    base["rank"] = rng.permutation(150)
-    return {
-        "log": log,
-        "items": items,
-        "features": features,
-        "aspects": aspects,
-        "base": base,
-        "popular": [0, 3, 99],
-    }
 
 
 def world_of(tables, order):

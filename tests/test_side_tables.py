@@ -52,6 +52,16 @@ def test_null_ids_are_refused_or_dropped():
         rd.coverage(["a", None], PRED)
 
 
+def test_a_side_table_is_read_as_it_is_beside_others():
+    base = pd.DataFrame({"user_id": [1, 2, 2], "item_id": ["x", "c", "a"]})
+    alone = rd.evaluate(TRUE, PRED, "unexpectedness", base=base).per_user["unexpectedness@10"]
+    features = pd.DataFrame({"f": [1, 2]}, index=["b", "a"])
+    others = {"items": ITEMS, "log": LOG, "features": features, "popular": ["d"]}
+    beside = rd.evaluate(TRUE, PRED, "unexpectedness", base=base, **others).per_user["unexpectedness@10"]
+    assert alone.to_list() == close([0.5, 0.5, np.nan])
+    assert beside.to_list() == close(alone.to_list())
+
+
 def test_column_options_hold_for_side_tables():
     names = {"user_id": "u", "item_id": "i"}
     options = {"user_col": "u", "item_col": "i"}

@@ -10,11 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from seeded import ITEMS, frames
+from seeded import ITEMS, frames, side_tables
 
 import recdf as rd
-from recdf import parts, results, streaming
+from recdf import merging, parts, results, streaming
 from recdf.cli import main
+from recdf.metrics import __all__ as NAMES
 
 METRICS = ["ndcg(gain=exp2)", "recall", "mapr(normalizer=achievable)", "err", "mrr", "confusion@3", "precision"]
 USUAL = {"relevance_col": "relevance", "nan_score": "last", "score_col": "score"}
@@ -224,6 +225,173 @@ def test_the_summary_of_values_far_from_zero_keeps_its_digits(tmp_path):
     check(paths, ["revenue"], value_col="value")
 
 
+# ------------------------------------------------------------------- metrics of exposure, side tables
+
+EXPOSURE = [name for name in NAMES if rd.METRICS[name].per == "item"]
+BEYOND = [name for name in NAMES if rd.METRICS[name].family not in ("relevance", "ranking", "money")]
+VARIANTS = ["entropy(normalize=True)", "exposure_share(discount=none)", "exposure_ratio(relative_to=catalogue)"]
+VARIANTS += ["pop_reo(group_col=group)", "pop_rsp(group_col=group)"]
+
+
+@pytest.mark.parametrize(
+    ("users", "by"), [("true", None), *((users, "model") for users in ("true", "pred", "both", "all", "ids"))]
+)
+def test_every_metric_beyond_accuracy(tmp_path, users, by):
+    true, pred = data(4)
+    if users == "ids":
+        users = [*true["user_id"].unique()[30:], 100_000]
+    expected = check(write(tmp_path, true, pred), [*BEYOND, *VARIANTS], (2, 40), users=users, by=by, **side_tables(4))
+    assert {"pred_outside_items", "lists_without_log", "pred_without_group"} <= set(expected.spec["counts"])
+    assert expected.summary["value"].notna().any()
+
+
+def test_every_metric_of_true_and_pred(tmp_path):
+    metrics = [name for name in NAMES if name not in BEYOND]
+    true, pred = data(5)
+    paths = write(tmp_path, true.assign(relevance=true["relevance"] / 3), pred)  # rbp takes gains up to 1
+    check(paths, metrics, (3,), by="model", value_col="value")
+
+
+@pytest.mark.parametrize("options", [{"duplicates": "keep"}, {"judged_only": True}, {"undefined": "zero"}])
+def test_exposure_under_options(tmp_path, options):
+    assert len(EXPOSURE) > 10
+    metrics = [*EXPOSURE, *VARIANTS]
+    paths = write(tmp_path, *data(6))
+    check(paths, metrics, (1, 5), by="model", ties="row", min_relevance=1.0, **side_tables(6), **options)
+
+
+@pytest.mark.parametrize(("one", "two"), [("string", "category"), ("int32", "Int64"), ("date", "date"), ("big", "big")])
+def test_exposure_of_each_kind_of_item(tmp_path, one, two):
+    true, pred = data(7)
+    tables = {name: side_tables(7)[name].copy() for name in ("items", "log")}
+    if one == "string":
+        kinds = [lambda ids: ids.map("i{}".format), lambda ids: ids.map("i{}".format).astype("category")]
+    else:
+        kinds = list(map(as_dtype, (one, two)))
+    for frame, kind in zip((true, pred, *tables.values()), kinds * 2, strict=True):
+        frame["item_id"] = kind(frame["item_id"])
+    check(write(tmp_path, true, pred), [*EXPOSURE, *VARIANTS], (2,), by="model", users="all", **tables)
+
+
+@pytest.mark.parametrize("users", ["all", "pred", "frame"])
+def test_side_tables_beside_composite_keys(tmp_path, users):
+    true, pred = data(10)
+    for frame in (true, pred):
+        frame["session"] = (frame["user_id"] % 3).map("s{}".format)
+    if users == "frame":
+        users = pd.concat([true, pred])[["session", "user_id"]].drop_duplicates()[::-2]
+    tables = {name: side_tables(10)[name] for name in ("items", "log", "aspects")}
+    metrics = ["pop_rsp", "unseen", "subtopic_recall", "exposure_ratio"]
+    check(write(tmp_path, true, pred), metrics, user_col=["user_id", "session"], users=users, **tables)
+
+
+def test_exposure_of_lists_that_are_not_there(tmp_path):
+    true, pred = data()
+    tables = {name: side_tables(1)[name] for name in ("items", "log")}
+    check(write(tmp_path, true, pred.iloc[:0]), EXPOSURE, users="true", **tables)
+    check(write(tmp_path, true.iloc[:0], pred), EXPOSURE, users="pred", by="model", **tables)
+    check(write(tmp_path, true.iloc[:0], pred.iloc[:0]), EXPOSURE, users=[1, 2], **tables)
+
+
+def test_exposure_beside_a_recommender_without_lists(tmp_path):
+    true, pred = data()
+    first = pred["model"].iloc[0]
+    pred["item_id"] = pred["item_id"].astype("Int64").mask(pred["model"] == first)
+    options = {"null_keys": "drop", "users": "both", "by": "model", "items": None}
+    expected = check(write(tmp_path, true, pred), ["ndcg", "hhi"], **options)
+    assert list(expected.summary["model"]) == [({"a", "b"} - {first}).pop()] * 2
+
+
+def test_nulls_and_repeats_of_side_tables_count_once(tmp_path):
+    true, pred = data(8)
+    tables = {name: table.copy() for name, table in side_tables(8).items() if name not in ("popular", "items")}
+    for name in ("log", "aspects", "base"):
+        tables[name] = pd.concat([tables[name], tables[name].head(9)], ignore_index=True).astype({"item_id": "Int64"})
+        tables[name].loc[::7, "item_id"] = None
+    expected = check(
+        write(tmp_path, true, pred),
+        ["popularity", "unexpectedness", "a_ndcg", "unseen", "pop_reo"],
+        null_keys="drop",
+        items=None,
+        **tables,
+    )
+    assert {"log_null_keys", "aspects_null_keys", "base_null_keys"} <= set(expected.spec["counts"])
+
+
+def test_side_tables_may_be_read_once_only(tmp_path):
+    paths, tables = write(tmp_path, *data(9)), side_tables(9)
+    once = {name: pa.RecordBatchReader.from_stream(pa.table(tables[name])) for name in ("log", "base")}
+    once |= {"popular": iter(tables["popular"]), "items": iter(tables["items"]["item_id"].tolist())}
+    once["features"] = pa.table(tables["features"].reset_index())
+    aspects = {user: [set(part["item_id"])] for user, part in tables["aspects"].groupby("user_id")}
+    metrics = ["serendipity", "coverage", "unexpectedness", "subtopic_recall"]
+    found = rd.evaluate_parquet(*paths, metrics, k=3, buckets=5, aspects=aspects, **USUAL, **once)
+    expected = rd.evaluate(*map(pd.read_parquet, paths), metrics, k=3, **USUAL, **tables | {"aspects": aspects})
+    assert_equal(found, expected)
+
+
+@pytest.fixture
+def own_metrics():
+    """Metrics of exposure as a caller may write them."""
+
+    def at_rank_2(counts):
+        return np.bincount(counts.item[counts.rank == 2], minlength=counts.n_items)
+
+    @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None))
+    def my_sum(counts):
+        """Largest number of lists that show one item at rank 2."""
+        return counts.summed("at rank 2", at_rank_2).max()
+
+    @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None))
+    def my_lists(counts):
+        """Hits of all lists."""
+        return counts.lists.n_hits.sum()
+
+    @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None))
+    def my_whim(counts):
+        """Reads the hits where many lists are."""
+        return counts.hits.sum() if counts.n_lists > 2 else counts.shown.sum()
+
+    @rd.metric(per="item", arguments=("pred",))
+    def my_share(counts):
+        """Largest share of one item, with a warning where nothing is shown."""
+        return (counts.shown / counts.shown.sum()).max()
+
+    yield
+    for name in ("my_sum", "my_lists", "my_whim", "my_share"):
+        del rd.METRICS[name]
+
+
+@pytest.mark.usefixtures("own_metrics")
+def test_a_metric_of_exposure_of_ones_own(tmp_path):
+    paths = write(tmp_path, *data())
+    check(paths, ["my_sum", "hhi"], (1, 5), by="model")
+    expected = rd.evaluate(*map(pd.read_parquet, paths), "my_share", **USUAL)
+    assert_equal(rd.evaluate_parquet(*paths, "my_share", buckets=50, **USUAL), expected)
+    with pytest.raises(rd.OptionError, match=r"^my_lists@3: reads 'lists', which does not add up"):
+        rd.evaluate_parquet(*paths, "my_lists@3", buckets=3, **USUAL)
+    with pytest.raises(rd.OptionError, match=r"^my_whim@3: reads 'hits' in some parts"):
+        rd.evaluate_parquet(*paths, "my_whim@3", buckets=20, **USUAL)
+
+
+def test_an_undefined_metric_of_exposure_is_refused_for_the_whole_alone(tmp_path):
+    true, pred = data()
+    paths = write(tmp_path, true, pred)
+    options = {"metrics": "pop_reo", "log": side_tables(1)["log"], "undefined": "raise"} | USUAL
+    rd.evaluate_parquet(*paths, buckets=40, **options)  # most parts have no hit in the head
+    paths = write(tmp_path, true, pred.assign(item_id=-1))
+    with pytest.raises(rd.UndefinedMetricError, match="pop_reo@10 has no value"):
+        rd.evaluate_parquet(*paths, buckets=5, **options)
+
+
+def test_a_missing_side_table_is_named(tmp_path):
+    paths = write(tmp_path, *data())
+    for metric, name in (("coverage", "items"), ("popularity", "log"), ("a_ndcg", "aspects"), ("ild", "features")):
+        one, two = both(paths, metric, catch=rd.OptionError)
+        assert one == two
+        assert f"needs {name}=" in one
+
+
 # ------------------------------------------------------------------------------------- memory and buckets
 
 
@@ -309,27 +477,30 @@ def test_a_result_is_not_replaced_unasked(tmp_path):
     assert list(rd.read_parquet(tmp_path / "out").summary["metric"]) == ["recall"]
 
 
-@pytest.mark.parametrize("where", ["match", "compute", "part_of", "to_arrow"])
+@pytest.mark.parametrize(
+    ("module", "where"),
+    [(streaming, "match"), (streaming, "compute"), (streaming, "part_of"), (merging, "match"), (results, "to_arrow")],
+)
 @pytest.mark.parametrize("earlier", [False, True])
-def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, where, earlier):
+def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, module, where, earlier):
     paths, out = write(tmp_path, *data()), tmp_path / "out"
     before = {}
     if earlier:
         rd.evaluate_parquet(*paths, "recall@5", out=out, **USUAL)
         before = {path.name: path.read_bytes() for path in out.iterdir()}
-    real, calls = getattr(streaming, where), []
+    real, calls = getattr(module, where), []
 
     def interrupted(*given, **named):
         calls.append(where)
-        if len(calls) == 2:
+        if len(calls) == (1 if module is merging else 2):
             raise KeyboardInterrupt
         return real(*given, **named)
 
-    monkeypatch.setattr(streaming, where, interrupted)
+    monkeypatch.setattr(module, where, interrupted)
     for folder in (out, None):
         calls.clear()
         with pytest.raises(KeyboardInterrupt):
-            rd.evaluate_parquet(*paths, "ndcg@5", out=folder, overwrite=True, buckets=5, **USUAL)
+            rd.evaluate_parquet(*paths, ["ndcg@5", "hhi@5"], out=folder, overwrite=True, buckets=5, **USUAL)
     assert out.exists() == earlier
     assert before == ({path.name: path.read_bytes() for path in out.iterdir()} if earlier else {})
 
@@ -421,6 +592,71 @@ def test_one_warning_of_no_overlap_over_all(tmp_path, name):
     assert one == two
 
 
+def distinct_data():
+    return (frame.drop_duplicates(["user_id", "item_id"]).copy() for frame in data())
+
+
+@pytest.mark.parametrize("users", ["true", "pred", "both", "all", "ids"])
+def test_one_warning_of_recommenders_that_share_nothing(tmp_path, users):
+    true, pred = distinct_data()
+    strange = pred[pred["model"] == "a"].copy()
+    strange["item_id"] += 10**6
+    others = strange.assign(model="c", user_id=strange["user_id"] + 10**6, item_id=strange["item_id"] % 14)
+    pred = pd.concat([pred, strange.assign(model="s"), strange.assign(model="t"), others], ignore_index=True)
+    options = {"users": list(true["user_id"].unique()[:30]) if users == "ids" else users, "by": "model"}
+    one, two = both(write(tmp_path, true, pred), ["ndcg", "hhi"], catch=rd.NoOverlapWarning, **options)
+    assert one == two
+    assert one.startswith(("2 of 5", "3 of 5"))
+    if users == "true":  # "c" recommends to others, so nothing to the users of true
+        assert ": 's', 't', 'c';" in one
+        paths = write(tmp_path, true, pred.assign(group=7))
+        one, two = both(paths, "ndcg", catch=rd.NoOverlapWarning, **options | {"by": ["model", "group"]})
+        assert one == two
+        assert ": ('s', 7), ('t', 7), ('c', 7);" in one
+
+
+def test_no_warning_of_a_recommender_that_shares_items_but_no_hit(tmp_path):
+    true, pred = distinct_data()
+    pairs = pd.MultiIndex.from_frame(true[["user_id", "item_id"]])
+    missed = ~pd.MultiIndex.from_frame(pred[["user_id", "item_id"]]).isin(pairs)
+    paths = write(tmp_path, true, pred[missed | (pred["model"] == "a")])
+    for function, given in ((rd.evaluate, map(pd.read_parquet, paths)), (rd.evaluate_parquet, paths)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            function(*given, "ndcg", by="model", **USUAL | ({"buckets": 30} if function is rd.evaluate_parquet else {}))
+
+
+def test_no_warning_of_items_that_true_has_where_nothing_is_recommended(tmp_path):
+    users = np.arange(40)
+    true = pd.DataFrame({"user_id": users, "item_id": np.where(users < 20, 1, 2)})
+    pred = pd.concat([pd.DataFrame({"model": m, "user_id": users[:20], "item_id": i}) for m, i in (("a", 1), ("b", 2))])
+    paths = write(tmp_path, true, pred)
+    for function, given in ((rd.evaluate, (true, pred)), (rd.evaluate_parquet, paths)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            more = {} if function is rd.evaluate else {"buckets": 200}
+            function(*given, "ndcg", by="model", users="pred", **more)
+
+
+@pytest.mark.parametrize(
+    ("reason", "options"),
+    [
+        ("true has no rows", {"users": "pred"}),
+        ("no row of true is relevant", {"min_relevance": 99.0}),
+        ("none of the given users is in true", {"users": [10**6, 10**6 + 1]}),
+    ],
+)
+def test_one_warning_of_no_truth(tmp_path, reason, options):
+    true, pred = distinct_data()
+    if reason.startswith("true"):
+        true = true.iloc[:0]
+    if "users" in options:
+        pred = pd.concat([pred, pred.assign(user_id=10**6)]).drop_duplicates(["user_id", "item_id"])
+    one, two = both(write(tmp_path, true, pred), "recall", catch=rd.NoOverlapWarning, **options)
+    assert one == two
+    assert one.startswith(reason)
+
+
 def test_no_warning_when_only_single_buckets_lack_overlap(tmp_path):
     true, pred = (frame.drop_duplicates(["user_id", "item_id"]) for frame in data())
     true = true[true["user_id"] < 9]
@@ -493,11 +729,11 @@ def test_command_line_with_a_glob_and_files_of_items_and_users(tmp_path, capsys)
         "--pred",
         str(paths[1]),
         "-m",
-        "fallout@5",
+        *(metrics := ["fallout@5", "coverage@5", "gini@2"]),
     ]
     arguments += ["--items", str(tmp_path / "items.csv"), "--users", str(tmp_path / "users.csv")]
     assert main([*arguments, "--stream", "--nan-score", "last", "--score-col", "score"]) == 0
     expected = rd.evaluate(
-        true, pred, "fallout@5", items=ITEMS, users=true["user_id"].unique()[:20], nan_score="last", score_col="score"
+        true, pred, metrics, items=ITEMS, users=true["user_id"].unique()[:20], nan_score="last", score_col="score"
     )
     assert capsys.readouterr().out == expected.summary.to_string(index=False) + "\n"

@@ -31,7 +31,7 @@ def coverage(counts: Counts) -> float:
     0.5
     """
     catalogue = counts.sides.catalogue
-    counts.lists.note("pred_outside_items", ~catalogue.inside)
+    counts.note("pred_outside_items", ~catalogue.inside)
     return _divided(np.count_nonzero(counts.shown[catalogue.codes]), len(catalogue.codes))
 
 
@@ -53,7 +53,7 @@ def user_coverage(counts: Counts) -> float:
     >>> rd.user_coverage({"u": ["a"], "v": ["b"]}, {"u": ["a"]}, k=1)
     0.5
     """
-    return _divided(np.count_nonzero(counts.n_shown), counts.n_lists)
+    return _divided(counts.n_lists_shown, counts.n_lists)
 
 
 @metric(better="smaller", arguments=("items", "pred"), k=None, per="item")
@@ -77,7 +77,7 @@ def gini(counts: Counts) -> float:
     0.0
     """
     catalogue = counts.sides.catalogue
-    counts.lists.note("pred_outside_items", ~catalogue.inside)
+    counts.note("pred_outside_items", ~catalogue.inside)
     shown = np.sort(counts.shown[catalogue.codes])
     n = len(shown)
     return _divided(((2 * np.arange(1, n + 1) - n - 1) * shown).sum(), n * int(shown.sum()))
@@ -140,9 +140,8 @@ def personalization(counts: Counts) -> float:
     >>> rd.personalization({"u": ["a", "b"], "v": ["a", "c"]}, k=2)
     0.5
     """
-    n, with_item = np.count_nonzero(counts.n_shown), counts.n_lists_with
-    deepest = int(counts.n_shown.max(initial=0))
-    return 1.0 - _divided(int((with_item * (with_item - 1)).sum()), n * (n - 1) * deepest)
+    n, with_item = counts.n_lists_shown, counts.n_lists_with
+    return 1.0 - _divided(int((with_item * (with_item - 1)).sum()), n * (n - 1) * counts.deepest)
 
 
 @metric(better="smaller", arguments=("pred",), per="item")

@@ -27,7 +27,7 @@ def _by_group(labels: Labels, per_item: np.ndarray) -> np.ndarray:
 
 def _item_groups(counts: Counts, group_col: str) -> Labels:
     labels = counts.sides.catalogue.labels(group_col)
-    counts.lists.note(f"pred_without_{group_col}", labels.length == 0)
+    counts.note(f"pred_without_{group_col}", labels.length == 0)
     return labels
 
 
@@ -107,7 +107,7 @@ def exposure_ratio(
     grouped = labels.length > 0
     exposure = np.where(grouped, counts.exposure(discount), 0.0)
     if relative_to == "relevance":
-        counts.matched.needs_true('or relative_to="catalogue"')
+        counts.needs_true('or relative_to="catalogue"')
         due = np.where(grouped, counts.relevant, 0)
     else:
         due = grouped.astype(np.int64)
@@ -195,7 +195,7 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     """
     labels, log = _groups(counts, group_col, head), counts.sides.log
     inside = counts.sides.catalogue.inside if counts.sides.has("items") else log.count("events") > 0
-    counts.lists.note("pred_outside_items", ~inside)
+    counts.note("pred_outside_items", ~inside)
     pairs = np.where(inside, counts.n_lists - counts.had, 0)
     return _spread(ratio(_by_group(labels, np.where(inside, counts.new, 0)), _by_group(labels, pairs)))
 

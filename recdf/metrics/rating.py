@@ -33,9 +33,13 @@ def _mean_error(lists: Lists, power: int) -> np.ndarray:
 
 
 def _pooled_error(counts: Counts, power: int) -> float:
-    of_list, error = _errors(counts.lists)
-    mine = np.abs(error[np.isin(of_list, counts.mine)]) ** power
-    return float(mine.mean() ** (1 / power)) if len(mine) else float("nan")
+    def count(counts: Counts) -> np.ndarray:
+        of_list, error = _errors(counts.lists)
+        mine = np.abs(error[np.isin(of_list, counts.mine)]) ** power
+        return np.array([mine.sum(), len(mine)])
+
+    total, n = counts.summed(f"error ** {power}", count, over="lists")
+    return float((total / n) ** (1 / power)) if n else float("nan")
 
 
 @metric(bounds=(0.0, None), better="smaller", cut=False)
