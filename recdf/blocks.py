@@ -123,7 +123,7 @@ def _dealt(code: Codes, n_codes: int) -> list[Callable[[], Block]]:
 def stable_order(codes: np.ndarray, n: int) -> np.ndarray:
     """Positions in ascending order of integers below n, equal ones as they stand."""
     if n <= COUNTED:
-        return pc.sort_indices(pa.array(codes)).to_numpy()
+        return pc.sort_indices(pa.array(codes)).to_numpy().view(np.int64)  # old numpy takes no uint64 as index
     if n <= RADIX:
         return np.argsort(codes.astype(np.uint16, copy=False), kind="stable")
     order = stable_order(codes & (RADIX - 1), RADIX)
