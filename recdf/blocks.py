@@ -21,11 +21,11 @@ from .grouping import offsets, spans
 from .threads import each
 
 # Rows of a block (a list longer than that is a block of its own), and rows that are dealt at once.
-BLOCK_ROWS = 2**18
+BLOCK_ROWS = 2**19
 DEALT_ROWS = 2**19
 
-# Arrow sorts numbers of such a range by counting; numpy sorts 16 bits by radix.
-COUNTED, RADIX = 2**12, 2**16
+# Arrow sorts integers of so many bits by counting.
+COUNTED_BITS = 12
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _dealt(code: Codes, n_codes: int) -> list[Callable[[], Block]]:
     """Deal rows by the high bits of their codes; each block then sorts its own by the low bits."""
     shift = max((n_codes - 1).bit_length() - (len(code) // BLOCK_ROWS).bit_length(), 0)
     n_blocks = ((n_codes - 1) >> shift) + 1
-    row, low = np.empty(len(code), np.int32), np.empty(len(code), np.uint16 if 2**shift <= RADIX else np.int64)
+    row, low = np.empty(len(code), np.int32), np.empty(len(code), np.uint16 if shift <= 16 else np.int64)
 
     def deal(first: int) -> np.ndarray:
         part = slice(first, min(first + DEALT_ROWS, len(code)))
@@ -121,10 +121,9 @@ def _dealt(code: Codes, n_codes: int) -> list[Callable[[], Block]]:
 
 
 def stable_order(codes: np.ndarray, n: int) -> np.ndarray:
-    """Positions in ascending order of integers below n, equal ones as they stand."""
-    if n <= COUNTED:
+    """Positions in ascending order of integers from 0 to n - 1, equal ones as they stand."""
+    if n <= 2**COUNTED_BITS:
         return pc.sort_indices(pa.array(codes)).to_numpy().view(np.int64)  # old numpy takes no uint64 as index
-    if n <= RADIX:
-        return np.argsort(codes.astype(np.uint16, copy=False), kind="stable")
-    order = stable_order(codes & (RADIX - 1), RADIX)
-    return order[stable_order((codes >> 16)[order], (n >> 16) + 1)]
+    order = stable_order(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
+    high = (codes >> COUNTED_BITS).take(order)
+    return order.take(stable_order(high, ((n - 1) >> COUNTED_BITS) + 1))

@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-# Slots of the hash table of `pair_within`: int32, so 1 MiB, which stays in a core's cache.
-TABLE_SLOTS = 2**18
+# Slots of the hash table of `pair_within`: int32, so 2 MiB, which stays in a processor's cache.
+TABLE_SLOTS = 2**19
 SLOTS_PER_ROW = 8
 
 # Cells of the matrices that `rank_within` sorts, so that its index arrays stay small.

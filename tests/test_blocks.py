@@ -90,7 +90,7 @@ def test_runs_of_a_code_that_comes_back_are_dealt(small):
     assert (found, slices) == (by_code(codes), 0)
 
 
-@pytest.mark.parametrize("n", [1, 2**12, 2**12 + 1, 2**16, 2**16 + 1, 2**20])
+@pytest.mark.parametrize("n", [1, 2**12, 2**12 + 1, 2**16, 2**16 + 1, 2**20, 2**25])
 def test_stable_order(n):
     codes = np.random.default_rng(n).integers(0, n, 3000).astype(np.int32) // 2 * 2
     np.testing.assert_array_equal(stable_order(codes, n), np.argsort(codes, kind="stable"))

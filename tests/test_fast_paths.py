@@ -255,6 +255,17 @@ def test_halves_of_a_long_column_of_strings_are_encoded_at_once(frames, monkeypa
     assert {len(parts) for _, parts in watch.calls} == {2}
 
 
+@pytest.mark.parametrize("rows", [[], [0], [0, 0, 3, 4, 6], [2, 3], [6, 0, 3]])
+def test_rows_of_chunks_of_strings(rows):
+    """Ascending rows are taken chunk by chunk."""
+    chunks = pa.chunked_array([["a", "b"], [], ["c", None, "a"], ["d", "e"]], pa.large_string())
+    whole = chunks.to_pylist()
+    for array in (chunks, chunks[1:]):
+        taken = ids.Ids("a", "string", array).take(np.array([row for row in rows if row < len(array)], np.int64))
+        shift = len(chunks) - len(array)
+        assert taken.values.to_pylist() == [whole[row + shift] for row in rows if row < len(array)]
+
+
 def test_chunks_of_strings_share_a_dictionary():
     """Arrow gives all chunks of one column one dictionary, which `encode` relies on."""
     chunks = pa.chunked_array([["a", "b"], ["c", None, "a"], [], ["d"]], pa.large_string())
