@@ -112,6 +112,15 @@ def population_of(base: np.ndarray, shown: np.ndarray, n_by: int, n_keys: int, o
     return lists
 
 
+def place_of(lists: np.ndarray, codes: np.ndarray, n_codes: int) -> np.ndarray:
+    """Where each code (below n_codes) stands among `lists`, which hold each of them once."""
+    if n_codes > 16 * (len(lists) + len(codes)):  # a table by code would be large
+        return pd.Index(lists).get_indexer(codes)
+    place = np.full(n_codes, -1, np.int32)
+    place[lists] = np.arange(len(lists), dtype=np.int32)
+    return place.take(codes)
+
+
 def key_frame(
     key: np.ndarray, n_keys: int, sources: dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]], options: Options
 ) -> pd.DataFrame:

@@ -37,7 +37,7 @@ from .frames import (
 )
 from .grouping import offsets, spans
 from .ids import Coded, Codes, Ids, encode, encode_keys
-from .keys import ListCodes, at_heads, encode_by, key_frame, population_of, run_heads
+from .keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads
 from .knowledge import BaseLists
 from .lists import Hits, Matched, Rating, Truth, Values
 from .options import Options, as_columns
@@ -115,7 +115,7 @@ def match(
     if base is not None:
         sides.base = _base_lists(base, keys[-1], side_items["base"], items, lists % n_keys, n_keys, options)
 
-    of_list = pd.Index(lists).get_indexer(shown.code)
+    of_list = place_of(lists, shown.code, n_keys * len(by_frame))
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     start[of_list], n_pred[of_list] = shown.start[:-1], np.diff(shown.start)
     list_truth = truth_of_key[lists % n_keys]

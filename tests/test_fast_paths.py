@@ -133,6 +133,12 @@ def test_by_values_stand_in_order_of_first_appearance(frames, rows, monkeypatch)
         assert result(true, both, by="model").summary["model"].drop_duplicates().tolist() == ["b", "c", "a"][order]
 
 
+@pytest.mark.parametrize("n_codes", [10, 10**12])
+def test_place_of_a_list(n_codes):
+    """By a table, or by hashing where the table would be large."""
+    assert keys.place_of(np.array([3, 9, 0]), np.array([0, 3]), n_codes).tolist() == [2, 0]
+
+
 def test_runs_of_a_user_that_come_back_are_put_together(frames, monkeypatch):
     true, pred = frames
     halves = pd.concat([pred[pred.index % N_PRED < 6], pred[pred.index % N_PRED >= 6]], ignore_index=True)
