@@ -10,7 +10,8 @@ import numpy as np
 
 from .grouping import offsets, spans
 from .knowledge import Aspects
-from .lists import Lists, Matched
+from .lists import Lists
+from .matched import Matched
 
 
 def aspects_of_truth(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:

@@ -13,8 +13,9 @@ from .audit_ids import Findings, check_ids, check_side, plain_rows
 from .errors import EmptyPopulationError, RecdfWarning, examples
 from .frames import as_frame, column, id_frame, order_source, read_numbers
 from .ids import read_ids
-from .lists import Hits, Matched
+from .lists import Hits
 from .match import match
+from .matched import Matched
 from .metric import check_k, compute, find, label_frame, mean
 from .options import NAMES, Options, as_columns, check_names, takes_options
 from .sides import Given

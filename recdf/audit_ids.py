@@ -10,9 +10,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .codes import check_kinds, encode
 from .errors import IdTypeError
 from .frames import column
-from .ids import Ids, check_kinds, encode, read_ids
+from .ids import Ids, read_ids
 from .keys import run_heads
 from .options import Options, as_columns
 

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from .codes import encode
 from .errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from .frames import column, read_numbers
-from .ids import encode, read_ids
+from .ids import read_ids
 from .options import as_columns
 
 __all__: list[str] = []

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from .codes import Coded, encode_keys
 from .frames import Table
-from .ids import Coded, Ids, encode_keys, read_labels
+from .ids import Ids, read_labels
 from .options import Options, as_columns
 from .threads import each
 
@@ -131,6 +132,8 @@ def key_frame(
     names = as_columns(options.user_col)
     users = options.users if isinstance(options.users, str) else "given"
     chosen = [sources[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
+    # A frame without rows has no say in the dtype, in which versions of pandas differ.
+    chosen = [source for source in chosen if len(source[1])] or chosen[:1]
     alone = len(chosen) == 1  # else only the rows that stand for a key are put together
     row_of, above, frames = np.full(n_keys, -1, np.int64), 0, []
     for frame, codes, rows in chosen:

@@ -20,7 +20,7 @@ from .grouping import offsets, pair_within, spans
 from .labels import Labels, read_labels
 
 if TYPE_CHECKING:  # lists need this module
-    from .lists import Matched
+    from .matched import Matched
 
 
 def unique_rows(codes: np.ndarray, n_items: int, where: str) -> np.ndarray:

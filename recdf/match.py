@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from .blocks import list_blocks
+from .codes import Coded, Codes, encode, encode_keys
 from .errors import (
     ColumnError,
     DataError,
@@ -36,10 +37,11 @@ from .frames import (
     read_values,
 )
 from .grouping import offsets, spans
-from .ids import Coded, Codes, Ids, encode, encode_keys
+from .ids import Ids
 from .keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads
 from .knowledge import BaseLists
-from .lists import Hits, Matched, Rating, Truth, Values
+from .lists import Hits
+from .matched import Matched, Rating, Truth, Values
 from .options import Options, as_columns
 from .ranked import Ranked, joined, rank_pred, rank_true, refuse_duplicates, refuse_ties, repeats, tied_rows
 from .shown import Shown, Wanted

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from .counts import Counts, Over
 from .errors import OptionError, RecdfWarning
-from .lists import Matched
 from .match import match
+from .matched import Matched
 from .metric import Request
 from .options import Options
 from .parts import as_frame

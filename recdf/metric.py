@@ -18,8 +18,8 @@ import pandas as pd
 from .counts import Counts
 from .docstrings import full_doc, section
 from .errors import ColumnError, OptionError, UndefinedMetricError, closest
-from .lists import Matched
 from .match import match
+from .matched import Matched
 from .options import NAMES, Options, check_choice, parameters
 from .sides import SIDES, Given
 

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from .codes import encode, encode_keys
 from .grouping import spans
-from .ids import encode, encode_keys, read_ids
-from .lists import Matched
+from .ids import read_ids
 from .match import warn_no_overlap, warn_silent
+from .matched import Matched
 from .merging import Distinct
 from .parts import as_frame
 

@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 
 from .blocks import Block
+from .codes import Coded, Codes
 from .errors import DuplicateError, TieError
 from .frames import Table
 from .grouping import at, offsets, pair_within, rank_within, spans
-from .ids import Coded, Codes
 from .options import Options
 from .threads import each
 

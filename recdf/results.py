@@ -14,8 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
+from .codes import encode_keys
 from .evaluate import Evaluation
-from .ids import encode_keys, read_ids
+from .ids import read_ids
 from .keys import at_heads, run_heads
 from .storage import read_parquet, to_arrow
 

@@ -16,7 +16,8 @@ import pandas as pd
 from .counts import Counts
 from .errors import ColumnError, OptionError
 from .grouping import offsets
-from .lists import Hits, Matched, Rating, Truth, Values
+from .lists import Hits
+from .matched import Matched, Rating, Truth, Values
 from .metric import Request, compute, compute_counts
 from .moments import Moments
 from .options import Options

@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from .blocks import Block
+from .codes import Coded, Codes
 from .frames import Table
 from .grouping import offsets
-from .ids import Coded, Codes
 from .options import Options
 from .ranked import Pairs, Ranked, joined, pair, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows
 from .threads import each

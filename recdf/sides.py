@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .codes import encode_keys
 from .errors import ColumnError, DataError, IdTypeError, OptionError
 from .features import Features
 from .frames import Table, as_frame, column, order_source, read_catalogue, read_keyed, read_pred
-from .ids import Ids, encode_keys, read_ids
+from .ids import Ids, read_ids
 from .knowledge import Aspects, BaseLists, Catalogue, Log, unique_rows
 from .options import Options, as_columns
 

@@ -19,12 +19,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from .codes import check_kinds
 from .errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError, RecdfError, RecdfWarning
 from .evaluate import Evaluation, spec_of
 from .frames import column, order_source, read_users
-from .ids import check_kinds, read_ids
-from .lists import Matched
+from .ids import read_ids
 from .match import match, no_lists, warn_duplicates, warn_no_truth
+from .matched import Matched
 from .merging import Exposure
 from .metric import Metric, Request, check_needs, compute, label_frame
 from .metric_strings import parse
@@ -387,4 +388,5 @@ class _Call:
             return self.sources["pred" if self.options.users == "pred" else "true"].as_pandas(keys)
         sources = [(self.sources[role], self.checks[role].head) for role in ("pred", "true")]
         likes = [source.as_pandas(head.select(self.user_cols)) for source, head in sources]
+        likes = [like for like in likes if len(like)] or likes[:1]  # as `key_frame` has it
         return keys.to_pandas().astype(pd.concat(likes).dtypes.to_dict())

@@ -16,8 +16,9 @@ import pandas as pd
 from .counts import Counts
 from .frames import as_frame
 from .grouping import spans
-from .lists import Matched, ratio
+from .lists import ratio
 from .match import match
+from .matched import Matched
 from .metric import check_k, label_frame
 from .options import NAMES, Options, as_columns, check_names, takes_options
 from .sides import Given

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recdf import blocks
 from recdf.blocks import list_blocks, stable_order
-from recdf.ids import Coded
+from recdf.codes import Coded
 
 CODES = st.integers(-1, 5) | st.integers(0, 2**20 - 1)
 

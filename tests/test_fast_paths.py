@@ -12,6 +12,7 @@ import pytest
 
 import recdf as rd
 from recdf import blocks, grouping, ids, keys, ranked
+from recdf import codes as coding
 from recdf.grouping import offsets, pair_within, rank_within
 
 match = importlib.import_module("recdf.match")
@@ -183,7 +184,7 @@ def test_rank_within_says_that_nothing_moves():
 
 def test_small_ranges_of_integers_are_their_own_codes(frames, monkeypatch):
     slow = result(*(frame * {"user_id": 10**12, "item_id": 10**13, "score": 1} for frame in scored(frames)))
-    refuse(monkeypatch, ids, "_encode_hashed")
+    refuse(monkeypatch, coding, "_encode_hashed")
     fast = result(*scored(frames))
     monkeypatch.undo()
     pd.testing.assert_frame_equal(fast.per_user.drop(columns="user_id"), slow.per_user.drop(columns="user_id"))
@@ -198,8 +199,8 @@ def scored(frames):
 def test_integers_give_the_same_by_hashing(frames, monkeypatch):
     for pair in (frames, tuple(map(shuffled, frames))):
         fast = result(*pair)
-        watch = Watch(monkeypatch, ids, "_encode_hashed")
-        monkeypatch.setattr(ids, "encode_integers", ids._encode_hashed)
+        watch = Watch(monkeypatch, coding, "_encode_hashed")
+        monkeypatch.setattr(coding, "encode_integers", coding._encode_hashed)
         assert_same(result(*pair), fast)
         assert len(watch.calls) == 2  # users and items
         monkeypatch.undo()
@@ -208,9 +209,9 @@ def test_integers_give_the_same_by_hashing(frames, monkeypatch):
 @pytest.mark.parametrize(("step", "span", "direct"), [(8, 0, True), (9, 0, False), (9, 82, True), (9, 81, False)])
 def test_direct_addressing_by_the_width_of_the_range(step, span, direct, monkeypatch):
     """At most DIRECT_SPAN numbers, or four times the rows."""
-    monkeypatch.setattr(ids, "DIRECT_SPAN", span)
+    monkeypatch.setattr(coding, "DIRECT_SPAN", span)
     values = np.arange(10) * step - 7
-    codes = ids.encode_integers([values, values[::-1]])
+    codes = coding.encode_integers([values, values[::-1]])
     assert (codes.labels is None) == direct
     np.testing.assert_array_equal(codes.codes[0], codes.codes[1][::-1])
     assert len(set(codes.codes[0].tolist())) == 10
@@ -255,8 +256,8 @@ def test_halves_of_a_long_column_of_strings_are_encoded_at_once(frames, monkeypa
     texts = [frame.astype(STRINGS) for frame in map(shuffled, frames)]
     texts[1].loc[[0, 7], "item_id"] = None
     slow = result(*texts, null_keys="drop")
-    monkeypatch.setattr(ids, "HALVED_ROWS", 2)
-    watch = Watch(monkeypatch, ids, "each")
+    monkeypatch.setattr(coding, "HALVED_ROWS", 2)
+    watch = Watch(monkeypatch, coding, "each")
     assert_same(result(*texts, null_keys="drop"), slow)
     assert {len(parts) for _, parts in watch.calls} == {2}
 
@@ -276,7 +277,7 @@ def test_chunks_of_strings_share_a_dictionary():
     """Arrow gives all chunks of one column one dictionary, which `encode` relies on."""
     chunks = pa.chunked_array([["a", "b"], ["c", None, "a"], [], ["d"]], pa.large_string())
     other = pa.chunked_array([["d", "c"]], chunks.type)
-    encoded = ids.encode([ids.Ids("a", "string", chunks), ids.Ids("b", "string", other)])
+    encoded = coding.encode([ids.Ids("a", "string", chunks), ids.Ids("b", "string", other)])
     assert [codes.tolist() for codes in encoded.codes] == [[0, 1, 2, -1, 0, 3], [3, 2]]
 
 

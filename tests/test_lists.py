@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.lists import Hits, Lists, Matched
+from recdf.lists import Hits, Lists
 from recdf.match import match
+from recdf.matched import Matched
 from recdf.options import Options
 
 METRICS = ["hits", "mapr", "mapr(normalizer=k)", "mar", "mrr", "mrr(of=all)", "arhr", "ndcg", "ndcg(gain=exp2)", "dcg"]

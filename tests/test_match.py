@@ -456,3 +456,12 @@ def test_by_values_are_labels_of_any_kind(labels):
     found = rd.evaluate(lists("u: x"), pred, "mrr@1", by="model").per_user
     assert found["model"].tolist() == labels
     assert found["mrr@1"].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "object", "str", "category"])
+def test_a_frame_without_rows_has_no_say_in_the_dtype_of_the_keys(dtype):
+    true = pd.DataFrame({"user_id": [3, 1], "item_id": [1, 2]})
+    pred = true.iloc[:0].astype({"user_id": dtype}).assign(score=0.0)
+    per_user = rd.evaluate(true, pred, "ndcg", users="all").per_user
+    assert per_user["user_id"].dtype == "int64"
+    assert per_user["user_id"].tolist() == [3, 1]

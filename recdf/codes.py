@@ -1,0 +1,231 @@
+"""Codes of ids: small integers that are equal exactly where the ids are, whatever their dtypes.
+
+Contract: `encode` turns columns of one kind into int32 codes, made part by part when asked for. Ids are never cast to
+another kind and never lose digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import IdTypeError
+from .grouping import at
+from .ids import Ids
+from .threads import each
+
+# Integer ids whose values span at most this many numbers (or four times the rows) are their own codes.
+DIRECT_SPAN = 2**20
+
+# Strings of a column from which both halves are encoded at once.
+HALVED_ROWS = 2**17
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Codes of the rows of one column, made part by part when asked for: a whole array of them costs more to write
+    than to compute.
+
+    The code of a row is values[row] - `low`, or table[values[row] - `low`] where there is a `table`.
+    """
+
+    values: np.ndarray
+    low: int = 0
+    table: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        codes = at(self.values, rows)
+        if self.low:
+            out = np.empty(len(codes), np.int32)
+            codes = np.subtract(codes, codes.dtype.type(self.low), out=out, casting="unsafe")
+        return codes.astype(np.int32, copy=False) if self.table is None else self.table.take(codes)
+
+    def mapped(self, table: np.ndarray) -> Coded:
+        """The codes table[code]."""
+        return Coded(self.values, self.low, table if self.table is None else table.take(self.table))
+
+    def all(self) -> np.ndarray:
+        return self[:]
+
+
+@dataclass
+class Codes:
+    """Ids of several columns as int32 codes below `n`, equal where the ids are equal, -1 for null.
+
+    `labels` (sorted where `ordered`) are the distinct ids by code, unless a code is an id less the smallest id.
+    """
+
+    columns: list[Coded]
+    n: int
+    labels: Any = None
+    ordered: bool = True
+    _rank: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def codes(self) -> list[np.ndarray]:
+        """The codes of each column, all of them."""
+        return [column.all() for column in self.columns]
+
+    def rank(self) -> np.ndarray | None:
+        """Position of each code in the order of the ids' values; None where that is the code itself."""
+        if self.ordered:
+            return None
+        if self._rank is None:
+            self._rank = _value_rank(self.labels)
+        return self._rank
+
+
+def _value_rank(labels: Any) -> np.ndarray:
+    rank = np.empty(len(labels), np.int32)
+    if isinstance(labels, pa.Array | pa.ChunkedArray):
+        # Arrow compares UTF-8 bytes, which is the order of code points.
+        order = pc.sort_indices(labels).to_numpy()
+    elif labels.dtype.kind in "iuM":
+        order = np.argsort(labels, kind="stable")
+    else:
+        try:
+            order = np.array(sorted(range(len(labels)), key=labels.__getitem__), dtype=np.int64)
+        except TypeError:  # labels without an order of their own, such as enums
+            order = np.array(sorted(range(len(labels)), key=lambda i: repr(labels[i])), dtype=np.int64)
+    rank[order] = np.arange(len(labels), dtype=np.int32)
+    return rank
+
+
+def check_kinds(columns: Sequence[Ids]) -> None:
+    """Raise IdTypeError if ids of two columns can never be equal."""
+    known = [ids for ids in columns if ids.kind != "empty" and len(ids)]
+    for ids in known[1:]:
+        if ids.kind != known[0].kind:
+            first = known[0]
+            raise IdTypeError(
+                f"{first.where} holds {first.kind} ids ({_sample(first)}) and {ids.where} {ids.kind} ids "
+                f"({_sample(ids)}); they can never match. Convert one of them, e.g. {_cast_hint(first, ids)}"
+            )
+
+
+def _sample(ids: Ids) -> str:
+    rows = np.arange(min(len(ids), 2)) if ids.null is None else np.flatnonzero(~ids.null)[:2]
+    return ", ".join(repr(value) for value in ids.show(rows))
+
+
+def _cast_hint(first: Ids, second: Ids) -> str:
+    text, other = (first, second) if first.kind == "string" else (second, first)
+    return f"{other.where}.astype(str)" if text.kind == "string" else f"both with .astype(str) on {other.where}"
+
+
+def encode(columns: Sequence[Ids]) -> Codes:
+    """Code several id columns of one kind together.
+
+    Small integer ranges are addressed directly (code = id - smallest id), strings by the dictionary of
+    each column and then of the dictionaries, everything else by one hash table.
+    """
+    check_kinds(columns)
+    leaves = [ids.dictionary if ids.dictionary is not None else ids for ids in columns]
+    coded = _encode_leaves([leaf for leaf in leaves if leaf.kind != "empty"])
+    rest = iter(coded.columns)
+    result = []
+    for ids, leaf in zip(columns, leaves, strict=True):
+        column = Coded(np.full(len(leaf), -1, np.int32)) if leaf.kind == "empty" else next(rest)
+        if ids.dictionary is not None:
+            # Position -1, a null, reads the last entry.
+            column = Coded(ids.values, table=np.append(column.all(), np.int32(-1)))
+        if ids.null is not None:
+            codes = column.all()
+            codes[ids.null] = -1
+            column = Coded(codes)
+        result.append(column)
+    coded.columns = result
+    return coded
+
+
+def _encode_leaves(leaves: list[Ids]) -> Codes:
+    if not leaves:
+        return Codes([], 0)
+    arrays = [leaf.values for leaf in leaves]
+    if all(isinstance(array, pa.ChunkedArray) for array in arrays):
+        return _encode_arrow(arrays)
+    if any(isinstance(array, pa.ChunkedArray) or array.dtype.kind == "O" for array in arrays):
+        return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
+    if any(array.dtype.kind == "M" for array in arrays):
+        together = np.concatenate(arrays)  # brings all to the finest unit
+        sizes = np.cumsum([len(array) for array in arrays])[:-1]
+        arrays = np.split(together.view(np.int64), sizes)
+    if len({array.dtype for array in arrays}) > 1:  # int64 beside uint64 with values beyond int64
+        smallest = min(array.min() for array in arrays if len(array))
+        arrays = [array.astype(object if smallest < 0 else np.uint64) for array in arrays]
+        if smallest < 0:
+            return _encode_hashed(arrays)
+    return encode_integers(arrays)
+
+
+def encode_integers(arrays: list[np.ndarray]) -> Codes:
+    """Code int64 or uint64 arrays together, by direct addressing where their range is small."""
+    filled = [array for array in arrays if len(array)]
+    if not filled:
+        return Codes([Coded(np.empty(0, np.int32)) for _ in arrays], 0)
+    low, high = int(min(array.min() for array in filled)), int(max(array.max() for array in filled))
+    span = high - low + 1
+    if span <= min(max(DIRECT_SPAN, 4 * sum(map(len, arrays))), 2**31 - 1):
+        return Codes([Coded(array, low) for array in arrays], span)
+    return _encode_hashed(arrays)
+
+
+def _encode_hashed(arrays: list[np.ndarray]) -> Codes:
+    codes, labels = pd.factorize(np.concatenate(arrays))
+    sizes = np.cumsum([len(array) for array in arrays])[:-1]
+    return Codes([Coded(part) for part in np.split(codes.astype(np.int32), sizes)], len(labels), labels, ordered=False)
+
+
+def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
+    """Code strings by a dictionary of each column (or half of one), and these by a dictionary of them all."""
+    found = [_positions(array) for array in arrays]
+    dictionaries = [dictionary for _, own in found for dictionary in own]
+    if not any(map(len, dictionaries)):  # which Arrow 15 cannot encode
+        columns = [Coded(np.full(len(array), -1, np.int32)) for array in arrays]
+        return Codes(columns, 0, pa.array([], arrays[0].type), ordered=False)
+    merged = pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
+    codes, columns = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32), []
+    for positions, own in found:
+        length = sum(map(len, own))
+        columns.append(Coded(positions, table=np.append(codes[:length], np.int32(-1))))  # position -1: the last entry
+        codes = codes[length:]
+    return Codes(columns, len(merged.dictionary), merged.dictionary, ordered=False)
+
+
+def _positions(array: pa.ChunkedArray) -> tuple[np.ndarray, list[pa.Array]]:
+    """Position of each string (-1 for null) in the dictionaries, one after the other, and these.
+
+    Two halves of a long column take two threads, and have a dictionary each.
+    """
+    middle = len(array) // 2 if len(array) >= HALVED_ROWS else len(array)
+    parts = [part for part in (array[:middle], array[middle:]) if len(part)]
+    positions, dictionaries, row, above = np.empty(len(array), np.int32), [], 0, 0
+    for encoded in each(lambda part: part.dictionary_encode(), parts):
+        for chunk in encoded.chunks:
+            indices = chunk.indices.fill_null(-1 - above).to_numpy()
+            np.add(indices, above, out=positions[row : row + len(chunk)])
+            row += len(chunk)
+        dictionaries.append(encoded.chunk(0).dictionary)  # that of all its chunks
+        above += len(dictionaries[-1])
+    return positions, dictionaries
+
+
+def encode_keys(tables: Sequence[Sequence[Ids]]) -> tuple[list[Coded], int]:
+    """Code the keys, of one or more columns, of several tables together, below the returned number."""
+    coded = [encode(list(columns)) for columns in zip(*tables, strict=True)]
+    columns, n = coded[0].columns, coded[0].n
+    for more in coded[1:]:
+        joint = encode_integers(
+            [one.all().astype(np.int64) * more.n + two.all() for one, two in zip(columns, more.columns, strict=True)]
+        )
+        columns, n = joint.columns, joint.n
+    return columns, max(n, 1)
