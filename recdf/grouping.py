@@ -100,10 +100,11 @@ def pair_within(
     another hash function. So the catalogue may have any size.
     """
     found = np.full(len(wanted), -1, np.int32)
+    table = np.empty(0, np.int32)
     repeats, firsts = [], []
     rows = queries = None  # None: all of them
     for salt in range(len(item)):
-        repeat, first, lost, hit, at, unsure = _probe(item, start, wanted, wanted_start, salt)
+        table, (repeat, first, lost, hit, at, unsure) = _probe(item, start, wanted, wanted_start, salt, table)
         repeats.append(repeat if rows is None else rows[repeat])
         firsts.append(first if rows is None else rows[first])
         found[hit if queries is None else queries[hit]] = at if rows is None else rows[at]
@@ -124,15 +125,21 @@ def pair_within(
 
 
 def _probe(
-    item: np.ndarray, start: np.ndarray, wanted: np.ndarray, wanted_start: np.ndarray, salt: int
-) -> tuple[np.ndarray, ...]:
-    """One round of `pair_within`: repeats, their first rows, rows beaten by another item; hits, their rows, unsure."""
+    item: np.ndarray, start: np.ndarray, wanted: np.ndarray, wanted_start: np.ndarray, salt: int, table: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """One round of `pair_within`: repeats, their first rows, rows beaten by another item; hits, their rows, unsure.
+
+    Before them the hash table, which the next round may use again: new memory takes longer than all else here.
+    """
     length, wanted_length = np.diff(start), np.diff(wanted_start)
     size = np.where(length > 0, SLOTS_PER_ROW << np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64), 1)
     stretch = offsets(size)
     block = np.flatnonzero(np.diff(stretch[:-1] // TABLE_SLOTS, prepend=-1))
     edges = np.append(block, len(length))
-    table = np.full(int((stretch[edges[1:]] - stretch[edges[:-1]]).max()), -1, np.int32)
+    n_slots = int((stretch[edges[1:]] - stretch[edges[:-1]]).max())
+    if n_slots > len(table):
+        table = np.empty(n_slots, np.int32)
+    table[:n_slots] = -1
     parts: list[list[np.ndarray]] = [[], [], [], [], [], []]
     for first, last in pairwise(edges.tolist()):
         a, z, c, d = start[first], start[last], wanted_start[first], wanted_start[last]
@@ -159,7 +166,7 @@ def _probe(
         parts[3].append(query[same])
         parts[4].append(winner[same])
         parts[5].append(query[~same])
-    return tuple(np.concatenate(part) if part else np.empty(0, np.int64) for part in parts)
+    return table, [np.concatenate(part) if part else np.empty(0, np.int64) for part in parts]
 
 
 def _slots(item: np.ndarray, base: np.ndarray, mask: np.ndarray, length: np.ndarray, salt: int) -> np.ndarray:
