@@ -94,6 +94,9 @@ def _dealt(code: Codes, n_codes: int) -> list[Callable[[], Block]]:
     """Deal rows by the high bits of their codes; each block then sorts its own by the low bits."""
     shift = max((n_codes - 1).bit_length() - (len(code) // BLOCK_ROWS).bit_length(), 0)
     n_blocks = ((n_codes - 1) >> shift) + 1
+    if n_blocks == 1:
+        codes = code[:]
+        return [partial(_sorted, np.flatnonzero(codes >= 0), codes[codes >= 0], n_codes, 0)]
     row, low = np.empty(len(code), np.int32), np.empty(len(code), np.uint16 if shift <= 16 else np.int64)
 
     def deal(first: int) -> np.ndarray:
@@ -107,17 +110,22 @@ def _dealt(code: Codes, n_codes: int) -> list[Callable[[], Block]]:
         low[part] = (codes & (2**shift - 1)).astype(low.dtype).take(order)
         return first + offsets(np.bincount(high, minlength=n_blocks + 1))
 
-    edges = np.stack(each(deal, range(0, max(len(code), 1), DEALT_ROWS)))
+    edges = np.stack(each(deal, range(0, len(code), DEALT_ROWS)))
 
     def make(i: int) -> Block:
         runs = [slice(a, z) for a, z in edges[:, i : i + 2].tolist()]
         rows, codes = (np.concatenate([array[run] for run in runs]) for array in (row, low))
-        order = stable_order(codes, 2**shift)
-        codes = codes.take(order)
-        heads = np.flatnonzero(np.append(len(codes) > 0, codes[1:] != codes[:-1]))
-        return Block((i << shift) + codes[heads].astype(np.int64), np.append(heads, len(codes)), rows.take(order))
+        return _sorted(rows, codes, 2**shift, i << shift)
 
     return [partial(make, i) for i in range(n_blocks)]
+
+
+def _sorted(rows: np.ndarray, codes: np.ndarray, n_codes: int, first_code: int) -> Block:
+    """A block of some rows, of which the codes (above first_code) are given."""
+    order = stable_order(codes, n_codes)
+    codes = codes.take(order)
+    heads = np.flatnonzero(np.append(len(codes) > 0, codes[1:] != codes[:-1]))
+    return Block(first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), rows.take(order))
 
 
 def stable_order(codes: np.ndarray, n: int) -> np.ndarray:

@@ -24,7 +24,7 @@ from .threads import each
 DIRECT_SPAN = 2**20
 
 # Strings of a column from which both halves are encoded at once.
-HALVED_ROWS = 2**17
+HALVED_ROWS = 2**20
 
 
 @dataclass(frozen=True)
