@@ -46,14 +46,14 @@ class Block:
         return heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
 
 
-class Codes(Protocol):
-    """Integers by row, made for the rows that are asked for: an array of them, or `ids.Coded`."""
+class RowCodes(Protocol):
+    """Integers by row, made for the rows that are asked for: an array of them, or `codes.Coded`."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, rows: slice, /) -> np.ndarray: ...
 
 
-def list_blocks(code: Codes, heads: np.ndarray | None, n_rows: int, n_codes: int) -> list[Callable[[], Block]]:
+def list_blocks(code: RowCodes, heads: np.ndarray | None, n_rows: int, n_codes: int) -> list[Callable[[], Block]]:
     """Blocks of the lists of each code (below n_codes), made when called; rows of code -1 are left out.
 
     `heads`, if given, are the first rows of runs of equal codes, and `code` is that of each run.
@@ -90,7 +90,7 @@ def _stood(code: np.ndarray, start: np.ndarray) -> Block:
     return Block(code[inside], offsets(length), spans(start[:-1][inside], length))
 
 
-def _dealt(code: Codes, n_codes: int) -> list[Callable[[], Block]]:
+def _dealt(code: RowCodes, n_codes: int) -> list[Callable[[], Block]]:
     """Deal rows by the high bits of their codes; each block then sorts its own by the low bits."""
     shift = max((n_codes - 1).bit_length() - (len(code) // BLOCK_ROWS).bit_length(), 0)
     n_blocks = ((n_codes - 1) >> shift) + 1

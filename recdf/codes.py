@@ -130,11 +130,12 @@ def encode(columns: Sequence[Ids]) -> Codes:
     """
     check_kinds(columns)
     leaves = [ids.dictionary if ids.dictionary is not None else ids for ids in columns]
-    coded = _encode_leaves([leaf for leaf in leaves if leaf.kind != "empty"])
+    empty = [leaf.kind == "empty" or not len(leaf) for leaf in leaves]
+    coded = _encode_leaves([leaf for leaf, none in zip(leaves, empty, strict=True) if not none])
     rest = iter(coded.columns)
     result = []
-    for ids, leaf in zip(columns, leaves, strict=True):
-        column = Coded(np.full(len(leaf), -1, np.int32)) if leaf.kind == "empty" else next(rest)
+    for ids, leaf, none in zip(columns, leaves, empty, strict=True):
+        column = Coded(np.full(len(leaf), -1, np.int32)) if none else next(rest)
         if ids.dictionary is not None:
             # Position -1, a null, reads the last entry.
             column = Coded(ids.values, table=np.append(column.all(), np.int32(-1)))

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from .errors import ColumnError, DataError, NullKeyError, OptionError, closest, examples
-from .ids import Ids, read_ids, read_labels
+from .ids import Ids, read_by, read_ids
 from .options import Options, as_columns
 
 __all__ = ["from_dict", "from_labelled"]
@@ -251,7 +251,7 @@ def _read(frame: pd.DataFrame, role: str, number: np.ndarray | None, by: list[st
     if len(frame) >= 2**31:
         raise DataError(f"{role} has {len(frame):,} rows; one call takes fewer than 2**31: evaluate parts by user")
     user_cols = as_columns(options.user_col)
-    by_ids = [read_labels(column(frame, name, role), f"{role}[{name!r}]") for name in by]
+    by_ids = [read_by([column(frame, name, role)], f"{role}[{name!r}]")[0] for name in by]
     keys, item = [ids(name) for name in user_cols], ids(options.item_col)
     table = Table(role, frame, keys, by_ids, item, number, None, {})
     null = [column.null for column in (*keys, *by_ids, item) if column.null is not None]

@@ -6,6 +6,7 @@ refuses what can be no id. Ids are never cast to another kind and never lose dig
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -109,13 +110,23 @@ def read_ids(series: pd.Series, where: str) -> Ids:
     return _object_ids(series.astype(object), where)
 
 
-def read_labels(series: pd.Series, where: str) -> Ids:
-    """A column whose values only tell rows apart, and so may be of any kind: also bools and fractions."""
+def read_by(columns: Sequence[pd.Series], where: str) -> list[Ids]:
+    """Columns whose values only tell rows apart, and so may be of any kind: also bools and fractions.
+
+    They are read in the same way, since a part of a column of fractions may hold whole numbers alone.
+    """
     try:
-        return read_ids(series, where)
+        found = [read_ids(series, where) for series in columns]
+        if len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) < 2:
+            return found
     except IdTypeError:
-        codes, labels = pd.factorize(series)
-        return _dictionary_ids(where, codes, Ids(where, "label", np.asarray(labels, dtype=object)))
+        pass
+    return [_plain_labels(series, where) for series in columns]
+
+
+def _plain_labels(series: pd.Series, where: str) -> Ids:
+    codes, labels = pd.factorize(series)
+    return _dictionary_ids(where, codes, Ids(where, "label", np.asarray(labels, dtype=object)))
 
 
 def _nulls(series: pd.Series) -> np.ndarray | None:
@@ -171,7 +182,9 @@ def _arrow_ids(series: pd.Series, where: str) -> Ids:
 def _object_ids(series: pd.Series, where: str) -> Ids:
     """Ids that are Python objects: by type, and of runs of equal ones only the first."""
     values = series.to_numpy()
-    heads = _object_heads(values)
+    # 1, 1.0 and True are equal, so only of columns of one type are runs of equal ids looked at.
+    one_type = pd.api.types.infer_dtype(series, skipna=True) in ("string", "bytes", "integer")
+    heads = _object_heads(values) if one_type else np.arange(len(values))
     if 2 * len(heads) > len(values):
         return _distinct_object_ids(series, where)
     labels = _distinct_object_ids(series.iloc[heads], where)

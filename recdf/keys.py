@@ -13,7 +13,7 @@ import pandas as pd
 
 from .codes import Coded, encode_keys
 from .frames import Table
-from .ids import Ids, read_labels
+from .ids import Ids, read_by
 from .options import Options, as_columns
 from .threads import each
 
@@ -51,14 +51,13 @@ def encode_by(
     if known is None and offered.row is not None:
         # A recommender stays, without lists, when all its rows were dropped.
         known = offered.frame[names].dropna().drop_duplicates(ignore_index=True)
-    columns = [at_heads(offered.by, heads)]
     if known is not None:
-        (first_seen, codes), n = encode_keys(
-            [[read_labels(known[name], f"pred[{name!r}]") for name in names], *columns]
-        )
+        rows = offered.frame_rows(np.arange(len(offered)) if heads is None else heads)
+        pairs = [read_by([known[name], offered.frame[name].take(rows)], f"pred[{name!r}]") for name in names]
+        (first_seen, codes), n = encode_keys([list(column) for column in zip(*pairs, strict=True)])
         present, labels = first_seen.all(), known
     else:
-        (codes,), n = encode_keys(columns)
+        (codes,), n = encode_keys([at_heads(offered.by, heads)])
         first = _first_rows(codes, n)
         present = np.flatnonzero(first >= 0)
         present = present[np.argsort(first[present])]

@@ -32,7 +32,7 @@ class Truth:
 
     @cached_property
     def constant_gain(self) -> bool:
-        """All relevant rows have gain 1, as without a relevance column."""
+        """All rows have gain 1, as without a relevance column."""
         return bool((self.gain == 1.0).all())
 
     @cached_property

@@ -47,7 +47,7 @@ duplicates : {"drop", "keep", "raise"}, default "drop"
 null_keys : {"raise", "drop"}, default "raise"
     What happens to rows with a null user, item or `by` value.
 nan_score : {"raise", "last", "drop"}, default "raise"
-    What happens to rows with a null score or rank: error, ranked last, dropped.
+    What happens to rows with a null score or rank: error, ranked last, dropped as if they had not been given.
 undefined : {"nan", "zero", "raise"}, default "nan"
     Value of a metric that has none for a list (recall of a list without relevant items).
 like : str or Convention, optional

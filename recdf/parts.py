@@ -115,7 +115,9 @@ class Source:
                 chunks = [self.categories[name], own] if name in self.categories else [own]
                 self.categories[name] = pa.chunked_array(chunks).unique()
             column = column.dictionary_decode()
-        return column.cast(self.schema.field(name).type)
+        column = column.cast(self.schema.field(name).type)
+        # Arrow groups -0.0 apart from 0.0, which are equal.
+        return pc.add(column, 0.0) if column.type in (pa.float32(), pa.float64()) else column
 
     def as_pandas(self, table: pa.Table) -> pd.DataFrame:
         """Columns in the dtypes that pandas reads from the whole of the files."""

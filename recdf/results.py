@@ -16,7 +16,7 @@ import pyarrow.ipc as ipc
 
 from .codes import encode_keys
 from .evaluate import Evaluation
-from .ids import read_ids
+from .ids import read_by
 from .keys import at_heads, run_heads
 from .storage import read_parquet, to_arrow
 
@@ -27,7 +27,8 @@ NEVER = np.iinfo(np.int64).max
 
 def first_rows(labels: pd.DataFrame, frame: pd.DataFrame, row: Any, names: list[str]) -> np.ndarray:
     """First row of `frame` (of the numbers `row`) with the labels of each list, `NEVER` if there is none."""
-    mine, theirs = ([read_ids(table[name], name) for name in names] for table in (labels, frame))
+    pairs = [read_by([labels[name], frame[name]], name) for name in names]
+    mine, theirs = (list(columns) for columns in zip(*pairs, strict=True))
     heads = run_heads(theirs) if len(frame) else None
     numbers = np.asarray(row, np.int64) if heads is None else np.asarray(row, np.int64)[heads]
     (lists, rows), n_keys = encode_keys([mine, at_heads(theirs, heads)])

@@ -16,10 +16,13 @@ from .frames import bad_relevance, bad_relevances, null_ids, null_order, read_nu
 from .options import Options, as_columns
 from .parts import as_frame
 
+# Rows that are kept as examples, as many as messages look at.
+HEAD = 100
+
 
 class RowCheck:
     """What the rows of one frame hold: `counts` of what was dropped, `by_values` in order of first appearance,
-    `max_gain` (largest gain in `true`), `head` (the first two rows)."""
+    `max_gain` (largest gain in `true`), `head` (the first rows)."""
 
     def __init__(self, role: str, empty: pa.Table, options: Options, order: dict[str, Any]) -> None:
         self.role, self.options, self.order = role, options, order
@@ -66,8 +69,9 @@ class RowCheck:
             table, gain = table.filter(pa.array(~drop)), None if gain is None else gain[~drop]
         if self.role == "true" and len(table):
             self.max_gain = max(self.max_gain, 1.0 if gain is None else float(gain.max()))
-        if len(self.head) < 2:
-            self.head = pa.concat_tables([self.head, table.select(self.head.column_names).slice(0, 2)])
+        if len(self.head) < HEAD:
+            more = table.select(self.head.column_names).slice(0, HEAD - len(self.head))
+            self.head = pa.concat_tables([self.head, more])
         return table
 
     def finish(self, n_rows: int) -> None:

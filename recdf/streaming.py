@@ -35,7 +35,7 @@ from .overlap import Overlap
 from .parts import Source, Store, as_frame, memory_bytes, part_of
 from .progress import Progress
 from .results import NEVER, PLACE, Results, StoredEvaluation, first_rows, write_tables
-from .rows import RowCheck
+from .rows import HEAD, RowCheck
 from .segments import merged_table
 from .sides import Given, as_frames, read_sides
 from .storage import read_parquet, staged
@@ -238,7 +238,13 @@ class _Call:
     def _check_kinds(self) -> None:
         heads = {role: as_frame(check.head) for role, check in self.checks.items()}
         for name in (*self.user_cols, self.options.item_col):
-            check_kinds([read_ids(frame[name], f"{role}[{name!r}]") for role, frame in heads.items()])
+            try:
+                ids = [read_ids(frame[name], f"{role}[{name!r}]") for role, frame in heads.items()]
+            except IdTypeError as error:
+                if all(len(frame) == self.sources[role].n_rows for role, frame in heads.items()):
+                    raise
+                raise IdTypeError(f"{error} (found in the first {HEAD} rows; counts are of those)") from error
+            check_kinds(ids)
 
     # ------------------------------------------------------------------------------------- second pass
 
@@ -338,7 +344,7 @@ class _Call:
                 self.counts[name] = self.counts.get(name, 0) + n
 
     def _counted_here(self, error: RecdfError) -> RecdfError:
-        if self.n_parts == 1 or isinstance(error, OptionError | ColumnError | IdTypeError):
+        if self.n_parts == 1 or isinstance(error, OptionError | ColumnError):
             return error
         return type(error)(f"{error} (found in one of {self.n_parts:,} buckets of lists; counts are of that one)")
 

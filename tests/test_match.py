@@ -465,3 +465,31 @@ def test_a_frame_without_rows_has_no_say_in_the_dtype_of_the_keys(dtype):
     per_user = rd.evaluate(true, pred, "ndcg", users="all").per_user
     assert per_user["user_id"].dtype == "int64"
     assert per_user["user_id"].tolist() == [3, 1]
+
+
+def test_a_by_value_whose_rows_are_dropped_may_have_been_the_only_fraction():
+    frame = pd.DataFrame({"user_id": [1, 2, 3], "item_id": [1, 2, 3]})
+    pred = frame.assign(alpha=[0.5, 1.0, 2.0], model=[None, "x", "y"])
+    result = rd.evaluate(frame, pred, "recall@1", by=["alpha", "model"], null_keys="drop").summary
+    assert result[["alpha", "model", "value"]].to_numpy().tolist() == [[1.0, "x", 1 / 3], [2.0, "y", 1 / 3]]
+
+
+@pytest.mark.parametrize(
+    ("users", "words"),
+    [
+        ([1, True, 1, True], "mixes ids of several types: bool, int"),
+        ([1, decimal.Decimal(1), decimal.Decimal(1), decimal.Decimal(1)], "mixes ids of several types"),
+        ([0.5, 0.5, 0.5, 1.5], "4 ids are not whole numbers"),
+    ],
+)
+def test_equal_objects_of_several_types_are_refused(users, words):
+    frame = pd.DataFrame({"user_id": pd.Series(users, dtype=object), "item_id": [1, 2, 3, 4]})
+    with pytest.raises(rd.IdTypeError, match=words):
+        rd.evaluate(frame, frame, "recall@1")
+
+
+def test_a_frame_without_rows_may_have_ids_of_any_kind():
+    days = pd.DataFrame({"user_id": pd.date_range("2020", periods=4), "item_id": range(4)})
+    none = pd.DataFrame({"user_id": [1], "item_id": [1]}).iloc[:0]
+    with pytest.warns(rd.NoOverlapWarning, match="true has no rows"):
+        assert len(rd.evaluate(none, days, "recall@1", users="pred").per_user) == 4

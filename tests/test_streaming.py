@@ -737,3 +737,46 @@ def test_command_line_with_a_glob_and_files_of_items_and_users(tmp_path, capsys)
         true, pred, metrics, items=ITEMS, users=true["user_id"].unique()[:20], nan_score="last", score_col="score"
     )
     assert capsys.readouterr().out == expected.summary.to_string(index=False) + "\n"
+
+
+# ------------------------------------------------------------------------------------- found by a reviewer
+
+EIGHT = pd.DataFrame({"user_id": range(8), "item_id": range(8)})
+
+
+@pytest.mark.parametrize("buckets", [1, 8])
+@pytest.mark.parametrize("users", ["true", "pred", "all"])
+@pytest.mark.parametrize("model", [[0.0, -0.0], [True, False], [0.5, 1.0], [1.0, 2.0]])
+def test_by_values_of_any_kind(model, users, buckets, tmp_path):
+    """Zeros of both signs are one recommender; a bucket may hold only the whole ones among fractions."""
+    pred = EIGHT.assign(model=model * 4)
+    EIGHT.to_parquet(tmp_path / "true.parquet")
+    pred.to_parquet(tmp_path / "pred.parquet")
+    options = {"by": "model", "users": users}
+    streamed = rd.evaluate_parquet(
+        tmp_path / "true.parquet", tmp_path / "pred.parquet", "recall@1", buckets=buckets, **options
+    )
+    whole = rd.evaluate(EIGHT, pred, "recall@1", **options)
+    pd.testing.assert_frame_equal(streamed.per_user, whole.per_user)
+    pd.testing.assert_frame_equal(streamed.summary, whole.summary)
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "drop"])
+@pytest.mark.parametrize("buckets", [1, 2, 4])
+def test_zeros_of_both_signs_are_one_item(buckets, duplicates, tmp_path):
+    frame = pd.DataFrame({"user_id": [0, 1, 2, 3], "item_id": [0.0, -0.0, 1.0, -0.0]})
+    frame.to_parquet(tmp_path / "frame.parquet")
+    paths = [tmp_path / "frame.parquet"] * 2
+    options = {"items": [0, 1, 2], "duplicates": duplicates}
+    streamed = rd.evaluate_parquet(*paths, "gini@2", buckets=buckets, **options)
+    assert streamed.summary["value"].item() == rd.evaluate(frame, frame, "gini@2", **options).summary["value"].item()
+
+
+@pytest.mark.parametrize(("first", "where"), [(0, "in the first 100 rows"), (200, "in one of 4 buckets of lists")])
+def test_a_count_that_is_not_of_all_rows_says_so(first, where, tmp_path):
+    frame = pd.DataFrame({"user_id": range(400), "item_id": np.arange(400) / 1.0})
+    frame.to_parquet(tmp_path / "true.parquet")
+    frame.loc[first:, "item_id"] += 0.5
+    frame.to_parquet(tmp_path / "pred.parquet")
+    with pytest.raises(rd.IdTypeError, match=f"not whole numbers.*found {where}"):
+        rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred.parquet", "recall@1", buckets=4)
