@@ -23,6 +23,8 @@ from pathlib import Path
 import pandas as pd
 from workload import LAYOUTS, SIZES, cache_folder
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 METRICS = ["precision", "recall", "ndcg", "mapr", "mrr", "hitrate"]
 CUTS = [10, 20, 100]
 
