@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from .grouping import offsets, spans
 from .threads import each
 
-# Rows of a block (a list longer than that is a block of its own), and rows that are dealt at once.
+# Rows of a block, about, since lists stay whole; and rows that are dealt at once.
 BLOCK_ROWS = 2**19
 DEALT_ROWS = 2**19
 

@@ -29,8 +29,7 @@ HALVED_ROWS = 2**20
 
 @dataclass(frozen=True)
 class Coded:
-    """Codes of the rows of one column, made part by part when asked for: a whole array of them costs more to write
-    than to compute.
+    """Codes of the rows of one column, made when asked for: an array of all of them costs more memory than time.
 
     The code of a row is values[row] - `low`, or table[values[row] - `low`] where there is a `table`.
     """

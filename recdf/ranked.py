@@ -82,7 +82,7 @@ class Pairs:
     """Recommended rows and the rows of `true` that judge them, by ascending `place`; and repeated rows.
 
     `place`, `truth` : places in the two `Ranked` · `repeat`, `first` : recommended rows whose item stands
-    earlier in the same list, and where.
+    earlier in the same list, and where; ascending until `settle` puts relevant items last.
     """
 
     place: np.ndarray
