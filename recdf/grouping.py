@@ -7,17 +7,14 @@ the log of a list's length for the order).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-# Slots of the hash table of `pair_within`: int32, so 2 MiB, which stays in a processor's cache.
-TABLE_SLOTS = 2**19
-SLOTS_PER_ROW = 8
-
-# Cells of the matrices that `rank_within` sorts, so that its index arrays stay small.
-SORT_CELLS = 2**20
+# Cells of the matrices whose rows are sorted, so that they stay in a processor's cache.
+MATRIX_CELLS = 2**18
 
 
 def at(values: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
@@ -60,120 +57,149 @@ def rank_within(key: np.ndarray, start: np.ndarray, stable: bool = False, sort: 
     result = np.arange(len(key), dtype=np.int32)
     last = np.array(np.nan if key.dtype.kind == "f" else np.iinfo(key.dtype).max, key.dtype)
     # Lists of about the same length are sorted as the rows of one matrix: at most half of it is padding.
-    size = np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64)
-    for exponent in np.unique(size[length > 1]):
-        of_size = np.flatnonzero(size == exponent)
-        for lists in np.array_split(of_size, (len(of_size) << exponent) // SORT_CELLS + 1):
-            first, widest = lists[:1].sum(), int(length[lists].max(initial=0))
-            if (length[lists] == widest).all() and len(lists) and lists[-1] - first + 1 == len(lists):
-                # Lists of one length that stand together are a matrix as they are.
-                block = slice(start[first], start[first] + len(lists) * widest)
-                matrix = key[block].reshape(-1, widest)
-                result[block] = (np.argsort(matrix, axis=1, kind=kind) + start[lists, None]).ravel()
-                if sort:
-                    matrix.sort(axis=1)  # a view of key
-                continue
-            width = np.arange(widest)
-            rows = start[lists, None] + width
-            real = width < length[lists, None]
-            matrix = key[rows] if real.all() else np.where(real, key[np.where(real, rows, 0)], last)
-            order = np.argsort(matrix, axis=1, kind=kind)
-            # Padding sorts last, but may mix with equal keys: what is no padding keeps its order.
-            kept = np.take_along_axis(real, order, axis=1)
-            result[rows[real]] = np.take_along_axis(rows, order, axis=1)[kept]
+    for lists in alike(length):
+        first, widest = lists[0], int(length[lists].max())
+        if widest < 2:
+            continue
+        if (length[lists] == widest).all() and lists[-1] - first + 1 == len(lists):
+            # Lists of one length that stand together are a matrix as they are.
+            block = slice(start[first], start[first] + len(lists) * widest)
+            matrix = key[block].reshape(-1, widest)
+            result[block] = (np.argsort(matrix, axis=1, kind=kind) + start[lists, None]).ravel()
             if sort:
-                key[rows[real]] = np.take_along_axis(matrix, order, axis=1)[kept]
+                matrix.sort(axis=1)  # a view of key
+            continue
+        width = np.arange(widest)
+        rows = start[lists, None] + width
+        real = width < length[lists, None]
+        matrix = key[rows] if real.all() else np.where(real, key[np.where(real, rows, 0)], last)
+        order = np.argsort(matrix, axis=1, kind=kind)
+        # Padding sorts last, but may mix with equal keys: what is no padding keeps its order.
+        kept = np.take_along_axis(real, order, axis=1)
+        result[rows[real]] = np.take_along_axis(rows, order, axis=1)[kept]
+        if sort:
+            key[rows[real]] = np.take_along_axis(matrix, order, axis=1)[kept]
     return result
 
 
+def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
+    """Numbers of lists, in groups of about the same lengths: none is over twice as long as another, or all are short.
+
+    Lists may have several lengths, and a group as matrices of them side by side about `MATRIX_CELLS` cells.
+    """
+    exponents = [np.frexp(np.maximum(one - 1, 0))[1].astype(np.uint16) for one in length]
+    sizes = exponents[0].copy()
+    for exponent in exponents[1:]:
+        sizes = sizes << np.uint16(5) | exponent
+    order = np.argsort(sizes, kind="stable")
+    sizes = sizes[order]
+    heads = np.flatnonzero(np.append(len(sizes) > 0, sizes[1:] != sizes[:-1])).tolist()
+    for first, last in pairwise([*heads, len(sizes)]):
+        cells = sum(1 << int(exponent[order[first]]) for exponent in exponents)
+        step = max(MATRIX_CELLS // cells, 1)
+        for i in range(first, last, step):
+            yield order[i : min(i + step, last)]
+
+
 def pair_within(
-    item: np.ndarray, start: np.ndarray, wanted: np.ndarray, wanted_start: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    item: np.ndarray,
+    start: np.ndarray,
+    length: np.ndarray,
+    wanted: np.ndarray,
+    wanted_start: np.ndarray,
+    wanted_length: np.ndarray,
+    n_items: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Find the repeats in each list, and where it holds the items wanted from it.
 
-    `item`/`start` are the lists, `wanted`/`wanted_start` the items looked for in each (as many lists).
-    Returns `repeat`, the rows whose item stands earlier in the same list (ascending), `first`, where it
-    stands first, and `found`, for each wanted item the first row of its list that holds it, or -1.
+    `item`, `start`, `length`: the lists; `wanted`, ...: the items looked for in each (as many lists); codes are below
+    `n_items`. Returns `repeat`, the rows whose item stands earlier in the same list (ascending), and `first`, where it
+    stands first; `place` and `query`, the rows and the wanted ones that pair, group of lists after group: the j-th of
+    equal items pairs with the j-th that is wanted.
 
-    Each list has a stretch of a small hash table, a block of lists at a time so that the table stays in
-    cache. The first row of a slot wins it; what lost a slot to another item goes to a further round with
-    another hash function. So the catalogue may have any size.
+    The lists of a group and what is wanted from each are rows of one matrix of integers, with the item in the high
+    bits, so that equal items are neighbours once the rows are sorted: which numpy does at the speed of memory.
     """
-    found = np.full(len(wanted), -1, np.int32)
-    table = np.empty(0, np.int32)
-    repeats, firsts = [], []
-    rows = queries = None  # None: all of them
-    for salt in range(len(item)):
-        table, (repeat, first, lost, hit, at, unsure) = _probe(item, start, wanted, wanted_start, salt, table)
-        repeats.append(repeat if rows is None else rows[repeat])
-        firsts.append(first if rows is None else rows[first])
-        found[hit if queries is None else queries[hit]] = at if rows is None else rows[at]
-        if not len(lost):
-            break
-        # Only lists that lost rows go on; elsewhere an unsure item is not in the list.
-        length, n_unsure = np.diff(np.searchsorted(lost, start)), np.diff(np.searchsorted(unsure, wanted_start))
-        going_on = length > 0
-        unsure = unsure[np.repeat(going_on, n_unsure)]
-        start, wanted_start = offsets(length[going_on]), offsets(n_unsure[going_on])
-        item, wanted = item[lost], wanted[unsure]
-        rows = lost if rows is None else rows[lost]
-        queries = unsure if queries is None else queries[unsure]
-    if not repeats:
-        return np.empty(0, np.int64), np.empty(0, np.int64), found
-    order = np.argsort(np.concatenate(repeats))
-    return np.concatenate(repeats)[order], np.concatenate(firsts)[order], found
+    item, wanted = item.astype(np.int32, copy=False), wanted.astype(np.int32, copy=False)
+    found: list[list[np.ndarray]] = [[], [], [], []]
+    for lists in alike(length, wanted_length):
+        sides = ((item, start[lists], length[lists]), (wanted, wanted_start[lists], wanted_length[lists]))
+        width = [int(side[2].max()) for side in sides]
+        if not width[0] or sum(width) < 2:
+            continue
+        # Bits of a place in the list, and above it whether the item is wanted.
+        bits = (max(width) - 1).bit_length() + 1
+        dtype: Any = np.uint32 if (n_items + sum(width)) << bits <= 2**32 else np.uint64
+        is_wanted = dtype(1 << (bits - 1))
+        keys = np.empty((len(lists), sum(width)), dtype)
+        # Where a list ends: every column has another number beyond all items, so that no two are equal.
+        nothing = np.iinfo(dtype).max - (np.arange(sum(width), dtype=dtype) << dtype(bits))
+        for side, part, flag in zip(sides, (slice(0, width[0]), slice(width[0], None)), (0, is_wanted), strict=True):
+            _fill(keys[:, part], *side, bits, flag, nothing[part])
+        keys.sort(axis=1)
+        cells = keys.ravel()
+        same = (cells[1:] ^ cells[:-1]) < dtype(1 << bits)
+        same[sum(width) - 1 :: sum(width)] = False  # the step into the next row
+        before = np.flatnonzero(same)
+        left, right = cells.take(before), cells.take(before + 1)
+        repeat = first = before[:0]
+        if not ((left ^ right) & is_wanted).all():
+            repeat, first, before, after = _in_runs(before, cells & is_wanted != 0)
+            left, right = cells.take(before), cells.take(after)
+        place_bits = dtype(is_wanted - 1)
+        row = before // sum(width)
+        found[2].append(sides[0][1].take(row) + (left & place_bits).astype(np.int64))
+        found[3].append(sides[1][1].take(row) + (right & place_bits).astype(np.int64))
+        if len(repeat):
+            list_start = sides[0][1].take(repeat // sum(width))
+            for result, some in zip(found, (repeat, first), strict=False):
+                result.append(list_start + (cells.take(some) & place_bits).astype(np.int64))
+    repeat, first, place, query = (np.concatenate(parts) if parts else np.empty(0, np.int64) for parts in found)
+    order = np.argsort(repeat)
+    return repeat[order], first[order], place, query
 
 
-def _probe(
-    item: np.ndarray, start: np.ndarray, wanted: np.ndarray, wanted_start: np.ndarray, salt: int, table: np.ndarray
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    """One round of `pair_within`: repeats, their first rows, rows beaten by another item; hits, their rows, unsure.
+def _fill(
+    keys: np.ndarray,
+    values: np.ndarray,
+    start: np.ndarray,
+    length: np.ndarray,
+    bits: int,
+    flag: Any,
+    nothing: np.ndarray,
+) -> None:
+    """Put the items of each list into a row of `keys`: item, flag and place; beyond its end `nothing`."""
+    width = keys.shape[1]
+    if not width:
+        return
+    last = len(values) - width
+    windows: np.ndarray = np.ndarray((last + 1, width), values.dtype, values, strides=2 * values.strides)
+    rows = windows[np.minimum(start, last)]
+    over = np.flatnonzero(start > last)
+    if len(over):  # rows would end beyond the last value
+        rows[over] = values.take(start[over, None] + np.arange(width), mode="clip")
+    dtype = keys.dtype.type
+    place = np.arange(width, dtype=dtype)
+    filled = rows.view(np.uint32).astype(dtype, copy=False)
+    filled <<= dtype(bits)
+    np.bitwise_or(filled, place | dtype(flag), out=keys)
+    if length.min() < width:
+        np.copyto(keys, nothing, where=place >= length.astype(dtype)[:, None])
 
-    Before them the hash table, which the next round may use again: new memory takes longer than all else here.
+
+def _in_runs(before: np.ndarray, is_wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Cells of repeats, and of their first; cells that pair, where equal items stand together in any number.
+
+    `before` are cells with the same item as the next one. Shown items stand before wanted ones.
     """
-    length, wanted_length = np.diff(start), np.diff(wanted_start)
-    size = np.where(length > 0, SLOTS_PER_ROW << np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64), 1)
-    stretch = offsets(size)
-    block = np.flatnonzero(np.diff(stretch[:-1] // TABLE_SLOTS, prepend=-1))
-    edges = np.append(block, len(length))
-    n_slots = int((stretch[edges[1:]] - stretch[edges[:-1]]).max())
-    if n_slots > len(table):
-        table = np.empty(n_slots, np.int32)
-    table[:n_slots] = -1
-    parts: list[list[np.ndarray]] = [[], [], [], [], [], []]
-    for first, last in pairwise(edges.tolist()):
-        a, z, c, d = start[first], start[last], wanted_start[first], wanted_start[last]
-        if a == z:
-            continue
-        base, mask = stretch[first:last] - stretch[first], size[first:last] - 1
-        slot = _slots(item[a:z], base, mask, length[first:last], salt)
-        row = np.arange(a, z, dtype=np.int32)
-        # Of equal slots the last assignment stays: the first row. numpy is slow with an index that runs backwards.
-        table[slot[::-1].copy()] = row[::-1].copy()
-        winner = table.take(slot)
-        beaten = np.flatnonzero(winner != row)
-        same = item[winner[beaten]] == item[a + beaten]
-        parts[0].append(a + beaten[same])
-        parts[1].append(winner[beaten[same]])
-        parts[2].append(a + beaten[~same])
-        if c == d:
-            continue
-        winner = table.take(_slots(wanted[c:d], base, mask, wanted_length[first:last], salt))
-        query = np.flatnonzero(winner >= a)  # smaller rows are left from earlier blocks: an empty slot
-        winner = winner[query]
-        query += c
-        same = item[winner] == wanted[query]
-        parts[3].append(query[same])
-        parts[4].append(winner[same])
-        parts[5].append(query[~same])
-    return table, [np.concatenate(part) if part else np.empty(0, np.int64) for part in parts]
-
-
-def _slots(item: np.ndarray, base: np.ndarray, mask: np.ndarray, length: np.ndarray, salt: int) -> np.ndarray:
-    """Slot of each row: the start of its list's stretch plus a hash of its item."""
-    hashed = item
-    if salt:  # codes are nearly dense, so their low bits are a good hash at first
-        hashed = item.view(np.uint32) * np.uint32((0x9E3779B1 + 2 * 0x85EBCA6B * salt) % 2**32 | 1)
-        hashed ^= hashed >> np.uint32(15)
-    stretch_mask = mask[0] if (mask == mask[0]).all() else np.repeat(mask, length)
-    return (hashed & stretch_mask) + np.repeat(base, length)
+    head = np.flatnonzero(np.append(True, before[1:] != before[:-1] + 1))
+    length = np.diff(np.append(head, len(before))) + 1
+    first = before[head]
+    run = np.repeat(np.arange(len(head)), length)
+    number = np.arange(len(run)) - np.repeat(np.cumsum(length) - length, length)
+    cell = first[run] + number
+    wanted = is_wanted[cell]
+    n_shown = np.bincount(run[~wanted], minlength=len(head))[run]
+    repeat = np.flatnonzero(~wanted & (number > 0))
+    after = np.flatnonzero(wanted & (number < 2 * n_shown))
+    return cell[repeat], first[run[repeat]], cell[after] - n_shown[after], cell[after]

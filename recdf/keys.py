@@ -133,11 +133,17 @@ def key_frame(
     chosen = [sources[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
     # A frame without rows has no say in the dtype, in which versions of pandas differ.
     chosen = [source for source in chosen if len(source[1])] or chosen[:1]
-    alone = len(chosen) == 1  # else only the rows that stand for a key are put together
-    row_of, above, frames = np.full(n_keys, -1, np.int64), 0, []
-    for frame, codes, rows in chosen:
-        frames.append(frame[names] if alone else frame[names].take(rows))
-        row_of[codes] = rows if alone else np.arange(len(rows)) + above
+    row_of, above, tables = np.full(n_keys, -1, np.int64), 0, []
+    if len(chosen) == 1:
+        frame, codes, rows = chosen[0]
+        row_of[codes] = rows
+        # Column by column: frame[names] would copy all rows.
+        taken = [frame[name].array.take(row_of[key]) for name in names]
+        # As Series of their dtype, since a frame looks into arrays of objects for a better one.
+        labels = pd.DataFrame({i: pd.Series(ids, dtype=ids.dtype) for i, ids in enumerate(taken)}, copy=False)
+        return labels.set_axis(pd.Index(names, tupleize_cols=False), axis=1)
+    for frame, codes, rows in chosen:  # only the rows that stand for a key are put together
+        tables.append(frame[names].take(rows))
+        row_of[codes] = np.arange(len(rows)) + above
         above += len(rows)
-    labels = frames[0] if alone else pd.concat(frames, ignore_index=True)
-    return labels.take(row_of[key]).reset_index(drop=True)
+    return pd.concat(tables, ignore_index=True).take(row_of[key]).reset_index(drop=True)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from .errors import DataError, IdTypeError, OptionError
 from .frames import column
-from .grouping import offsets, pair_within, spans
+from .grouping import offsets, pair_within
 from .labels import Labels, read_labels
 
 if TYPE_CHECKING:  # lists need this module
@@ -150,15 +150,13 @@ class Log:
         return matched.cache["seen", id(self)]
 
     def _seen(self, matched: Matched) -> np.ndarray:
-        # The lists in the order in which their rows stand.
-        lists = np.flatnonzero(matched.n_pred)
-        lists = lists[np.argsort(matched.start[lists], kind="stable")]
         start, item, _ = self.pairs
-        length = self.n_history[lists]
-        wanted = item[spans(np.append(start[:-1], 0)[self.list_user[lists]], length)]
-        repeat, first, at = pair_within(matched.item, offsets(matched.n_pred[lists]), wanted, offsets(length))
+        own = np.append(start[:-1], 0)[self.list_user]
+        repeat, first, place, _ = pair_within(
+            matched.item, matched.start, matched.n_pred, item, own, self.n_history, matched.n_items
+        )
         found = np.zeros(len(matched.item), bool)
-        found[at[at >= 0]] = True
+        found[place] = True
         found[repeat] = found[first]
         return found
 

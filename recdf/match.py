@@ -77,7 +77,7 @@ def match(
     for table in doors.tables.values():
         counts.update(table.counts)
     blocks = list_blocks(keys[0], true_heads, len(wanted), n_keys)
-    truth, gain, repeated = rank_true(wanted, blocks, items.columns[0], options, counts)
+    truth, gain = rank_true(wanted, blocks, items, options, counts)
     key_of_truth = truth.code[np.argsort(truth.first)]  # in order of first appearance
     first = key_of_truth if asked is None else pd.unique(keys[2].all())
     only = first if not isinstance(options.users, str) or options.users in ("true", "both") else None
@@ -90,7 +90,7 @@ def match(
     blocks = list_blocks(
         ListCodes(keys[1], by_code, n_keys, population), pred_heads, len(offered), n_keys * len(by_frame)
     )
-    beside = Wanted(truth, gain, repeated, truth_of_key)
+    beside = Wanted(truth, gain, truth_of_key)
     shown = Shown(offered, blocks, items.columns[1], items, beside, options)
     counts.update(shown.counts)
     warn_duplicates(counts, options)
@@ -205,7 +205,7 @@ def _base_lists(
     lists = joined(each(lambda make: rank_pred(base, make(), item, items, options), blocks))
     tied = tied_rows(lists)
     refuse_ties(base, tied, len(tied), options)
-    repeat = repeats(lists)
+    repeat = repeats(lists, items.n)
     if len(repeat):
         refuse_duplicates(base, lists.rows(repeat[:5]), len(repeat), options)
         keep = np.ones(len(lists.item), bool)

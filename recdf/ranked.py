@@ -146,21 +146,21 @@ def _tie_order(lists: Ranked, second: np.ndarray, by_row: bool = False) -> np.nd
 
 
 def rank_true(
-    wanted: Table, blocks: Sequence[Callable[[], Block]], item: Coded, options: Options, counts: dict[str, int]
-) -> tuple[Ranked, np.ndarray, np.ndarray]:
-    """Lists of `true` by key, largest gain first: the lists, gains, and repeated rows if they are kept."""
+    wanted: Table, blocks: Sequence[Callable[[], Block]], items: Codes, options: Options, counts: dict[str, int]
+) -> tuple[Ranked, np.ndarray]:
+    """Lists of `true` by key, largest gain first, and the gains."""
     gain = wanted.number
     assert gain is not None
     number = gain if len(gain) and np.ptp(gain) > 0 else None
 
     def rank(make: Callable[[], Block]) -> tuple[Ranked, np.ndarray]:
-        lists = _ranked(make(), item, number, descending=True)
-        repeat = repeats(lists)
+        lists = _ranked(make(), items.columns[0], number, descending=True)
+        repeat = repeats(lists, items.n)
         if len(repeat) and lists.level is not None:  # of equal gains the first row stays
             order = _tie_order(lists, lists.all_rows())
             if order is not None:
                 lists = lists.moved(order)
-                repeat = repeats(lists)
+                repeat = repeats(lists, items.n)
         return lists, repeat
 
     found = each(rank, blocks)
@@ -173,13 +173,14 @@ def rank_true(
         if options.duplicates == "drop":
             keep = np.ones(len(lists.item), bool)
             keep[repeat] = False
-            lists, repeat = lists.kept(keep), repeat[:0]
-    return lists, gain[: len(lists.item)] if number is None else at(gain, lists.row), repeat
+            lists = lists.kept(keep)
+    return lists, gain[: len(lists.item)] if number is None else at(gain, lists.row)
 
 
-def repeats(lists: Ranked) -> np.ndarray:
+def repeats(lists: Ranked, n_items: int) -> np.ndarray:
     """Places whose item stands earlier in the same list."""
-    return pair_within(lists.item, lists.start, lists.item[:0], np.zeros_like(lists.start))[0]
+    start, none = lists.start[:-1], np.zeros(len(lists.start) - 1, np.int64)
+    return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items)[0]
 
 
 def refuse_duplicates(table: Table, rows: np.ndarray, n: int, options: Options) -> None:
@@ -225,46 +226,18 @@ def tied_rows(lists: Ranked) -> np.ndarray:
     return lists.rows(np.flatnonzero(np.diff(lists.level) == 0))
 
 
-def pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, repeated: np.ndarray) -> Pairs:
-    """Find each list's truth among its items. The j-th of equal items pairs with the j-th of equal rows of truth."""
-    first_list, n = int(truth_of_list[0]) if len(truth_of_list) else 0, len(truth_of_list)
-    wanted_place = None
-    if first_list >= 0 and (truth_of_list == np.arange(first_list, first_list + n)).all():
-        wanted_start = truth.start[first_list : first_list + n + 1]
-        first_place = int(wanted_start[0])
-        wanted, wanted_start = truth.item[first_place : wanted_start[-1]], wanted_start - first_place
-    else:
-        length = np.append(np.diff(truth.start), 0)[truth_of_list]
-        wanted_start = offsets(length)
-        wanted_place = spans(truth.start[truth_of_list], length)
-        wanted = truth.item[wanted_place]
-    repeat, first, found = pair_within(shown.item, shown.start, wanted, wanted_start)
-    if len(repeated) and len(repeat):
-        found = _pair_repeats(shown, wanted, wanted_start, found, repeat)
-    elif len(repeated):
-        found[pair_within(wanted, wanted_start, wanted[:0], np.zeros_like(wanted_start))[0]] = -1
-    query = np.flatnonzero(found >= 0)
+def pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, n_items: int) -> Pairs:
+    """Find each list's truth, -1 for none, among its items: the j-th of equal items and the j-th of equal rows."""
+    there = truth_of_list >= 0
+    wanted_start = np.where(there, truth.start.take(truth_of_list), 0)
+    wanted_length = np.where(there, truth.start.take(truth_of_list + 1) - wanted_start, 0)
+    repeat, first, place, query = pair_within(
+        shown.item, shown.start[:-1], np.diff(shown.start), truth.item, wanted_start, wanted_length, n_items
+    )
     query_of = np.full(len(shown.item), -1, np.int32)
-    query_of[found[query]] = query
-    place = np.flatnonzero(query_of >= 0)
-    hit = query_of[place]
-    return Pairs(place, hit + first_place if wanted_place is None else wanted_place[hit], repeat, first)
-
-
-def _pair_repeats(
-    shown: Ranked, wanted: np.ndarray, wanted_start: np.ndarray, found: np.ndarray, repeat: np.ndarray
-) -> np.ndarray:
-    """Pair second occurrences with second rows of truth, and so on."""
-    item, start, queries = shown.item[repeat], np.searchsorted(repeat, shown.start), np.arange(len(wanted))
-    while True:
-        again = pair_within(wanted[queries], wanted_start, wanted[:0], np.zeros_like(wanted_start))[0]
-        found[queries[again]] = -1
-        if not len(again) or not len(repeat):
-            return found
-        queries, wanted_start = queries[again], np.searchsorted(again, wanted_start)
-        deeper, _, at = pair_within(item, start, wanted[queries], wanted_start)
-        found[queries] = np.where(at >= 0, repeat[at], -1)
-        repeat, item, start = repeat[deeper], item[deeper], np.searchsorted(deeper, start)
+    query_of[place] = query
+    place = np.flatnonzero(query_of >= 0)  # in ascending order
+    return Pairs(place, query_of[place], repeat, first)
 
 
 def settle(shown: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> tuple[Ranked, Pairs, dict[str, int]]:

@@ -25,12 +25,11 @@ from .threads import each
 class Wanted:
     """`true` as the lists of `pred` are paired with it.
 
-    `lists` by key, their `gain` and repeated places (if they are kept); `of_key`: the list of each key, -1 for none.
+    `lists` by key, their `gain`, and the list `of_key` of each key, -1 for none.
     """
 
     lists: Ranked
     gain: np.ndarray
-    repeat: np.ndarray
     of_key: np.ndarray
 
 
@@ -106,7 +105,7 @@ class Shown:
     def _paired(self, lists: Ranked) -> Pairs:
         wanted = self._wanted
         n_keys = len(wanted.of_key) - 1
-        return pair(lists, wanted.lists, wanted.of_key[lists.code % n_keys], wanted.repeat)
+        return pair(lists, wanted.lists, wanted.of_key[lists.code % n_keys], self._items.n)
 
     def _measured(self, make: Callable[[], Block]) -> _Found:
         ranked = self._ranked(make)

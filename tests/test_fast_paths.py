@@ -284,26 +284,32 @@ def test_chunks_of_strings_share_a_dictionary():
 # ------------------------------------------------------------------------------------------- hits and statistics
 
 
-@pytest.mark.parametrize("slots", [1, 64, 2**18])
-def test_pairs_in_one_block_and_in_many(frames, slots, monkeypatch):
+@pytest.mark.parametrize("cells", [1, 64, 2**18])
+def test_pairs_in_one_matrix_and_in_many(frames, cells, monkeypatch):
     fast = result(*frames)
-    monkeypatch.setattr(grouping, "TABLE_SLOTS", slots)
-    monkeypatch.setattr(grouping, "SLOTS_PER_ROW", 1 if slots == 1 else 8)
+    monkeypatch.setattr(grouping, "MATRIX_CELLS", cells)
     assert_same(result(*frames), fast)
 
 
-def test_pairs_in_one_round_and_in_several(monkeypatch):
-    """Codes whose low bits differ never meet; equal low bits go to another hash function."""
-    watch = Watch(monkeypatch, grouping, "_probe")
-    for factor, several in ((1, False), (2**16, True)):
-        watch.calls.clear()
-        item = (np.arange(64) % 8 * factor).astype(np.int32)
-        wanted = (np.arange(24) % 12 * factor).astype(np.int32)
-        repeat, first, found = pair_within(item, np.array([0, 40, 64]), wanted, np.array([0, 12, 24]))
-        assert (len(watch.calls) > 1) == several
-        assert first.tolist() == [40 * (row >= 40) + (row - 40 * (row >= 40)) % 8 for row in repeat.tolist()]
-        assert len(repeat) == 64 - 2 * 8
-        assert found.tolist() == [*range(8), *[-1] * 4, *range(40, 48), *[-1] * 4]
+def test_runs_are_looked_for_only_where_an_item_stands_twice(frames, monkeypatch):
+    true, pred = frames
+    watch = Watch(monkeypatch, grouping, "_in_runs")
+    fast = result(true, pred)
+    assert not watch.calls
+    with pytest.warns(rd.DuplicateWarning):
+        twice = result(true, pd.concat([pred, pred.iloc[-1:]], ignore_index=True))
+    assert len(watch.calls) == 1
+    assert_same(twice, fast)
+
+
+@pytest.mark.parametrize(("n_items", "size"), [(2**29 - 4, 4), (2**29 - 3, 8)])
+def test_keys_of_pairs_take_four_bytes_where_they_fit(n_items, size, monkeypatch):
+    """Three bits for a place and the mark of what is wanted; four columns end in numbers beyond all items."""
+    watch = Watch(monkeypatch, grouping, "_fill")
+    item = np.array([5, n_items - 1, 7], np.int32)
+    found = pair_within(item, np.array([0]), np.array([3]), item, np.array([1]), np.array([1]), n_items)
+    assert [array.tolist() for array in found] == [[], [], [1], [1]]
+    assert {call[0].dtype.itemsize for call in watch.calls} == {size}
 
 
 @pytest.mark.parametrize("cells", [1, 50, 2**20])
@@ -312,7 +318,7 @@ def test_ranks_in_one_matrix_and_in_many(frames, cells, monkeypatch):
     ragged = shuffled(pred.drop(index=pred.index[pred.index % 7 < pred["user_id"] % 5]))
     ragged["score"] = ragged["score"].round(1)
     fast = result(true, ragged)
-    monkeypatch.setattr(grouping, "SORT_CELLS", cells)
+    monkeypatch.setattr(grouping, "MATRIX_CELLS", cells)
     assert_same(result(true, ragged), fast)
 
 
@@ -321,18 +327,6 @@ def test_lists_of_one_length_need_no_padding(monkeypatch):
     even = rank_within(key, offsets(np.full(4, 8)), stable=True)
     one_by_one = [rank_within(part, np.array([0, 8]), stable=True) + 8 * i for i, part in enumerate(np.split(key, 4))]
     np.testing.assert_array_equal(even, np.concatenate(one_by_one))
-
-
-def test_truth_in_the_order_of_pred_is_not_moved(frames, monkeypatch):
-    true, pred = frames
-    place = {user: i for i, user in enumerate(pred["user_id"].unique())}
-    alike = true.sort_values("user_id", key=lambda users: users.map(place), kind="stable", ignore_index=True)
-    watch = Watch(monkeypatch, ranked, "spans")
-    slow = result(true, pred)
-    moved = len(watch.calls)
-    watch.calls.clear()
-    assert_same(result(alike, pred), slow)
-    assert len(watch.calls) < moved
 
 
 def test_a_summary_of_one_group_equals_that_of_many(frames):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recdf import grouping
-from recdf.grouping import at, offsets, pair_within, rank_within, spans
+from recdf.grouping import alike, at, offsets, pair_within, rank_within, spans
 
 
 def int32(values):
@@ -61,46 +61,74 @@ def test_rank_within(data, dtype, stable, even):
 
 
 def slow_pairs(lists, wanted):
-    repeat, first, found, row = [], [], [], 0
+    """Repeats, their firsts, and pairs of the j-th of equal items with the j-th that is wanted, by their numbers."""
+    repeat, first, pairs, row, query = [], [], set(), 0, 0
     for items, looked_for in zip(lists, wanted, strict=True):
-        seen = {}
+        seen, asked = {}, {}
         for item in items:
             if item in seen:
                 repeat.append(row)
-                first.append(seen[item])
-            else:
-                seen[item] = row
+                first.append(seen[item][0])
+            seen.setdefault(item, []).append(row)
             row += 1
-        found += [seen.get(item, -1) for item in looked_for]
-    return repeat, first, found
+        for item in looked_for:
+            asked.setdefault(item, []).append(query)
+            query += 1
+        pairs |= {pair for item in seen for pair in zip(seen[item], asked.get(item, []), strict=False)}
+    return repeat, first, pairs
 
 
-def assert_pairs(lists, wanted):
-    item, looked_for = (int32([x for one in both for x in one]) for both in (lists, wanted))
-    start, wanted_start = (offsets(np.array([len(x) for x in both], dtype=np.int64)) for both in (lists, wanted))
-    found = pair_within(item, start, looked_for, wanted_start)
-    assert tuple(array.tolist() for array in found) == slow_pairs(lists, wanted)
+def assert_pairs(lists, wanted, n_items=2**31, order=None):
+    """`order`: how the lists lie in memory."""
+    order = range(len(lists)) if order is None else order
+    arrays = []
+    for both in (lists, wanted):
+        length = np.array([len(one) for one in both], dtype=np.int64)
+        start = np.zeros(len(both), np.int64)
+        start[order] = offsets(length[order])[:-1]
+        arrays += [int32([x for i in order for x in both[i]]), start, length]
+    repeat, first, place, query = pair_within(*arrays, n_items)
+    # Rows as they would be numbered if the lists lay in their own order.
+    own, own_wanted = (offsets(length)[:-1] for length in (arrays[2], arrays[5]))
+    number = spans(own[order], arrays[2][order])
+    wanted_number = spans(own_wanted[order], arrays[5][order])
+    expected_repeat, expected_first, pairs = slow_pairs(lists, wanted)
+    assert (repeat[1:] > repeat[:-1]).all()
+    assert dict(zip(number[repeat], number[first], strict=True)) == dict(
+        zip(expected_repeat, expected_first, strict=True)
+    )
+    assert len(place) == len(pairs)
+    assert set(zip(number[place], wanted_number[query], strict=True)) == pairs
 
 
-# Codes that collide: equal in their low bits, and in the low bits of more than one hash.
-ITEMS = st.integers(0, 6) | st.integers(0, 40).map(lambda i: i * 1024) | st.integers(0, 2**31 - 1)
+# The largest codes stand next to the numbers beyond the end of a list.
+ITEMS = st.integers(0, 6) | st.integers(0, 40).map(lambda i: i * 1024) | st.integers(2**31 - 9, 2**31 - 1)
 
 
 @settings(max_examples=150)
-@given(st.lists(st.tuples(st.lists(ITEMS, max_size=12), st.lists(ITEMS, max_size=8)), max_size=8))
-def test_pair_within(both):
-    assert_pairs([one for one, _ in both], [two for _, two in both])
+@given(st.lists(st.tuples(st.lists(ITEMS, max_size=12), st.lists(ITEMS, max_size=8)), max_size=8), st.randoms())
+def test_pair_within(both, random):
+    lists, wanted = [one for one, _ in both], [two for _, two in both]
+    assert_pairs(lists, wanted)
+    assert_pairs(lists, wanted, order=random.sample(range(len(both)), len(both)))
 
 
-@pytest.mark.parametrize("slots", [1, 16, 2**18])
-def test_pair_within_over_several_blocks(slots, monkeypatch):
-    """Slots left from an earlier block are empty to a later one."""
-    monkeypatch.setattr(grouping, "TABLE_SLOTS", slots)
-    rng = np.random.default_rng(slots)
-    for top in (5, 10**6):
-        lists = [rng.integers(0, top, rng.integers(0, 9)).tolist() for _ in range(40)]
-        wanted = [[*rng.choice([*one, -1 % top], 2), *rng.integers(0, top, 3)] for one in lists]
-        assert_pairs(lists, [list(map(int, one)) for one in wanted])
+@pytest.mark.parametrize("cells", [1, 16, 2**18])
+@pytest.mark.parametrize("top", [5, 10**6, 2**24 - 30, 2**24, 2**31])
+def test_pair_within_by_codes_of_any_size(cells, top, monkeypatch):
+    """In one matrix and in many, in 32 bits and in 64: the last codes below `n_items` are no end of a list."""
+    monkeypatch.setattr(grouping, "MATRIX_CELLS", cells)
+    rng = np.random.default_rng(top % 1009)
+    lists = [(top - 1 - rng.integers(0, 40, rng.integers(0, 70)) % top).tolist() for _ in range(40)]
+    wanted = [[*rng.choice([*one, 0], 2), *rng.integers(0, top, 3)] for one in lists]
+    assert_pairs(lists, [list(map(int, one)) for one in wanted], n_items=top)
+
+
+def test_pair_within_leaves_its_input_alone():
+    arrays = [int32([3, 3, 1]), np.array([0]), np.array([3]), int32([3, 1]), np.array([0]), np.array([2])]
+    for array in arrays:
+        array.flags.writeable = False
+    assert [found.tolist() for found in pair_within(*arrays, 4)] == [[1], [0], [2, 0], [1, 0]]
 
 
 def test_pair_within_nothing():
@@ -109,10 +137,22 @@ def test_pair_within_nothing():
     assert_pairs([[1]], [[]])
 
 
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5)), max_size=30), st.sampled_from([1, 40, 2**18]))
+def test_alike(lengths, cells):
+    one, two = (np.array(length, dtype=np.int64) for length in ([a for a, _ in lengths], [b for _, b in lengths]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "MATRIX_CELLS", cells)
+        groups = [group.tolist() for group in alike(one, two)]
+    assert sorted(i for group in groups for i in group) == list(range(len(lengths)))
+    for group in groups:
+        for length in (one[group], two[group]):
+            assert length.max() <= max(2 * length.min() - 1, 1)
+        assert len(group) == 1 or len(group) * (one[group].max() + two[group].max()) <= cells
+
+
 @pytest.mark.parametrize("cells", [1, 2**20])
 def test_rank_within_over_several_blocks(cells, monkeypatch):
-    if hasattr(grouping, "SORT_CELLS"):
-        monkeypatch.setattr(grouping, "SORT_CELLS", cells)
+    monkeypatch.setattr(grouping, "MATRIX_CELLS", cells)
     rng = np.random.default_rng(1)
     length = rng.integers(0, 30, 50)
     key, start = rng.integers(0, 9, length.sum()), offsets(length)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import OptionError
 from ..features import nearest
-from ..grouping import offsets, pair_within, spans
+from ..grouping import pair_within
 from ..lists import Lists, ratio
 from ..metric import metric
 from .diversity import Similarity
@@ -222,13 +222,12 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     matched, base = lists.matched, lists.sides.base
     if base is None:
         raise OptionError("needs base=")
-    some = np.flatnonzero(lists.n_shown)
-    start = spans(matched.start[some], lists.n_shown[some])
-    length = np.append(np.minimum(np.diff(base.start), lists.cut), 0)[base.list_base[some]]
-    wanted = base.item[spans(np.append(base.start[:-1], 0)[base.list_base[some]], length)]
-    _, _, at = pair_within(matched.item[start], offsets(lists.n_shown[some]), wanted, offsets(length))
-    both = np.zeros(len(lists))
-    both[some] = np.bincount(np.repeat(np.arange(len(some)), length)[at >= 0], minlength=len(some))
+    length = np.append(np.minimum(np.diff(base.start), lists.cut), 0)[base.list_base]
+    start = np.append(base.start[:-1], 0)[base.list_base]
+    _, _, place, _ = pair_within(matched.item, matched.start, lists.n_shown, base.item, start, length, matched.n_items)
+    shared = np.zeros(len(matched.item))
+    shared[place] = 1.0
+    both = lists.sum_shown(shared)
     return 1.0 - ratio(both, lists.n_shown if divisor == "shown" else lists.k)
 
 
