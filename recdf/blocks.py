@@ -14,18 +14,13 @@ from typing import Protocol
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from .grouping import offsets, spans
+from .grouping import offsets, spans, stable_order
 from .threads import each
 
 # Rows of a block, about, since lists stay whole; and rows that are dealt at once.
 BLOCK_ROWS = 2**19
 DEALT_ROWS = 2**19
-
-# Arrow sorts integers of so many bits by counting.
-COUNTED_BITS = 12
 
 
 @dataclass(frozen=True)
@@ -126,12 +121,3 @@ def _sorted(rows: np.ndarray, codes: np.ndarray, n_codes: int, first_code: int) 
     codes = codes.take(order)
     heads = np.flatnonzero(np.append(len(codes) > 0, codes[1:] != codes[:-1]))
     return Block(first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), rows.take(order))
-
-
-def stable_order(codes: np.ndarray, n: int) -> np.ndarray:
-    """Positions in ascending order of integers from 0 to n - 1, equal ones as they stand."""
-    if n <= 2**COUNTED_BITS:
-        return pc.sort_indices(pa.array(codes)).to_numpy().view(np.int64)  # old numpy takes no uint64 as index
-    order = stable_order(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
-    high = (codes >> COUNTED_BITS).take(order)
-    return order.take(stable_order(high, ((n - 1) >> COUNTED_BITS) + 1))

@@ -8,13 +8,19 @@ the log of a list's length for the order).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 # Cells of the matrices whose rows are sorted, so that they stay in a processor's cache.
 MATRIX_CELLS = 2**18
+
+# Arrow sorts integers of so many bits by counting.
+COUNTED_BITS = 12
 
 
 def at(values: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
@@ -36,6 +42,15 @@ def offsets(length: np.ndarray) -> np.ndarray:
     start = np.zeros(len(length) + 1, np.int64)
     np.cumsum(length, out=start[1:])
     return start
+
+
+def stable_order(codes: np.ndarray, n: int) -> np.ndarray:
+    """Positions in ascending order of integers from 0 to n - 1, equal ones as they stand."""
+    if n <= 2**COUNTED_BITS:
+        return pc.sort_indices(pa.array(codes)).to_numpy().view(np.int64)  # old numpy takes no uint64 as index
+    order = stable_order(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
+    high = (codes >> COUNTED_BITS).take(order)
+    return order.take(stable_order(high, ((n - 1) >> COUNTED_BITS) + 1))
 
 
 def rank_within(key: np.ndarray, start: np.ndarray, stable: bool = False, sort: bool = False) -> np.ndarray | None:
@@ -91,7 +106,7 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
     sizes = exponents[0].copy()
     for exponent in exponents[1:]:
         sizes = sizes << np.uint16(5) | exponent
-    order = np.argsort(sizes, kind="stable")
+    order = stable_order(sizes, 32 ** len(length))
     sizes = sizes[order]
     heads = np.flatnonzero(np.append(len(sizes) > 0, sizes[1:] != sizes[:-1])).tolist()
     for first, last in pairwise([*heads, len(sizes)]):
@@ -99,6 +114,21 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
         step = max(MATRIX_CELLS // cells, 1)
         for i in range(first, last, step):
             yield order[i : min(i + step, last)]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows of lists and wanted rows that pair, and repeated rows.
+
+    `place`, `wanted`: the rows of each pair · `n`: pairs of each list · `repeat`, `first`: rows whose item stands
+    earlier in the same list, and where it stands first.
+    """
+
+    place: np.ndarray
+    wanted: np.ndarray
+    n: np.ndarray
+    repeat: np.ndarray
+    first: np.ndarray
 
 
 def pair_within(
@@ -109,54 +139,54 @@ def pair_within(
     wanted_start: np.ndarray,
     wanted_length: np.ndarray,
     n_items: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> Pairs:
     """Find the repeats in each list, and where it holds the items wanted from it.
 
     `item`, `start`, `length`: the lists; `wanted`, ...: the items looked for in each (as many lists); codes are below
-    `n_items`. Returns `repeat`, the rows whose item stands earlier in the same list (ascending), and `first`, where it
-    stands first; `place` and `query`, the rows and the wanted ones that pair, group of lists after group: the j-th of
-    equal items pairs with the j-th that is wanted.
+    `n_items`. The j-th of equal items pairs with the j-th that is wanted. Repeats ascend, pairs are in no order.
 
     The lists of a group and what is wanted from each are rows of one matrix of integers, with the item in the high
-    bits, so that equal items are neighbours once the rows are sorted: which numpy does at the speed of memory.
+    bits, so that equal items are neighbours once the rows are sorted, which numpy does at the speed of memory.
     """
     item, wanted = item.astype(np.int32, copy=False), wanted.astype(np.int32, copy=False)
+    n = np.zeros(len(start), np.int64)
     found: list[list[np.ndarray]] = [[], [], [], []]
     for lists in alike(length, wanted_length):
-        sides = ((item, start[lists], length[lists]), (wanted, wanted_start[lists], wanted_length[lists]))
-        width = [int(side[2].max()) for side in sides]
-        if not width[0] or sum(width) < 2:
+        own = ((item, start[lists], length[lists]), (wanted, wanted_start[lists], wanted_length[lists]))
+        widths = [int(side[2].max()) for side in own]
+        width = sum(widths)
+        if not widths[0] or width < 2:
             continue
         # Bits of a place in the list, and above it whether the item is wanted.
-        bits = (max(width) - 1).bit_length() + 1
-        dtype: Any = np.uint32 if (n_items + sum(width)) << bits <= 2**32 else np.uint64
+        bits = (max(widths) - 1).bit_length() + 1
+        dtype: Any = np.uint32 if (n_items + width) << bits <= 2**32 else np.uint64
         is_wanted = dtype(1 << (bits - 1))
-        keys = np.empty((len(lists), sum(width)), dtype)
+        place_bits = dtype(is_wanted - 1)
+        keys = np.empty((len(lists), width), dtype)
         # Where a list ends: every column has another number beyond all items, so that no two are equal.
-        nothing = np.iinfo(dtype).max - (np.arange(sum(width), dtype=dtype) << dtype(bits))
-        for side, part, flag in zip(sides, (slice(0, width[0]), slice(width[0], None)), (0, is_wanted), strict=True):
+        nothing = np.iinfo(dtype).max - (np.arange(width, dtype=dtype) << dtype(bits))
+        for side, part, flag in zip(own, (slice(0, widths[0]), slice(widths[0], None)), (0, is_wanted), strict=True):
             _fill(keys[:, part], *side, bits, flag, nothing[part])
         keys.sort(axis=1)
         cells = keys.ravel()
         same = (cells[1:] ^ cells[:-1]) < dtype(1 << bits)
-        same[sum(width) - 1 :: sum(width)] = False  # the step into the next row
+        same[width - 1 :: width] = False  # the step into the next row
         before = np.flatnonzero(same)
         left, right = cells.take(before), cells.take(before + 1)
-        repeat = first = before[:0]
         if not ((left ^ right) & is_wanted).all():
             repeat, first, before, after = _in_runs(before, cells & is_wanted != 0)
             left, right = cells.take(before), cells.take(after)
-        place_bits = dtype(is_wanted - 1)
-        row = before // sum(width)
-        found[2].append(sides[0][1].take(row) + (left & place_bits).astype(np.int64))
-        found[3].append(sides[1][1].take(row) + (right & place_bits).astype(np.int64))
-        if len(repeat):
-            list_start = sides[0][1].take(repeat // sum(width))
-            for result, some in zip(found, (repeat, first), strict=False):
-                result.append(list_start + (cells.take(some) & place_bits).astype(np.int64))
-    repeat, first, place, query = (np.concatenate(parts) if parts else np.empty(0, np.int64) for parts in found)
+            list_start = own[0][1].take(repeat // width)
+            found[2].append(list_start + (cells.take(repeat) & place_bits).astype(np.int64))
+            found[3].append(list_start + (cells.take(first) & place_bits).astype(np.int64))
+        row = before // width
+        found[0].append(own[0][1].take(row) + (left & place_bits).astype(np.int64))
+        found[1].append(own[1][1].take(row) + (right & place_bits).astype(np.int64))
+        if len(row):
+            n[lists] = np.bincount(row, minlength=len(lists))
+    place, query, repeat, first = (np.concatenate(parts) if parts else np.empty(0, np.int64) for parts in found)
     order = np.argsort(repeat)
-    return repeat[order], first[order], place, query
+    return Pairs(place, query, n, repeat[order], first[order])
 
 
 def _fill(
@@ -169,16 +199,16 @@ def _fill(
     nothing: np.ndarray,
 ) -> None:
     """Put the items of each list into a row of `keys`: item, flag and place; beyond its end `nothing`."""
-    width = keys.shape[1]
+    width, dtype = keys.shape[1], keys.dtype.type
     if not width:
         return
+    # So many values from every row on, as one item each: they are copied as a whole.
     last = len(values) - width
-    windows: np.ndarray = np.ndarray((last + 1, width), values.dtype, values, strides=2 * values.strides)
-    rows = windows[np.minimum(start, last)]
+    window: np.ndarray = np.ndarray(last + 1, f"V{values.itemsize * width}", values, strides=values.strides)
+    rows = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
     over = np.flatnonzero(start > last)
     if len(over):  # rows would end beyond the last value
         rows[over] = values.take(start[over, None] + np.arange(width), mode="clip")
-    dtype = keys.dtype.type
     place = np.arange(width, dtype=dtype)
     filled = rows.view(np.uint32).astype(dtype, copy=False)
     filled <<= dtype(bits)

@@ -152,12 +152,10 @@ class Log:
     def _seen(self, matched: Matched) -> np.ndarray:
         start, item, _ = self.pairs
         own = np.append(start[:-1], 0)[self.list_user]
-        repeat, first, place, _ = pair_within(
-            matched.item, matched.start, matched.n_pred, item, own, self.n_history, matched.n_items
-        )
+        pairs = pair_within(matched.item, matched.start, matched.n_pred, item, own, self.n_history, matched.n_items)
         found = np.zeros(len(matched.item), bool)
-        found[place] = True
-        found[repeat] = found[first]
+        found[pairs.place] = True
+        found[pairs.repeat] = found[pairs.first]
         return found
 
     @cached_property

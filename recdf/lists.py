@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 def ratio(above: Any, below: Any) -> np.ndarray:
     """above / below, NaN (undefined) where below is 0."""
-    return np.asarray(above, np.float64) / np.where(np.equal(below, 0), np.nan, below)
+    undefined = np.equal(below, 0)
+    return np.asarray(np.true_divide(above, np.where(undefined, np.nan, below) if undefined.any() else below))
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Lists:
         """Rows of `true` of each list, relevant or not."""
         matched = self.matched
         length = np.append(np.diff(matched.truth.start), 0)
-        return length[matched.list_truth]
+        return length.take(matched.list_truth)
 
     @cached_property
     def hits(self) -> Hits:
@@ -244,7 +245,7 @@ class Lists:
         """Sum per list, over its relevant items, of one value per row of `true`."""
         truth = self.matched.truth
         total = np.bincount(truth.key, np.where(truth.gain > 0, values, 0.0), minlength=len(truth.start) - 1)
-        return np.append(total, 0.0)[self.matched.list_truth]
+        return np.append(total, 0.0).take(self.matched.list_truth)
 
     def sum_ideal(self, value: Callable[..., np.ndarray], *args: Any, gain: np.ndarray | None = None) -> np.ndarray:
         """Sum per list of value(entries, *args) over the ideal list: its relevant items, best first, cut at k.
@@ -257,11 +258,11 @@ class Lists:
             n_ideal = np.minimum(truth.n_relevant, self.cut)
             rank = np.arange(1, int(n_ideal.max(initial=0)) + 1)
             longest = Hits(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank)
-            total = np.concatenate([[0.0], np.cumsum(value(longest, *args))])[n_ideal]
+            total = np.concatenate([[0.0], np.cumsum(value(longest, *args))]).take(n_ideal)
         else:
             ideal = truth.ideal if gain is None else truth.ideal_by(gain)
             total = ideal.sum_upto(self.cut, len(truth.n_relevant), {}, value, *args)
-        return np.append(total, 0.0)[self.matched.list_truth]
+        return np.append(total, 0.0).take(self.matched.list_truth)
 
     @cached_property
     def n_candidates(self) -> np.ndarray:

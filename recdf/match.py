@@ -120,7 +120,7 @@ def match(
     of_list = place_of(lists, shown.code, n_keys * len(by_frame))
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     start[of_list], n_pred[of_list] = shown.start[:-1], np.diff(shown.start)
-    list_truth = truth_of_key[lists % n_keys]
+    list_truth = truth_of_key.take(lists % n_keys)
     relevant = gain > 0
     n_relevant = np.diff(truth.start if relevant.all() else offsets(relevant)[truth.start])
     # Without a column of relevance every gain is 1, which takes no memory.
@@ -129,7 +129,7 @@ def match(
         keys=labels,
         by=by_frame,
         list_by=lists // n_keys,
-        n_true=np.append(n_relevant, 0)[list_truth],
+        n_true=np.append(n_relevant, 0).take(list_truth),
         n_pred=n_pred,
         start=start,
         shown=shown,

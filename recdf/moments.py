@@ -33,15 +33,15 @@ class Moments:
         with np.errstate(invalid="ignore", divide="ignore"):
             for given in columns:
                 column = given if order is None else given[order]
-                missing = np.isnan(column)
-                some = bool(missing.any())
-                x = np.where(missing, 0.0, column) if some else column
-                n = rows - _sums(missing, start, rows) if some else rows
-                total = _sums(x, start, rows)
+                missing, x, n, total = None, column, rows, _sums(column, start, rows)
+                if np.isnan(total).any():
+                    missing = np.isnan(column)
+                    x = np.where(missing, 0.0, column)
+                    n, total = rows - _sums(missing, start, rows), _sums(x, start, rows)
                 mean = total / n
                 off = x - (mean if n_groups == 1 else np.repeat(mean, rows))
                 off *= off
-                squares = _sums(np.where(missing, 0.0, off) if some else off, start, rows)
+                squares = _sums(off if missing is None else np.where(missing, 0.0, off), start, rows)
                 found.append((n.astype(np.float64), total, squares))
         n, total, squares = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         return cls(rows, n, total, squares)

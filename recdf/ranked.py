@@ -16,7 +16,7 @@ from .blocks import Block
 from .codes import Coded, Codes
 from .errors import DuplicateError, TieError
 from .frames import Table
-from .grouping import at, offsets, pair_within, rank_within, spans
+from .grouping import Pairs, at, offsets, pair_within, rank_within, spans
 from .options import Options
 from .threads import each
 
@@ -75,20 +75,6 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
         np.concatenate([getattr(lists, name) for lists in blocks]) for name in ("code", "first", "item")
     )
     return Ranked(code, first, offsets(length), item, row, level)
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Recommended rows and the rows of `true` that judge them, by ascending `place`; and repeated rows.
-
-    `place`, `truth` : places in the two `Ranked` · `repeat`, `first` : recommended rows whose item stands
-    earlier in the same list, and where; ascending until `settle` puts relevant items last.
-    """
-
-    place: np.ndarray
-    truth: np.ndarray
-    repeat: np.ndarray
-    first: np.ndarray
 
 
 def _ranked(block: Block, item: Coded, number: np.ndarray | None, descending: bool) -> Ranked:
@@ -180,7 +166,7 @@ def rank_true(
 def repeats(lists: Ranked, n_items: int) -> np.ndarray:
     """Places whose item stands earlier in the same list."""
     start, none = lists.start[:-1], np.zeros(len(lists.start) - 1, np.int64)
-    return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items)[0]
+    return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items).repeat
 
 
 def refuse_duplicates(table: Table, rows: np.ndarray, n: int, options: Options) -> None:
@@ -227,17 +213,17 @@ def tied_rows(lists: Ranked) -> np.ndarray:
 
 
 def pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, n_items: int) -> Pairs:
-    """Find each list's truth, -1 for none, among its items: the j-th of equal items and the j-th of equal rows."""
+    """Find each list's truth, -1 for none, among its items; pairs by ascending place."""
     there = truth_of_list >= 0
     wanted_start = np.where(there, truth.start.take(truth_of_list), 0)
     wanted_length = np.where(there, truth.start.take(truth_of_list + 1) - wanted_start, 0)
-    repeat, first, place, query = pair_within(
+    pairs = pair_within(
         shown.item, shown.start[:-1], np.diff(shown.start), truth.item, wanted_start, wanted_length, n_items
     )
-    query_of = np.full(len(shown.item), -1, np.int32)
-    query_of[place] = query
-    place = np.flatnonzero(query_of >= 0)  # in ascending order
-    return Pairs(place, query_of[place], repeat, first)
+    wanted_at = np.full(len(shown.item), -1, np.int32)
+    wanted_at[pairs.place] = pairs.wanted
+    place = np.flatnonzero(wanted_at >= 0)
+    return replace(pairs, place=place, wanted=wanted_at[place])
 
 
 def settle(shown: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> tuple[Ranked, Pairs, dict[str, int]]:
@@ -260,10 +246,11 @@ def settle(shown: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> t
     if not keep.all():
         to = offsets(keep)
         repeat = keep[pairs.repeat]
-        pairs = Pairs(to[pairs.place], pairs.truth, to[pairs.repeat[repeat]], to[pairs.first[repeat]])
+        # No pair goes: of equal items the first pair, and they are judged.
+        pairs = Pairs(to[pairs.place], pairs.wanted, pairs.n, to[pairs.repeat[repeat]], to[pairs.first[repeat]])
         shown = shown.kept(keep)
     if options.ties == "worst" and shown.level is not None:
-        gains = gain[pairs.truth]
+        gains = gain[pairs.wanted]
         grade = np.zeros(len(shown.item), np.int64)
         grade[pairs.place] = np.searchsorted(np.unique(gains[gains > 0]), gains, side="right")
         grade[pairs.repeat] = grade[pairs.first]
@@ -272,6 +259,7 @@ def settle(shown: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> t
             to = np.empty_like(order)
             to[order] = np.arange(len(order))
             by_place = np.argsort(to[pairs.place])
-            pairs = Pairs(to[pairs.place][by_place], pairs.truth[by_place], to[pairs.repeat], to[pairs.first])
+            place, wanted = to[pairs.place][by_place], pairs.wanted[by_place]
+            pairs = Pairs(place, wanted, pairs.n, to[pairs.repeat], to[pairs.first])
             shown = shown.moved(order)
     return shown, pairs, counts

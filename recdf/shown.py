@@ -15,9 +15,9 @@ import numpy as np
 from .blocks import Block
 from .codes import Coded, Codes
 from .frames import Table
-from .grouping import offsets
+from .grouping import Pairs, offsets
 from .options import Options
-from .ranked import Pairs, Ranked, joined, pair, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows
+from .ranked import Ranked, joined, pair, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows
 from .threads import each
 
 
@@ -113,17 +113,15 @@ class Shown:
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
         repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
         lists, pairs, counts = settle(ranked, pairs, self._wanted.gain, self._options)
-        heads = np.searchsorted(pairs.place, lists.start)
-        n_pairs = np.diff(heads)
         return _Found(
             code=lists.code,
             first=lists.first,
             length=np.diff(lists.start),
-            n_pairs=n_pairs,
-            rank=pairs.place - np.repeat(lists.start[:-1] - 1, n_pairs),
-            number=np.arange(1, len(pairs.place) + 1) - np.repeat(heads[:-1], n_pairs),
+            n_pairs=pairs.n,
+            rank=pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
+            number=np.arange(1, len(pairs.place) + 1) - np.repeat(np.cumsum(pairs.n) - pairs.n, pairs.n),
             place=pairs.place.astype(np.int32),
-            truth=pairs.truth.astype(np.int32),
+            truth=pairs.wanted.astype(np.int32),
             repeat=pairs.repeat,
             counts=counts,
             has_levels=lists.level is not None,

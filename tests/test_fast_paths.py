@@ -308,7 +308,7 @@ def test_keys_of_pairs_take_four_bytes_where_they_fit(n_items, size, monkeypatch
     watch = Watch(monkeypatch, grouping, "_fill")
     item = np.array([5, n_items - 1, 7], np.int32)
     found = pair_within(item, np.array([0]), np.array([3]), item, np.array([1]), np.array([1]), n_items)
-    assert [array.tolist() for array in found] == [[], [], [1], [1]]
+    assert [array.tolist() for array in vars(found).values()] == [[1], [1], [1], [], []]
     assert {call[0].dtype.itemsize for call in watch.calls} == {size}
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recdf import grouping
-from recdf.grouping import alike, at, offsets, pair_within, rank_within, spans
+from recdf.grouping import alike, at, offsets, pair_within, rank_within, spans, stable_order
 
 
 def int32(values):
@@ -27,6 +27,12 @@ def test_at():
     values = np.arange(10)
     assert at(values, slice(2, 4)).base is values
     assert at(values, np.array([7, 7, 0])).tolist() == [7, 7, 0]
+
+
+@pytest.mark.parametrize("n", [1, 2**12, 2**12 + 1, 2**16, 2**16 + 1, 2**20, 2**25])
+def test_stable_order(n):
+    codes = np.random.default_rng(n).integers(0, n, 3000).astype(np.int32) // 2 * 2
+    np.testing.assert_array_equal(stable_order(codes, n), np.argsort(codes, kind="stable"))
 
 
 NUMBERS = {
@@ -87,7 +93,8 @@ def assert_pairs(lists, wanted, n_items=2**31, order=None):
         start = np.zeros(len(both), np.int64)
         start[order] = offsets(length[order])[:-1]
         arrays += [int32([x for i in order for x in both[i]]), start, length]
-    repeat, first, place, query = pair_within(*arrays, n_items)
+    found = pair_within(*arrays, n_items)
+    repeat, first, place, query = found.repeat, found.first, found.place, found.wanted
     # Rows as they would be numbered if the lists lay in their own order.
     own, own_wanted = (offsets(length)[:-1] for length in (arrays[2], arrays[5]))
     number = spans(own[order], arrays[2][order])
@@ -98,6 +105,11 @@ def assert_pairs(lists, wanted, n_items=2**31, order=None):
         zip(expected_repeat, expected_first, strict=True)
     )
     assert len(place) == len(pairs)
+    list_of = np.repeat(np.arange(len(lists)), arrays[2])
+    assert (
+        found.n.tolist()
+        == np.bincount(list_of[np.array([row for row, _ in pairs], np.int64)], minlength=len(lists)).tolist()
+    )
     assert set(zip(number[place], wanted_number[query], strict=True)) == pairs
 
 
@@ -125,10 +137,12 @@ def test_pair_within_by_codes_of_any_size(cells, top, monkeypatch):
 
 
 def test_pair_within_leaves_its_input_alone():
-    arrays = [int32([3, 3, 1]), np.array([0]), np.array([3]), int32([3, 1]), np.array([0]), np.array([2])]
+    arrays = [int32([3, 3, 1]), np.array([0]), np.array([3]), int32([3, 2]), np.array([0]), np.array([2])]
     for array in arrays:
         array.flags.writeable = False
-    assert [found.tolist() for found in pair_within(*arrays, 4)] == [[1], [0], [2, 0], [1, 0]]
+    found = pair_within(*arrays, 4)
+    assert (found.repeat.tolist(), found.first.tolist(), found.n.tolist()) == ([1], [0], [1])
+    assert (found.place.tolist(), found.wanted.tolist()) == ([0], [0])
 
 
 def test_pair_within_nothing():

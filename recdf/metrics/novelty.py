@@ -224,10 +224,7 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
         raise OptionError("needs base=")
     length = np.append(np.minimum(np.diff(base.start), lists.cut), 0)[base.list_base]
     start = np.append(base.start[:-1], 0)[base.list_base]
-    _, _, place, _ = pair_within(matched.item, matched.start, lists.n_shown, base.item, start, length, matched.n_items)
-    shared = np.zeros(len(matched.item))
-    shared[place] = 1.0
-    both = lists.sum_shown(shared)
+    both = pair_within(matched.item, matched.start, lists.n_shown, base.item, start, length, matched.n_items).n
     return 1.0 - ratio(both, lists.n_shown if divisor == "shown" else lists.k)
 
 
