@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -53,48 +53,102 @@ def stable_order(codes: np.ndarray, n: int) -> np.ndarray:
     return order.take(stable_order(high, ((n - 1) >> COUNTED_BITS) + 1))
 
 
-def rank_within(key: np.ndarray, start: np.ndarray, stable: bool = False, sort: bool = False) -> np.ndarray | None:
-    """Rows in ascending order of `key` (NaN last) within each list; None if they stand so already.
+def rank_within(key: np.ndarray, start: np.ndarray, descending: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
+    """Places that order each list by `key` (int64, uint64 or float64), NaN last, equal ones as they stand; `key` there.
 
-    With `sort`, `key` itself is brought into that order, which saves a copy of it.
+    None if the lists stand so.
+
+    Numbers are sorted as integers that end in the place in the list, which is faster than by their positions, and
+    stable. Where that takes digits off them, lists in which it mattered are ordered again.
     """
     if len(key) < 2:
         return None
-    rising = key[1:] >= key[:-1]
-    if key.dtype.kind == "f":
-        rising |= np.isnan(key[1:])
+    beyond = np.less if descending else np.greater
     heads = start[(start > 0) & (start < len(key))]
-    rising[heads - 1] = True  # the step into the next list
-    if rising.all():
+    if _falls(key, heads, beyond) is None:
         return None
     length = np.diff(start)
-    kind: Literal["stable"] | None = "stable" if stable else None
-    result = np.arange(len(key), dtype=np.int32)
-    last = np.array(np.nan if key.dtype.kind == "f" else np.iinfo(key.dtype).max, key.dtype)
-    # Lists of about the same length are sorted as the rows of one matrix: at most half of it is padding.
+    base = np.repeat(start[:-1], length)
+    place_bits = (1 << (int(length.max()) - 1).bit_length()) - 1
+    packed = _as_integers(key, place_bits, descending)
+    packed |= np.arange(len(key)) - base
+    sort_within(packed, start)
+    packed &= place_bits
+    packed += base
+    ordered = key.take(packed)
+    wrong = _falls(ordered, heads, beyond)
+    if wrong is not None:
+        lists = distinct(np.searchsorted(start, np.flatnonzero(wrong), side="right") - 1)
+        rows = spans(start[lists], length[lists])
+        flip = np.invert if key.dtype.kind in "iu" else np.negative
+        own = flip(key.take(rows)) if descending else key.take(rows)
+        packed[rows] = rows.take(np.lexsort((own, base.take(rows))))
+        ordered[rows] = key.take(packed.take(rows))
+    return packed, ordered
+
+
+def _falls(key: np.ndarray, heads: np.ndarray, beyond: np.ufunc) -> np.ndarray | None:
+    """Bool per step from a row to the next: it is beyond that one, in the same list. None if none is."""
+    falls = beyond(key[:-1], key[1:])
+    if key.dtype.kind == "f":
+        falls |= np.isnan(key[:-1]) & ~np.isnan(key[1:])
+    falls[heads - 1] = False
+    return falls if falls.any() else None
+
+
+def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarray:
+    """int64 in the order of `key`, of which `place_bits` are free: the whole of small integers, else the high bits."""
+    if key.dtype.kind == "f":
+        whole = (key + 0.0).view(np.int64)  # with one zero
+        whole ^= (whole >> 63) & np.iinfo(np.int64).max  # of negative floats the larger bits are the smaller number
+    else:
+        low, high = int(key.min()), int(key.max())
+        if (high - low + 1) * (place_bits + 1) <= 2**63:
+            narrow = (key.dtype.type(high) - key if descending else key - key.dtype.type(low)).view(np.int64)
+            narrow *= place_bits + 1
+            return narrow
+        whole = key.view(np.int64) ^ (np.iinfo(np.int64).min if key.dtype.kind == "u" else 0)
+    if descending:
+        np.invert(whole, out=whole)
+    if key.dtype.kind == "f" and np.isnan(key.min()):
+        whole[np.isnan(key)] = np.iinfo(np.int64).max
+    whole &= ~place_bits
+    return whole
+
+
+def sort_within(key: np.ndarray, start: np.ndarray) -> None:
+    """Bring int64 numbers into ascending order within each list, in place; 2**63 - 1 only if a list's last."""
+    length = np.diff(start)
     for lists in alike(length):
-        first, widest = lists[0], int(length[lists].max())
-        if widest < 2:
+        first, width = lists[0], int(length[lists].max())
+        if width < 2:
             continue
-        if (length[lists] == widest).all() and lists[-1] - first + 1 == len(lists):
+        if (length[lists] == width).all() and lists[-1] - first + 1 == len(lists):
             # Lists of one length that stand together are a matrix as they are.
-            block = slice(start[first], start[first] + len(lists) * widest)
-            matrix = key[block].reshape(-1, widest)
-            result[block] = (np.argsort(matrix, axis=1, kind=kind) + start[lists, None]).ravel()
-            if sort:
-                matrix.sort(axis=1)  # a view of key
+            key[start[first] : start[first] + len(lists) * width].reshape(-1, width).sort(axis=1)
             continue
-        width = np.arange(widest)
-        rows = start[lists, None] + width
-        real = width < length[lists, None]
-        matrix = key[rows] if real.all() else np.where(real, key[np.where(real, rows, 0)], last)
-        order = np.argsort(matrix, axis=1, kind=kind)
-        # Padding sorts last, but may mix with equal keys: what is no padding keeps its order.
-        kept = np.take_along_axis(real, order, axis=1)
-        result[rows[real]] = np.take_along_axis(rows, order, axis=1)[kept]
-        if sort:
-            key[rows[real]] = np.take_along_axis(matrix, order, axis=1)[kept]
-    return result
+        matrix = windows(key, start[lists], width)
+        inside = np.arange(width) < length[lists, None]
+        np.copyto(matrix, np.iinfo(np.int64).max, where=~inside)
+        matrix.sort(axis=1)
+        key[spans(start[lists], length[lists])] = matrix[inside]
+
+
+def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
+    """values[start[i]:start[i] + width] as row i, a copy; what is beyond the last value is any."""
+    last = len(values) - width
+    # So many values from every row on, as one item each: they are copied as a whole.
+    window: np.ndarray = np.ndarray(last + 1, f"V{values.itemsize * width}", values, strides=values.strides)
+    rows = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
+    over = np.flatnonzero(start > last)
+    if len(over):
+        rows[over] = values.take(start[over, None] + np.arange(width), mode="clip")
+    return rows
+
+
+def distinct(ascending: np.ndarray) -> np.ndarray:
+    """The distinct ones of integers in ascending order."""
+    return ascending[np.append(len(ascending) > 0, ascending[1:] != ascending[:-1])]
 
 
 def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
@@ -202,15 +256,8 @@ def _fill(
     width, dtype = keys.shape[1], keys.dtype.type
     if not width:
         return
-    # So many values from every row on, as one item each: they are copied as a whole.
-    last = len(values) - width
-    window: np.ndarray = np.ndarray(last + 1, f"V{values.itemsize * width}", values, strides=values.strides)
-    rows = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
-    over = np.flatnonzero(start > last)
-    if len(over):  # rows would end beyond the last value
-        rows[over] = values.take(start[over, None] + np.arange(width), mode="clip")
     place = np.arange(width, dtype=dtype)
-    filled = rows.view(np.uint32).astype(dtype, copy=False)
+    filled = windows(values, start, width).view(np.uint32).astype(dtype, copy=False)
     filled <<= dtype(bits)
     np.bitwise_or(filled, place | dtype(flag), out=keys)
     if length.min() < width:

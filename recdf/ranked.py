@@ -16,7 +16,7 @@ from .blocks import Block
 from .codes import Coded, Codes
 from .errors import DuplicateError, TieError
 from .frames import Table
-from .grouping import Pairs, at, offsets, pair_within, rank_within, spans
+from .grouping import Pairs, at, distinct, offsets, pair_within, rank_within, sort_within, spans
 from .options import Options
 from .threads import each
 
@@ -78,7 +78,7 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
 
 
 def _ranked(block: Block, item: Coded, number: np.ndarray | None, descending: bool) -> Ranked:
-    """Order each list, best number first and NaN last."""
+    """Order each list, best number first and NaN last, equal ones as they stand."""
     if number is None:
         return Ranked(block.code, block.first, block.start, item[block.row], block.row)
     key, start = at(number, block.row), block.start
@@ -87,14 +87,9 @@ def _ranked(block: Block, item: Coded, number: np.ndarray | None, descending: bo
     step[heads - 1] = True  # the step into the next list
     if step.all():
         return Ranked(block.code, block.first, start, item[block.row], block.row)
-    own = not isinstance(block.row, slice)  # else a view of the caller's column
-    if descending:
-        flip = np.invert if key.dtype.kind in "iu" else np.negative
-        key = flip(key, out=key if own else None)
-    elif not own:
-        key = key.copy()
-    places, row = rank_within(key, start, sort=True), block.row
-    if places is not None:
+    row, moved = block.row, rank_within(key, start, descending)
+    if moved is not None:
+        places, key = moved
         row = places + row.start if isinstance(row, slice) else row.take(places)
     same = key[1:] == key[:-1]
     if key.dtype.kind == "f":
@@ -104,30 +99,33 @@ def _ranked(block: Block, item: Coded, number: np.ndarray | None, descending: bo
     return Ranked(block.code, block.first, start, item[row], row, level)
 
 
-def _tie_order(lists: Ranked, second: np.ndarray, by_row: bool = False) -> np.ndarray | None:
-    """Places that order the rows of each level by `second` (int64 in 0..2**32), and then by row if asked.
+def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray | None:
+    """Places that order the rows of each level by `second` (from 0 to n_second - 1), equal ones as they stand.
 
     None if they stand so.
     """
-    assert lists.level is not None
-    key = (lists.level.astype(np.int64) << 32) + second
-    wrong = key[1:] < key[:-1]
-    if by_row:  # the same item twice with the same number
-        wrong |= key[1:] == key[:-1]
-    mixed = np.unique(np.searchsorted(lists.start, np.flatnonzero(wrong), side="right") - 1)
-    if not len(mixed):
+    level, start = lists.level, lists.start
+    assert level is not None
+    falls = np.flatnonzero((level[1:] == level[:-1]) & (second[1:] < second[:-1]))
+    if not len(falls):
         return None
-    length = np.diff(lists.start)[mixed]
-    rows = spans(lists.start[mixed], length)
-    key = key[rows]
-    places = rank_within(key, offsets(length), stable=True)
-    ordered = key if places is None else key[places]
-    if by_row and (ordered[1:] == ordered[:-1]).any():
-        places = np.lexsort((lists.rows(rows), key))
-    if places is None:
-        return None
+    mixed = distinct(np.searchsorted(start, falls, side="right") - 1)
+    length = np.diff(start)[mixed]
+    rows, begin = spans(start[mixed], length), offsets(length)
+    level, second = level[rows], second[rows]
+    place_bits, bits = (int(length.max()) - 1).bit_length(), (n_second - 1).bit_length()
     order = np.arange(len(lists.item))
-    order[rows] = rows[places]
+    if 2 * place_bits + bits > 63:
+        order[rows] = rows[np.lexsort((second, level))]
+        return order
+    base = np.repeat(begin[:-1], length)
+    key = (level - np.repeat(level[begin[:-1]], length)).astype(np.int64)
+    for number, size in ((second, bits), (np.arange(len(rows)) - base, place_bits)):
+        key <<= size
+        key |= number
+    sort_within(key, begin)
+    key &= (1 << place_bits) - 1
+    order[rows] = rows[key + base]
     return order
 
 
@@ -141,13 +139,7 @@ def rank_true(
 
     def rank(make: Callable[[], Block]) -> tuple[Ranked, np.ndarray]:
         lists = _ranked(make(), items.columns[0], number, descending=True)
-        repeat = repeats(lists, items.n)
-        if len(repeat) and lists.level is not None:  # of equal gains the first row stays
-            order = _tie_order(lists, lists.all_rows())
-            if order is not None:
-                lists = lists.moved(order)
-                repeat = repeats(lists, items.n)
-        return lists, repeat
+        return lists, repeats(lists, items.n)  # of equal gains the first row stays
 
     found = each(rank, blocks)
     lists = joined([part for part, _ in found])
@@ -192,16 +184,11 @@ def refuse_ties(table: Table, rows: np.ndarray, n: int, options: Options) -> Non
 def rank_pred(offered: Table, block: Block, item: Coded, items: Codes, options: Options) -> Ranked:
     """Recommended lists, best first, ties settled by everything but relevance."""
     lists = _ranked(block, item, offered.number, offered.descending)
-    if lists.level is None or options.ties == "raise":
+    if lists.level is None or options.ties in ("raise", "row"):
         return lists
-    if options.ties == "row":
-        second = lists.all_rows()
-    else:
-        rank = items.rank()
-        second = (lists.item if rank is None else rank[lists.item]).astype(np.int64)
-        if options.ties != "item_asc":
-            second = items.n - second
-    order = _tie_order(lists, second, by_row=True)
+    rank = items.rank()
+    second = lists.item if rank is None else rank[lists.item]
+    order = _tie_order(lists, second if options.ties == "item_asc" else items.n - 1 - second, items.n)
     return lists if order is None else lists.moved(order)
 
 
@@ -251,10 +238,11 @@ def settle(shown: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> t
         shown = shown.kept(keep)
     if options.ties == "worst" and shown.level is not None:
         gains = gain[pairs.wanted]
+        grades = np.unique(gains[gains > 0])
         grade = np.zeros(len(shown.item), np.int64)
-        grade[pairs.place] = np.searchsorted(np.unique(gains[gains > 0]), gains, side="right")
+        grade[pairs.place] = np.searchsorted(grades, gains, side="right")
         grade[pairs.repeat] = grade[pairs.first]
-        order = _tie_order(shown, grade)
+        order = _tie_order(shown, grade, len(grades) + 1)
         if order is not None:
             to = np.empty_like(order)
             to[order] = np.arange(len(order))

@@ -176,7 +176,8 @@ def test_lists_out_of_rank_are_sorted(frames, monkeypatch):
 
 def test_rank_within_says_that_nothing_moves():
     assert rank_within(np.array([1.0, 1.0, np.nan, 0.0, 2.0]), np.array([0, 3, 5])) is None
-    assert rank_within(np.array([1.0, 0.0]), np.array([0, 2])).tolist() == [1, 0]
+    assert rank_within(np.array([2.0, 2.0, 1.0, 5.0]), np.array([0, 3, 4]), descending=True) is None
+    assert [found.tolist() for found in rank_within(np.array([1.0, 0.0]), np.array([0, 2]))] == [[1, 0], [0.0, 1.0]]
 
 
 # ------------------------------------------------------------------------------------------------------- codes
@@ -323,10 +324,32 @@ def test_ranks_in_one_matrix_and_in_many(frames, cells, monkeypatch):
 
 
 def test_lists_of_one_length_need_no_padding(monkeypatch):
-    key = np.random.default_rng(1).random(32)
-    even = rank_within(key, offsets(np.full(4, 8)), stable=True)
-    one_by_one = [rank_within(part, np.array([0, 8]), stable=True) + 8 * i for i, part in enumerate(np.split(key, 4))]
+    key = np.random.default_rng(1).integers(-99, 99, 32)
+    even, one_by_one = key.copy(), [np.sort(part) for part in np.split(key, 4)]
+    refuse(monkeypatch, grouping, "windows")
+    grouping.sort_within(even, offsets(np.full(4, 8)))
     np.testing.assert_array_equal(even, np.concatenate(one_by_one))
+
+
+def test_only_lists_in_which_the_last_digits_matter_are_ordered_again(monkeypatch):
+    watch = Watch(monkeypatch, grouping.np, "lexsort")
+    close = np.array([1.0, 1.0 + 2**-52, 0.2, 0.1, 0.3, 0.2])
+    places, ordered = rank_within(close, np.array([0, 2, 3, 6]), descending=True)
+    assert places.tolist() == [1, 0, 2, 4, 5, 3]
+    assert ordered.tolist() == [1.0 + 2**-52, 1.0, 0.2, 0.3, 0.2, 0.1]
+    assert [len(calls[0][0]) for calls in watch.calls] == [2]
+
+
+def test_ties_in_lists_too_long_for_one_integer(monkeypatch):
+    """Level, item and place take 63 bits; beyond that a slower sort gives the same."""
+    start, level = np.array([0, 1, 5, 8]), np.array([1, 2, 2, 2, 3, 4, 4, 5])
+    item = np.array([9, 5, 3, 5, 1, 6, 4, 2])
+    lists = ranked.Ranked(start[:-1], start[:-1], start, item, slice(0, 8), level)
+    watch = Watch(monkeypatch, ranked.np, "lexsort")
+    assert ranked._tie_order(lists, item, 10).tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
+    assert not watch.calls
+    assert ranked._tie_order(lists, item, 2**60).tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
+    assert watch.calls
 
 
 def test_a_summary_of_one_group_equals_that_of_many(frames):

@@ -132,8 +132,8 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     bought, truth = lists.values.checked(negative).bought, lists.matched.truth
     # Rows that are not relevant go behind the others, beyond the ideal list.
     worth = np.where(truth.gain > 0, bought, -1.0)
-    order = rank_within(-worth, truth.start)
-    ideal = lists.sum_ideal(_discounted_gain, gain=worth if order is None else worth[order])
+    ranked = rank_within(worth, truth.start, descending=True)
+    ideal = lists.sum_ideal(_discounted_gain, gain=worth if ranked is None else ranked[1])
     return ratio(lists.sum(bought[lists.hits.truth] / np.log2(lists.hits.rank + 1)), ideal)
 
 
