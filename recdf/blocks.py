@@ -90,8 +90,11 @@ def _dealt(code: RowCodes, n_codes: int) -> list[Callable[[], Block]]:
     shift = max((n_codes - 1).bit_length() - (len(code) // BLOCK_ROWS).bit_length(), 0)
     n_blocks = ((n_codes - 1) >> shift) + 1
     if n_blocks == 1:
-        codes = code[:]
-        return [partial(_sorted, np.flatnonzero(codes >= 0), codes[codes >= 0], n_codes, 0)]
+        codes, rows = code[:], None
+        if codes.min(initial=0) < 0:
+            rows = np.flatnonzero(codes >= 0)
+            codes = codes.take(rows)
+        return [partial(_sorted, rows, codes, n_codes, 0)]
     row, low = np.empty(len(code), np.int32), np.empty(len(code), np.uint16 if shift <= 16 else np.int64)
 
     def deal(first: int) -> np.ndarray:
@@ -109,15 +112,17 @@ def _dealt(code: RowCodes, n_codes: int) -> list[Callable[[], Block]]:
 
     def make(i: int) -> Block:
         runs = [slice(a, z) for a, z in edges[:, i : i + 2].tolist()]
-        rows, codes = (np.concatenate([array[run] for run in runs]) for array in (row, low))
+        # numpy takes by int64: other integers are cast in each call.
+        rows = np.concatenate([row[run] for run in runs], dtype=np.int64)
+        codes = np.concatenate([low[run] for run in runs])
         return _sorted(rows, codes, 2**shift, i << shift)
 
     return [partial(make, i) for i in range(n_blocks)]
 
 
-def _sorted(rows: np.ndarray, codes: np.ndarray, n_codes: int, first_code: int) -> Block:
-    """A block of some rows, of which the codes (above first_code) are given."""
+def _sorted(rows: np.ndarray | None, codes: np.ndarray, n_codes: int, first_code: int) -> Block:
+    """A block of some rows (None: all), of which the codes (above first_code) are given."""
     order = stable_order(codes, n_codes)
     codes = codes.take(order)
     heads = np.flatnonzero(np.append(len(codes) > 0, codes[1:] != codes[:-1]))
-    return Block(first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), rows.take(order))
+    return Block(first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), order if rows is None else rows.take(order))

@@ -48,6 +48,8 @@ def stable_order(codes: np.ndarray, n: int) -> np.ndarray:
     """Positions in ascending order of integers from 0 to n - 1, equal ones as they stand."""
     if n <= 2**COUNTED_BITS:
         return pc.sort_indices(pa.array(codes)).to_numpy().view(np.int64)  # old numpy takes no uint64 as index
+    if n <= 2**16:
+        return np.argsort(codes.astype(np.uint16, copy=False), kind="stable")  # which numpy sorts by their digits
     order = stable_order(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
     high = (codes >> COUNTED_BITS).take(order)
     return order.take(stable_order(high, ((n - 1) >> COUNTED_BITS) + 1))
