@@ -125,4 +125,8 @@ def _sorted(rows: np.ndarray | None, codes: np.ndarray, n_codes: int, first_code
     order = stable_order(codes, n_codes)
     codes = codes.take(order)
     heads = np.flatnonzero(np.append(len(codes) > 0, codes[1:] != codes[:-1]))
-    return Block(first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), order if rows is None else rows.take(order))
+    return Block(
+        first_code + codes[heads].astype(np.int64),
+        np.append(heads, len(codes)),
+        order if rows is None else rows.take(order),
+    )

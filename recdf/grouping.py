@@ -73,7 +73,9 @@ def rank_within(key: np.ndarray, start: np.ndarray, descending: bool = False) ->
     base = np.repeat(start[:-1], length)
     place_bits = (1 << (int(length.max()) - 1).bit_length()) - 1
     packed = _as_integers(key, place_bits, descending)
-    packed |= np.arange(len(key)) - base
+    place = np.arange(len(key))
+    place -= base
+    packed |= place
     sort_within(packed, start)
     packed &= place_bits
     packed += base
@@ -102,7 +104,9 @@ def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarr
     """int64 in the order of `key`, of which `place_bits` are free: the whole of small integers, else the high bits."""
     if key.dtype.kind == "f":
         whole = (key + 0.0).view(np.int64)  # with one zero
-        whole ^= (whole >> 63) & np.iinfo(np.int64).max  # of negative floats the larger bits are the smaller number
+        negative = whole >> 63
+        negative &= np.iinfo(np.int64).max  # of negative floats the larger bits are the smaller number
+        whole ^= negative
     else:
         low, high = int(key.min()), int(key.max())
         if (high - low + 1) * (place_bits + 1) <= 2**63:

@@ -25,17 +25,19 @@ def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     """First row of each run of equal keys; None where runs are so short that they save nothing."""
     n = len(columns[0])
 
-    def heads(first: int) -> np.ndarray:
+    def changes(first: int) -> np.ndarray:
         part = slice(first, first + HEAD_ROWS + 1)
-        return np.flatnonzero(np.logical_or.reduce([ids.changes(part) for ids in columns])) + first + 1
+        return np.logical_or.reduce([ids.changes(part) for ids in columns])
 
-    found = [np.zeros(min(n, 1), np.int64), heads(0)]
-    if n <= HEAD_ROWS or 4 * len(found[1]) <= 3 * HEAD_ROWS:  # else the rest is not looked at
-        found += each(heads, range(HEAD_ROWS, n, HEAD_ROWS))
-        rows = np.concatenate(found)
-        if 4 * len(rows) <= 3 * n:
-            return rows
-    return None
+    def heads(first: int) -> np.ndarray:
+        return np.flatnonzero(changes(first)) + (first + 1)
+
+    first_part = changes(0)
+    if 4 * np.count_nonzero(first_part) > 3 * min(n, HEAD_ROWS):  # the rest is not looked at
+        return None
+    found = [np.zeros(min(n, 1), np.int64), np.flatnonzero(first_part) + 1]
+    rows = np.concatenate(found + each(heads, range(HEAD_ROWS, n, HEAD_ROWS)))
+    return rows if 4 * len(rows) <= 3 * n else None
 
 
 def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:

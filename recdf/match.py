@@ -42,6 +42,7 @@ from .keys import ListCodes, at_heads, encode_by, key_frame, place_of, populatio
 from .knowledge import BaseLists
 from .lists import Hits
 from .matched import Matched, Rating, Truth, Values
+from .memory import keep_freed_memory
 from .options import Options, as_columns
 from .ranked import Ranked, joined, rank_pred, rank_true, refuse_duplicates, refuse_ties, repeats, tied_rows
 from .shown import Shown, Wanted
@@ -56,6 +57,7 @@ def match(
 
     `by_values` are the distinct `by` values of the whole of which these frames are a part.
     """
+    keep_freed_memory()
     true_frame, pred_frame, options = _frames(true, pred, options)
     order = order_source(pred_frame, options)
     wanted, offered = read_true(true_frame, options), read_pred(pred_frame, order, options)

@@ -424,3 +424,15 @@ def test_items_of_many_blocks_are_read_when_asked_for(frames, monkeypatch):
     assert not watch.calls
     rd.evaluate(true, pred, ["coverage", "gini"], items=np.arange(N_ITEMS))
     assert len(watch.calls) == 1
+
+
+def test_freed_memory_stays_for_the_next_call(frames, monkeypatch):
+    """A block that is never touched tells glibc so; what it is for shows in `benchmarks/`."""
+    watch = Watch(monkeypatch, match, "keep_freed_memory")
+    result(*frames)
+    assert len(watch.calls) == 1
+    memory = importlib.import_module("recdf.memory")
+    sizes = []
+    monkeypatch.setattr(memory.np, "empty", lambda size, dtype: sizes.append(size * np.dtype(dtype).itemsize))
+    memory.keep_freed_memory()
+    assert 2**24 < sizes[0] < 2**25

@@ -1,6 +1,5 @@
 """Grouping, ranking and pairing of codes, against plain loops."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
