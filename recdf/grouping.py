@@ -162,8 +162,8 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
 
     Lists may have several lengths, and a group as matrices of them side by side about `MATRIX_CELLS` cells.
     """
-    exponents = [np.frexp(np.maximum(one - 1, 0))[1].astype(np.uint16) for one in length]
-    sizes = exponents[0].copy()
+    exponents = [_exponents(int(one.max(initial=0))).take(one) for one in length]
+    sizes = exponents[0]
     for exponent in exponents[1:]:
         sizes = sizes << np.uint16(5) | exponent
     order = stable_order(sizes, 32 ** len(length))
@@ -191,6 +191,11 @@ class Pairs:
     first: np.ndarray
 
 
+def _exponents(longest: int) -> np.ndarray:
+    """e, the least with n <= 2**e, for every length n."""
+    return np.frexp(np.maximum(np.arange(longest + 1) - 1, 0))[1].astype(np.uint16)
+
+
 def pair_within(
     item: np.ndarray,
     start: np.ndarray,
@@ -212,7 +217,10 @@ def pair_within(
     n = np.zeros(len(start), np.int64)
     found: list[list[np.ndarray]] = [[], [], [], []]
     for lists in alike(length, wanted_length):
-        own = ((item, start[lists], length[lists]), (wanted, wanted_start[lists], wanted_length[lists]))
+        own = (
+            (item, start.take(lists), length.take(lists)),
+            (wanted, wanted_start.take(lists), wanted_length.take(lists)),
+        )
         widths = [int(side[2].max()) for side in own]
         width = sum(widths)
         if not widths[0] or width < 2:

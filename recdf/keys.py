@@ -99,15 +99,31 @@ class ListCodes:
         return code if self.wanted is None else np.where(self.wanted.take(key), code, -1)
 
 
-def population_of(base: np.ndarray, shown: np.ndarray, n_by: int, n_keys: int, options: Options) -> np.ndarray:
-    """Codes of the lists of the population, by value after by value."""
+def split(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, np.ndarray]:
+    """`by` code and key code of lists."""
+    if n_by == 1:
+        return np.zeros_like(codes), codes
+    by = codes // n_keys
+    return by, codes - by * n_keys
+
+
+def population_of(
+    base: np.ndarray, code: np.ndarray, first: np.ndarray, n_by: int, n_keys: int, options: Options
+) -> np.ndarray:
+    """Codes of the lists of the population, by value after by value.
+
+    `base` are the keys of a population that does not come from `pred`, `code` and `first` the lists of `pred` and the
+    rows where they first appear.
+    """
     users = options.users if isinstance(options.users, str) else "true"
     if users == "pred":
+        shown = code[np.argsort(first)]
         return shown[np.argsort(shown // n_keys, kind="stable")]
     lists = (np.arange(n_by)[:, None] * n_keys + base).ravel()
     if users == "both":
-        return lists[np.isin(lists, shown)]
+        return lists[np.isin(lists, code)]
     if users == "all":
+        shown = code[np.argsort(first)]
         further = shown[~np.isin(shown % n_keys, base)]
         lists = np.concatenate([lists, further])
         lists = lists[np.argsort(lists // n_keys, kind="stable")]

@@ -73,7 +73,7 @@ class Hits:
         adds in rank order, so that the sum does not depend on which are known. `parts` keeps the hits between two
         cut-offs for other values.
         """
-        known = self._sums.setdefault((value, *args), {0: np.zeros(n_lists)})
+        known, cut = self._sums.setdefault((value, *args), {0: np.zeros(n_lists)}), min(cut, self.deepest)
         if cut not in known:
             above = max(one for one in known if one < cut)
             if (above, cut) not in parts:
@@ -83,6 +83,11 @@ class Hits:
             total.flags.writeable = False
             known[cut] = total
         return known[cut]
+
+    @cached_property
+    def deepest(self) -> int:
+        """The largest rank: beyond it all cut-offs are alike."""
+        return int(self.rank.max(initial=0))
 
     @cached_property
     def _known(self) -> dict[Any, np.ndarray]:
@@ -202,7 +207,7 @@ class Lists:
         """Rank of the first hit of each list, infinite without one."""
         if self is not self.whole:
             rank = self.whole.first_rank
-            return np.where(rank <= self.cut, rank, np.inf)
+            return rank if self.cut >= self.matched.hits.deepest else np.where(rank <= self.cut, rank, np.inf)
         hits, rank = self.hits, np.full(len(self), np.inf)
         first = np.flatnonzero(hits.number == 1)
         rank[hits.list[first]] = hits.rank[first]

@@ -38,7 +38,7 @@ from .frames import (
 )
 from .grouping import offsets, spans
 from .ids import Ids
-from .keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads
+from .keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
 from .knowledge import BaseLists
 from .lists import Hits
 from .matched import Matched, Rating, Truth, Values
@@ -92,7 +92,7 @@ def match(
     blocks = list_blocks(
         ListCodes(keys[1], by_code, n_keys, population), pred_heads, len(offered), n_keys * len(by_frame)
     )
-    beside = Wanted(truth, gain, truth_of_key)
+    beside = Wanted.by_key(truth, gain, n_keys, len(by_frame))
     shown = Shown(offered, blocks, items.columns[1], items, beside, options)
     counts.update(shown.counts)
     warn_duplicates(counts, options)
@@ -101,28 +101,28 @@ def match(
     elif len(by_frame) > 1:
         _warn_silent_recommenders(shown, items.columns[0], by_frame, n_keys)
 
-    seen = shown.code[np.argsort(shown.first)]
-    lists = population_of(first, seen, len(by_frame), n_keys, options)
+    lists = population_of(first, shown.code, shown.first, len(by_frame), n_keys, options)
     if not len(lists):
         raise no_lists(len(wanted), len(offered), options)
     if true is not None and not isinstance(true, Mapping):
         strangers = asked is not None and not np.isin(first, truth.code).any()
         warn_no_truth(len(wanted), len(offered), bool((gain > 0).any()), strangers)
+    list_by, key = split(lists, n_keys, len(by_frame))
     sources = {
         "true": (wanted.frame, truth.code, wanted.frame_rows(truth.first)),
-        "pred": (offered.frame, shown.code % n_keys, offered.frame_rows(shown.first)),
+        "pred": (offered.frame, split(shown.code, n_keys, len(by_frame))[1], offered.frame_rows(shown.first)),
     }
     if asked is not None:
         sources["given"] = (asked[0], keys[2].all(), np.arange(len(asked[0])))
-    labels = key_frame(lists % n_keys, n_keys, sources, options)
+    labels = key_frame(key, n_keys, sources, options)
     sides = Sides(doors, side_codes, items.n, labels, items.rank)
     if base is not None:
-        sides.base = _base_lists(base, keys[-1], side_items["base"], items, lists % n_keys, n_keys, options)
+        sides.base = _base_lists(base, keys[-1], side_items["base"], items, key, n_keys, options)
 
     of_list = place_of(lists, shown.code, n_keys * len(by_frame))
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     start[of_list], n_pred[of_list] = shown.start[:-1], np.diff(shown.start)
-    list_truth = truth_of_key.take(lists % n_keys)
+    list_truth = truth_of_key.take(key)
     relevant = gain > 0
     n_relevant = np.diff(truth.start if relevant.all() else offsets(relevant)[truth.start])
     # Without a column of relevance every gain is 1, which takes no memory.
@@ -130,7 +130,7 @@ def match(
     return Matched(
         keys=labels,
         by=by_frame,
-        list_by=lists // n_keys,
+        list_by=list_by,
         n_true=np.append(n_relevant, 0).take(list_truth),
         n_pred=n_pred,
         start=start,

@@ -199,14 +199,10 @@ def tied_rows(lists: Ranked) -> np.ndarray:
     return lists.rows(np.flatnonzero(np.diff(lists.level) == 0))
 
 
-def pair(shown: Ranked, truth: Ranked, truth_of_list: np.ndarray, n_items: int) -> Pairs:
-    """Find each list's truth, -1 for none, among its items; pairs by ascending place."""
-    there = truth_of_list >= 0
-    wanted_start = np.where(there, truth.start.take(truth_of_list), 0)
-    wanted_length = np.where(there, truth.start.take(truth_of_list + 1) - wanted_start, 0)
-    pairs = pair_within(
-        shown.item, shown.start[:-1], np.diff(shown.start), truth.item, wanted_start, wanted_length, n_items
-    )
+def pair(shown: Ranked, wanted: np.ndarray, wanted_start: np.ndarray, wanted_length: np.ndarray, n_items: int) -> Pairs:
+    """Find what is wanted from each list among its items; pairs by ascending place."""
+    length = np.diff(shown.start)
+    pairs = pair_within(shown.item, shown.start[:-1], length, wanted, wanted_start, wanted_length, n_items)
     wanted_at = np.full(len(shown.item), -1, np.int32)
     wanted_at[pairs.place] = pairs.wanted
     place = np.flatnonzero(wanted_at >= 0)

@@ -16,6 +16,7 @@ from .blocks import Block
 from .codes import Coded, Codes
 from .frames import Table
 from .grouping import Pairs, offsets
+from .keys import split
 from .options import Options
 from .ranked import Ranked, joined, pair, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows
 from .threads import each
@@ -23,14 +24,24 @@ from .threads import each
 
 @dataclass(frozen=True)
 class Wanted:
-    """`true` as the lists of `pred` are paired with it.
+    """`true` as the lists of `pred` are paired with it: `item` and `gain` of its rows, `start` and `length` by key."""
 
-    `lists` by key, their `gain`, and the list `of_key` of each key, -1 for none.
-    """
-
-    lists: Ranked
+    item: np.ndarray
     gain: np.ndarray
-    of_key: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+    n_by: int
+
+    @classmethod
+    def by_key(cls, lists: Ranked, gain: np.ndarray, n_keys: int, n_by: int) -> Wanted:
+        start, length = np.zeros(n_keys, np.int64), np.zeros(n_keys, np.int64)
+        start[lists.code], length[lists.code] = lists.start[:-1], np.diff(lists.start)
+        return cls(lists.item, gain, start, length, n_by)
+
+    def pair(self, shown: Ranked, n_items: int) -> Pairs:
+        """Find each list's truth among its items."""
+        _, key = split(shown.code, len(self.start), self.n_by)
+        return pair(shown, self.item, self.start.take(key), self.length.take(key), n_items)
 
 
 @dataclass(frozen=True)
@@ -102,14 +113,9 @@ class Shown:
     def _ranked(self, make: Callable[[], Block]) -> Ranked:
         return rank_pred(self._offered, make(), self._item, self._items, self._options)
 
-    def _paired(self, lists: Ranked) -> Pairs:
-        wanted = self._wanted
-        n_keys = len(wanted.of_key) - 1
-        return pair(lists, wanted.lists, wanted.of_key[lists.code % n_keys], self._items.n)
-
     def _measured(self, make: Callable[[], Block]) -> _Found:
         ranked = self._ranked(make)
-        pairs = self._paired(ranked)
+        pairs = self._wanted.pair(ranked, self._items.n)
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
         repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
         lists, pairs, counts = settle(ranked, pairs, self._wanted.gain, self._options)
@@ -140,7 +146,11 @@ class Shown:
 
         def again(make: Callable[[], Block]) -> Ranked:
             lists = self._ranked(make)
-            return settle(lists, self._paired(lists), self._wanted.gain, self._options)[0] if self._settled else lists
+            return (
+                settle(lists, self._wanted.pair(lists, self._items.n), self._wanted.gain, self._options)[0]
+                if self._settled
+                else lists
+            )
 
         return joined(each(again, self._blocks))
 
