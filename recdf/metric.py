@@ -105,6 +105,11 @@ class Metric:
         found += [inspect.Parameter(name, by_name, default=None) for name in self.sides]
         return inspect.Signature([*found, *parameters()])
 
+    @property
+    def built_in(self) -> bool:
+        """Whether the metric comes with the package."""
+        return str(self.__module__).startswith("recdf.")
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         matched, request, shared = self._match(args, kwargs)
         if shared.by:
@@ -245,7 +250,9 @@ def compute(matched: Matched, request: Request, options: Options) -> dict[str, n
         raise TypeError(f"metric {request.metric.name!r} returned {len(parts)} arrays, expected {len(request.columns)}")
     result = {}
     for column, part in zip(request.columns, parts, strict=True):
-        values = np.array(part, dtype=np.float64)  # a copy: kernels may return arrays that others read
+        values = np.asarray(part, dtype=np.float64)
+        if values is part and not (request.metric.built_in and values.flags.writeable):
+            values = values.copy()  # others may read the array; those that built-in kernels share are read-only
         if values.shape != (len(lists),):
             raise TypeError(
                 f"metric {request.metric.name!r} returned shape {values.shape}, "
@@ -431,7 +438,7 @@ def metric_of(kernel: Kernel, record: dict[str, Any]) -> Metric:
     made = Metric(kernel, **record)
     for name in (made.name, *made.aliases):
         held = METRICS.get(_ALIASES.get(name, name))
-        if held is not None and held.__module__.startswith("recdf.") and held.__module__ != made.__module__:
+        if held is not None and held.built_in and held.__module__ != made.__module__:
             raise OptionError(f"{name!r} is the built-in metric {held.name}; give yours another name")
     METRICS[made.name] = made
     _ALIASES.update(dict.fromkeys(made.aliases, made.name))

@@ -8,6 +8,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+PART_ROWS = 2**15
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -39,9 +41,12 @@ class Moments:
                     x = np.where(missing, 0.0, column)
                     n, total = rows - _sums(missing, start, rows), _sums(x, start, rows)
                 mean = total / n
-                off = x - (mean if n_groups == 1 else np.repeat(mean, rows))
-                off *= off
-                squares = _sums(off if missing is None else np.where(missing, 0.0, off), start, rows)
+                if n_groups == 1:
+                    squares = np.array([_squares(column, mean[0], missing is not None)])
+                else:
+                    off = x - np.repeat(mean, rows)
+                    off *= off
+                    squares = _sums(off if missing is None else np.where(missing, 0.0, off), start, rows)
                 found.append((n.astype(np.float64), total, squares))
         n, total, squares = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         return cls(rows, n, total, squares)
@@ -76,6 +81,16 @@ class Moments:
             "n": count,
             "n_undefined": self.rows[:, None] - count,
         }
+
+
+def _squares(values: np.ndarray, mean: float, skip_nan: bool) -> float:
+    """Sum of the squared differences from the mean, a part at a time that stays in cache."""
+    total = 0.0
+    for first in range(0, len(values), PART_ROWS):
+        off = values[first : first + PART_ROWS] - mean
+        off *= off
+        total += float(np.nansum(off) if skip_nan else off.sum())
+    return total
 
 
 def _sums(values: np.ndarray, start: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -122,6 +122,12 @@ def quietly(function, *args, **kwargs):
         return function(*args, **kwargs)
 
 
+def assert_own_memory(per_user):
+    """No result column is another one's array, nor part of it: writing into a table changes one column."""
+    arrays = [per_user[name].to_numpy() for name in per_user.columns[1:]]
+    assert not any(np.shares_memory(one, two) for one, two in itertools.combinations(arrays, 2))
+
+
 def column_options(options, pred):
     """Options of recdf and the frame `pred` for options of the oracle (`order`, `relevance`, `users`, ...)."""
     found = {name: value for name, value in options.items() if name not in ("order", "relevance")}

@@ -12,7 +12,7 @@ import oracle_beyond
 import pandas as pd
 import pytest
 from oracle_beyond import METRICS, OF_ALL_LISTS, World
-from seeded import assert_close, column_options, distinct, frames, quietly, records, side_tables
+from seeded import assert_close, assert_own_memory, column_options, distinct, frames, quietly, records, side_tables
 
 import recdf as rd
 from recdf.metrics import __all__ as NAMES
@@ -223,6 +223,14 @@ def test_inputs_stay_as_they_are(metric):
             pd.testing.assert_frame_equal(table, kept[name])
         else:
             assert table == kept[name]
+
+
+@pytest.mark.parametrize("metric", [m for m in BEYOND if m.per == "list"], ids=lambda m: m.name)
+def test_columns_are_arrays_of_their_own(metric):
+    true, pred = one_model(8)
+    twice = {f"{i}:{metric.name}": metric.name for i in range(2)}
+    side = tables_for(metric, {}, side_tables(8))
+    assert_own_memory(quietly(rd.evaluate, true, pred, twice, k=99, relevance_col="relevance", **side).per_user)
 
 
 @every_metric

@@ -27,6 +27,7 @@ from seeded import (
     ITEMS,
     N_ITEMS,
     assert_close,
+    assert_own_memory,
     column_options,
     distinct,
     frames,
@@ -441,6 +442,16 @@ def check_single_call(metric):
         assert_close(values, result.summary["value"])
 
 
+def check_own_columns(metric):
+    """Columns are arrays of their own, also where the same is asked twice and k is beyond every list."""
+    true, pred = distinct(13)
+    tried = [text(metric, params) for params in variants(metric)[:6]]
+    # Several columns take no own names, and so are asked for once.
+    twice = {f"{i}:{one}": one for i in range(2) for one in tried} if len(metric.outputs) == 1 else tried
+    result = quietly(rd.evaluate, true, pred[pred["model"] == "a"], twice, k=99, **SIDES)
+    assert_own_memory(result.per_user)
+
+
 CHECKS = {
     function.__name__.removeprefix("check_"): function
     for function in (
@@ -453,6 +464,7 @@ CHECKS = {
         check_by,
         check_composite_key,
         check_single_call,
+        check_own_columns,
     )
 }
 
@@ -677,3 +689,13 @@ def test_the_key_check_catches_a_metric_of_labels(register):
         return (pd.util.hash_array(lists.matched.keys.iloc[:, 0].to_numpy()) % 97) / 97
 
     fails(check_composite_key, register(of_label))
+
+
+def test_the_column_check_catches_a_shared_array(register, monkeypatch):
+    def shared(lists):
+        return lists.matched.cache.setdefault("shared", np.zeros(len(lists)))
+
+    made = register(shared)
+    check_own_columns(made)  # what others write is copied
+    monkeypatch.setattr(made, "__module__", "recdf.metrics.relevance")
+    fails(check_own_columns, made)
