@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,9 @@ import pyarrow.compute as pc
 
 # Cells of the matrices whose rows are sorted, so that they stay in a processor's cache.
 MATRIX_CELLS = 2**18
+
+# Cells of a row that short lists share: about as many are sorted without branches.
+ROW_CELLS = 128
 
 # Arrow sorts integers of so many bits by counting.
 COUNTED_BITS = 12
@@ -210,72 +214,85 @@ def pair_within(
     `item`, `start`, `length`: the lists; `wanted`, ...: the items looked for in each (as many lists); codes are below
     `n_items`. The j-th of equal items pairs with the j-th that is wanted. Repeats ascend, pairs are in no order.
 
-    The lists of a group and what is wanted from each are rows of one matrix of integers, with the item in the high
-    bits, so that equal items are neighbours once the rows are sorted, which numpy does at the speed of memory.
+    A list and what is wanted from it are keys in a row of a matrix, with the item in the high bits, so that equal
+    items are neighbours once the row is sorted, which numpy does at the speed of memory. Short lists share a row.
     """
     item, wanted = item.astype(np.int32, copy=False), wanted.astype(np.int32, copy=False)
     n = np.zeros(len(start), np.int64)
     found: list[list[np.ndarray]] = [[], [], [], []]
     for lists in alike(length, wanted_length):
-        own = (
-            (item, start.take(lists), length.take(lists)),
-            (wanted, wanted_start.take(lists), wanted_length.take(lists)),
-        )
-        widths = [int(side[2].max()) for side in own]
-        width = sum(widths)
-        if not widths[0] or width < 2:
+        own = _Side(item, start.take(lists), length.take(lists))
+        other = _Side(wanted, wanted_start.take(lists), wanted_length.take(lists))
+        width = own.width + other.width
+        if not own.width or width < 2:
             continue
-        # Bits of a place in the list, and above it whether the item is wanted.
-        bits = (max(widths) - 1).bit_length() + 1
-        dtype: Any = np.uint32 if (n_items + width) << bits <= 2**32 else np.uint64
-        is_wanted = dtype(1 << (bits - 1))
-        place_bits = dtype(is_wanted - 1)
-        keys = np.empty((len(lists), width), dtype)
-        # Where a list ends: every column has another number beyond all items, so that no two are equal.
-        nothing = np.iinfo(dtype).max - (np.arange(width, dtype=dtype) << dtype(bits))
-        for side, part, flag in zip(own, (slice(0, widths[0]), slice(widths[0], None)), (0, is_wanted), strict=True):
-            _fill(keys[:, part], *side, bits, flag, nothing[part])
-        keys.sort(axis=1)
+        # From the lowest bits: place in the list, whether it is wanted, item or a number beyond, list of the row.
+        bits = (max(own.width, other.width) - 1).bit_length() + 1
+        list_bits = bits + (n_items + width - 1).bit_length()
+        in_row = 1 << max((ROW_CELLS // width).bit_length() - 1, 0)
+        dtype: Any = np.uint32 if list_bits + in_row.bit_length() - 1 <= 32 else np.uint64
+        is_wanted, place_bits = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
+        row = np.arange(in_row, dtype=dtype)[:, None] << dtype(list_bits)
+        # Beyond its last item a list has other numbers, no two of which are equal.
+        beyond = row | (np.arange(n_items, n_items + width, dtype=dtype) << dtype(bits))
+        keys = own.keys(row, beyond[:, : own.width], bits)
+        if other.width:
+            more = other.keys(row | is_wanted, beyond[:, own.width :], bits)
+            keys = np.concatenate([keys, more], axis=2)
         cells = keys.ravel()
+        cells.reshape(-1, in_row * width).sort(axis=1)
         same = (cells[1:] ^ cells[:-1]) < dtype(1 << bits)
-        same[width - 1 :: width] = False  # the step into the next row
+        same[width - 1 :: width] = False  # the step into the next list
         before = np.flatnonzero(same)
         left, right = cells.take(before), cells.take(before + 1)
         if not ((left ^ right) & is_wanted).all():
             repeat, first, before, after = _in_runs(before, cells & is_wanted != 0)
             left, right = cells.take(before), cells.take(after)
-            list_start = own[0][1].take(repeat // width)
+            list_start = own.start.take(repeat // width)
             found[2].append(list_start + (cells.take(repeat) & place_bits).astype(np.int64))
             found[3].append(list_start + (cells.take(first) & place_bits).astype(np.int64))
-        row = before // width
-        found[0].append(own[0][1].take(row) + (left & place_bits).astype(np.int64))
-        found[1].append(own[1][1].take(row) + (right & place_bits).astype(np.int64))
-        if len(row):
-            n[lists] = np.bincount(row, minlength=len(lists))
+        list_of = before // width
+        found[0].append(own.start.take(list_of) + (left & place_bits).astype(np.int64))
+        found[1].append(other.start.take(list_of) + (right & place_bits).astype(np.int64))
+        if len(list_of):
+            n[lists] = np.bincount(list_of, minlength=len(lists))
     place, query, repeat, first = (np.concatenate(parts) if parts else np.empty(0, np.int64) for parts in found)
     order = np.argsort(repeat)
     return Pairs(place, query, n, repeat[order], first[order])
 
 
-def _fill(
-    keys: np.ndarray,
-    values: np.ndarray,
-    start: np.ndarray,
-    length: np.ndarray,
-    bits: int,
-    flag: Any,
-    nothing: np.ndarray,
-) -> None:
-    """Put the items of each list into a row of `keys`: item, flag and place; beyond its end `nothing`."""
-    width, dtype = keys.shape[1], keys.dtype.type
-    if not width:
-        return
-    place = np.arange(width, dtype=dtype)
-    filled = windows(values, start, width).view(np.uint32).astype(dtype, copy=False)
-    filled <<= dtype(bits)
-    np.bitwise_or(filled, place | dtype(flag), out=keys)
-    if length.min() < width:
-        np.copyto(keys, nothing, where=place >= length.astype(dtype)[:, None])
+@dataclass(frozen=True)
+class _Side:
+    """Some lists of items: `start` and `length` of each among `values`."""
+
+    values: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+
+    @cached_property
+    def width(self) -> int:
+        return int(self.length.max())
+
+    def keys(self, row: np.ndarray, beyond: np.ndarray, bits: int) -> np.ndarray:
+        """Items over the bits of their places, (rows, lists of a row, width); `row` and `beyond` for each such list.
+
+        The last row may have lists more than there are, without items.
+        """
+        dtype, in_row, width = row.dtype.type, len(row), self.width
+        n_none = -len(self.start) % in_row
+        start = np.append(self.start, np.zeros(n_none, np.int64)) if n_none else self.start
+        place = np.arange(width, dtype=dtype)
+        keys = windows(self.values, start, width).view(np.uint32).astype(dtype, copy=False)
+        rows = keys.reshape(-1, in_row * width)
+        rows <<= dtype(bits)
+        rows |= (row | place).ravel()
+        lists = rows.reshape(-1, in_row, width)
+        if self.length.min() < width:
+            short = place >= np.append(self.length, np.zeros(n_none, np.int64)).astype(dtype)[:, None]
+            np.copyto(lists, beyond, where=short.reshape(lists.shape))
+        elif n_none:
+            lists[-1, -n_none:] = beyond[-n_none:]
+        return lists
 
 
 def _in_runs(before: np.ndarray, is_wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -306,11 +306,32 @@ def test_runs_are_looked_for_only_where_an_item_stands_twice(frames, monkeypatch
 @pytest.mark.parametrize(("n_items", "size"), [(2**29 - 4, 4), (2**29 - 3, 8)])
 def test_keys_of_pairs_take_four_bytes_where_they_fit(n_items, size, monkeypatch):
     """Three bits for a place and the mark of what is wanted; four columns end in numbers beyond all items."""
-    watch = Watch(monkeypatch, grouping, "_fill")
+    monkeypatch.setattr(grouping, "ROW_CELLS", 4)
+    watch = Watch(monkeypatch, grouping._Side, "keys")
     item = np.array([5, n_items - 1, 7], np.int32)
     found = pair_within(item, np.array([0]), np.array([3]), item, np.array([1]), np.array([1]), n_items)
     assert [array.tolist() for array in vars(found).values()] == [[1], [1], [1], [], []]
-    assert {call[0].dtype.itemsize for call in watch.calls} == {size}
+    assert {keys.dtype.itemsize for keys in watch.answers} == {size}
+
+
+def test_short_lists_share_a_row(monkeypatch):
+    """The last row has lists left over, which are empty, whether the lists have one length or several."""
+    watch = Watch(monkeypatch, grouping._Side, "keys")
+    rng = np.random.default_rng(4)
+    for length in (np.full(50, 3), rng.integers(3, 5, 50), np.full(50, 80)):
+        item, start = rng.integers(0, 9, length.sum()), offsets(length)[:-1]
+        wanted = item[start]
+        arrays = (item, start, length, wanted, np.arange(50), np.ones(50, np.int64), 9)
+        fast = pair_within(*arrays)
+        shared = [keys.shape[1] for keys in watch.answers]
+        assert (max(shared) > 1) == (length[0] < 80)
+        monkeypatch.setattr(grouping, "ROW_CELLS", 1)
+        slow = pair_within(*arrays)
+        assert {keys.shape[1] for keys in watch.answers[len(shared) :]} == {1}
+        for one, two in zip(vars(fast).values(), vars(slow).values(), strict=True):
+            np.testing.assert_array_equal(one, two)
+        monkeypatch.setattr(grouping, "ROW_CELLS", 128)
+        watch.answers.clear()
 
 
 @pytest.mark.parametrize("cells", [1, 50, 2**20])
