@@ -211,8 +211,8 @@ def _positions(array: pa.ChunkedArray) -> tuple[np.ndarray, list[pa.Array]]:
     positions, dictionaries, row, above = np.empty(len(array), np.int32), [], 0, 0
     for encoded in each(lambda part: part.dictionary_encode(), parts):
         for chunk in encoded.chunks:
-            indices = chunk.indices.fill_null(-1 - above).to_numpy()
-            np.add(indices, above, out=positions[row : row + len(chunk)])
+            indices = chunk.indices.fill_null(-1 - above) if chunk.indices.null_count else chunk.indices
+            np.add(indices.to_numpy(), above, out=positions[row : row + len(chunk)])
             row += len(chunk)
         dictionaries.append(encoded.chunk(0).dictionary)  # that of all its chunks
         above += len(dictionaries[-1])

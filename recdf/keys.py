@@ -86,6 +86,7 @@ class ListCodes:
 
     key: Coded
     by: Coded | None
+    n_by: int
     n_keys: int
     wanted: np.ndarray | None
 
@@ -95,8 +96,9 @@ class ListCodes:
     def __getitem__(self, rows: slice) -> np.ndarray:
         key = code = self.key[rows]
         if self.by is not None:
-            code = self.by[rows].astype(np.int64) * self.n_keys + key
-        return code if self.wanted is None else np.where(self.wanted.take(key), code, -1)
+            by = self.by[rows]
+            code = (by if self.n_by * self.n_keys < 2**31 else by.astype(np.int64)) * self.n_keys + key
+        return code if self.wanted is None else np.where(self.wanted.take(key), code, code.dtype.type(-1))
 
 
 def split(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, np.ndarray]:

@@ -90,7 +90,7 @@ def match(
         population = np.zeros(n_keys, bool)
         population[only] = True
     blocks = list_blocks(
-        ListCodes(keys[1], by_code, n_keys, population), pred_heads, len(offered), n_keys * len(by_frame)
+        ListCodes(keys[1], by_code, len(by_frame), n_keys, population), pred_heads, len(offered), n_keys * len(by_frame)
     )
     beside = Wanted.by_key(truth, gain, n_keys, len(by_frame))
     shown = Shown(offered, blocks, items.columns[1], items, beside, options)
