@@ -34,7 +34,7 @@ STEPS = {
     "door: columns and checks": ("match._frames", "match.order_source", "match.read_true", "match.read_pred"),
     "codes of list keys": ("match.run_heads", "match.at_heads", "match.encode_keys", "match.encode_by"),
     "codes of items": ("match.encode",),
-    "group: deal rows to blocks": ("match.list_blocks",),
+    "group: deal rows to blocks": ("match.pred_blocks",),
     "rank `true`": ("match.rank_true",),
     "rank `pred`": ("shown.rank_pred",),
     "pair: hits and duplicates": ("shown.pair", "shown.settle"),

@@ -6,7 +6,7 @@ stand together are blocks as they are; other rows are dealt to blocks of neighbo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -27,12 +27,13 @@ DEALT_ROWS = 2**19
 class Block:
     """Some lists of a table: list i is row[start[i]:start[i + 1]], in the order of the table, and has code[i].
 
-    `row` is a slice where the rows stand in the table as they do here.
+    `row` is a slice where the rows stand in the table as they do here; `columns` are values of these rows.
     """
 
     code: np.ndarray
     start: np.ndarray
     row: slice | np.ndarray
+    columns: list[np.ndarray]
 
     @property
     def first(self) -> np.ndarray:
@@ -41,25 +42,27 @@ class Block:
         return heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
 
 
-class RowCodes(Protocol):
-    """Integers by row, made for the rows that are asked for: an array of them, or `codes.Coded`."""
+class Column(Protocol):
+    """Values by row, made for the rows that are asked for: an array of them, or `codes.Coded`."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, rows: slice, /) -> np.ndarray: ...
 
 
-def list_blocks(code: RowCodes, heads: np.ndarray | None, n_rows: int, n_codes: int) -> list[Callable[[], Block]]:
+def list_blocks(
+    code: Column, heads: np.ndarray | None, n_rows: int, n_codes: int, columns: Sequence[Column]
+) -> list[Callable[[], Block]]:
     """Blocks of the lists of each code (below n_codes), made when called; rows of code -1 are left out.
 
     `heads`, if given, are the first rows of runs of equal codes, and `code` is that of each run.
     """
     if heads is None:
-        return _dealt(code, n_codes)
+        return _dealt(code, n_codes, columns)
     codes = code[:]
     inside = codes >= 0
     if _all_differ(codes if inside.all() else codes[inside]):
-        return _standing(codes, np.append(heads, n_rows))
-    return _dealt(np.repeat(codes, np.diff(np.append(heads, n_rows))), n_codes)
+        return _standing(codes, np.append(heads, n_rows), columns)
+    return _dealt(np.repeat(codes, np.diff(np.append(heads, n_rows))), n_codes, columns)
 
 
 def _all_differ(code: np.ndarray) -> bool:
@@ -71,31 +74,34 @@ def _all_differ(code: np.ndarray) -> bool:
     return int(np.count_nonzero(seen)) == len(code)
 
 
-def _standing(code: np.ndarray, start: np.ndarray) -> list[Callable[[], Block]]:
+def _standing(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) -> list[Callable[[], Block]]:
     cuts = np.searchsorted(start[:-1], np.arange(BLOCK_ROWS, start[-1], BLOCK_ROWS))
     edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(code))]).tolist(), len(code)]
-    return [partial(_stood, code[a:z], start[a : z + 1]) for a, z in pairwise(edges)]
+    return [partial(_stood, code[a:z], start[a : z + 1], columns) for a, z in pairwise(edges)]
 
 
-def _stood(code: np.ndarray, start: np.ndarray) -> Block:
+def _stood(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) -> Block:
+    rows = slice(int(start[0]), int(start[-1]))
+    values = [column[rows] for column in columns]
     inside = code >= 0
     if inside.all():
-        return Block(code, start - start[0], slice(int(start[0]), int(start[-1])))
+        return Block(code, start - start[0], rows, values)
     length = np.diff(start)[inside]
-    return Block(code[inside], offsets(length), spans(start[:-1][inside], length))
+    row = spans(start[:-1][inside], length)
+    return Block(code[inside], offsets(length), row, [value.take(row - rows.start) for value in values])
 
 
-def _dealt(code: RowCodes, n_codes: int) -> list[Callable[[], Block]]:
-    """Deal rows by the high bits of their codes; each block then sorts its own by the low bits."""
+def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> list[Callable[[], Block]]:
+    """Deal rows by the high bits of their codes; each block then sorts its own by the low bits.
+
+    Values are dealt too: read in the order of the table, while to fetch those of a block is to wait for each of them.
+    """
     shift = max((n_codes - 1).bit_length() - (len(code) // BLOCK_ROWS).bit_length(), 0)
     n_blocks = ((n_codes - 1) >> shift) + 1
     if n_blocks == 1:
-        codes, rows = code[:], None
-        if codes.min(initial=0) < 0:
-            rows = np.flatnonzero(codes >= 0)
-            codes = codes.take(rows)
-        return [partial(_sorted, rows, codes, n_codes, 0)]
+        return [partial(_sorted_all, code, n_codes, columns)]
     row, low = np.empty(len(code), np.int32), np.empty(len(code), np.uint16 if shift <= 16 else np.int64)
+    dealt = [np.empty(len(code), column[:0].dtype) for column in columns]
 
     def deal(first: int) -> np.ndarray:
         part = slice(first, min(first + DEALT_ROWS, len(code)))
@@ -106,27 +112,34 @@ def _dealt(code: RowCodes, n_codes: int) -> list[Callable[[], Block]]:
         order = stable_order(high, n_blocks + 1)
         np.add(order, first, out=row[part], casting="unsafe")
         low[part] = (codes & (2**shift - 1)).astype(low.dtype).take(order)
+        for column, values in zip(columns, dealt, strict=True):
+            column[part].take(order, out=values[part], mode="clip")  # numpy puts them there at once in this mode
         return first + offsets(np.bincount(high, minlength=n_blocks + 1))
 
     edges = np.stack(each(deal, range(0, len(code), DEALT_ROWS)))
 
     def make(i: int) -> Block:
         runs = [slice(a, z) for a, z in edges[:, i : i + 2].tolist()]
-        # numpy takes by int64: other integers are cast in each call.
-        rows = np.concatenate([row[run] for run in runs], dtype=np.int64)
-        codes = np.concatenate([low[run] for run in runs])
-        return _sorted(rows, codes, 2**shift, i << shift)
+        rows, codes, *values = (np.concatenate([array[run] for run in runs]) for array in (row, low, *dealt))
+        return _sorted(rows, codes, 2**shift, i << shift, values)
 
     return [partial(make, i) for i in range(n_blocks)]
 
 
-def _sorted(rows: np.ndarray | None, codes: np.ndarray, n_codes: int, first_code: int) -> Block:
-    """A block of some rows (None: all), of which the codes (above first_code) are given."""
+def _sorted_all(code: Column, n_codes: int, columns: Sequence[Column]) -> Block:
+    codes, values = code[:], [column[:] for column in columns]
+    if codes.min(initial=0) >= 0:
+        return _sorted(None, codes, n_codes, 0, values)
+    rows = np.flatnonzero(codes >= 0)
+    return _sorted(rows, codes.take(rows), n_codes, 0, [value.take(rows) for value in values])
+
+
+def _sorted(
+    rows: np.ndarray | None, codes: np.ndarray, n_codes: int, first_code: int, values: list[np.ndarray]
+) -> Block:
+    """A block of some rows (None: all), of which the codes (above first_code) and values are given."""
     order = stable_order(codes, n_codes)
     codes = codes.take(order)
     heads = np.flatnonzero(np.append(len(codes) > 0, codes[1:] != codes[:-1]))
-    return Block(
-        first_code + codes[heads].astype(np.int64),
-        np.append(heads, len(codes)),
-        order if rows is None else rows.take(order),
-    )
+    row, values = order if rows is None else rows.take(order), [value.take(order) for value in values]
+    return Block(first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), row, values)

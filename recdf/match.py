@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .blocks import list_blocks
 from .codes import Coded, Codes, encode, encode_keys
 from .errors import (
     ColumnError,
@@ -44,7 +43,17 @@ from .lists import Hits
 from .matched import Matched, Rating, Truth, Values
 from .memory import keep_freed_memory
 from .options import Options, as_columns
-from .ranked import Ranked, joined, rank_pred, rank_true, refuse_duplicates, refuse_ties, repeats, tied_rows
+from .ranked import (
+    Ranked,
+    joined,
+    pred_blocks,
+    rank_pred,
+    rank_true,
+    refuse_duplicates,
+    refuse_ties,
+    repeats,
+    tied_rows,
+)
 from .shown import Shown, Wanted
 from .sides import NOTHING, Given, Sides, read_sides
 from .threads import each
@@ -78,8 +87,7 @@ def match(
     counts = {**wanted.counts, **offered.counts}
     for table in doors.tables.values():
         counts.update(table.counts)
-    blocks = list_blocks(keys[0], true_heads, len(wanted), n_keys)
-    truth, gain = rank_true(wanted, blocks, items, options, counts)
+    truth, gain = rank_true(wanted, keys[0], true_heads, n_keys, items, options, counts)
     key_of_truth = truth.code[np.argsort(truth.first)]  # in order of first appearance
     first = key_of_truth if asked is None else pd.unique(keys[2].all())
     only = first if not isinstance(options.users, str) or options.users in ("true", "both") else None
@@ -89,11 +97,10 @@ def match(
     if only is not None and len(only) < n_keys:
         population = np.zeros(n_keys, bool)
         population[only] = True
-    blocks = list_blocks(
-        ListCodes(keys[1], by_code, len(by_frame), n_keys, population), pred_heads, len(offered), n_keys * len(by_frame)
-    )
+    codes = ListCodes(keys[1], by_code, len(by_frame), n_keys, population)
+    blocks = pred_blocks(offered, codes, pred_heads, n_keys * len(by_frame), items.columns[1])
     beside = Wanted.by_key(truth, gain, n_keys, len(by_frame))
-    shown = Shown(offered, blocks, items.columns[1], items, beside, options)
+    shown = Shown(offered, blocks, items, beside, options)
     counts.update(shown.counts)
     warn_duplicates(counts, options)
     if not len(shown.place):
@@ -203,8 +210,8 @@ def _base_lists(
     options: Options,
 ) -> BaseLists:
     """The baseline's lists, each item once, and which of them belongs to each list of the population."""
-    blocks = list_blocks(code, None, len(base), n_keys)
-    lists = joined(each(lambda make: rank_pred(base, make(), item, items, options), blocks))
+    blocks = pred_blocks(base, code, None, n_keys, item)
+    lists = joined(each(lambda make: rank_pred(base, make(), items, options), blocks))
     tied = tied_rows(lists)
     refuse_ties(base, tied, len(tied), options)
     repeat = repeats(lists, items.n)

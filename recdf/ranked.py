@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .blocks import Block
+from .blocks import Block, Column, list_blocks
 from .codes import Coded, Codes
 from .errors import DuplicateError, TieError
 from .frames import Table
@@ -77,26 +77,27 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
     return Ranked(code, first, offsets(length), item, row, level)
 
 
-def _ranked(block: Block, item: Coded, number: np.ndarray | None, descending: bool) -> Ranked:
-    """Order each list, best number first and NaN last, equal ones as they stand."""
-    if number is None:
-        return Ranked(block.code, block.first, block.start, item[block.row], block.row)
-    key, start = at(number, block.row), block.start
+def _ranked(block: Block, descending: bool) -> Ranked:
+    """Order each list by the second column, if there is one: best number first, NaN last, equal ones as they stand."""
+    (item, *number), start, row = block.columns, block.start, block.row
+    if not number:
+        return Ranked(block.code, block.first, start, item, row)
+    (key,) = number
     heads = start[(start > 0) & (start < len(key))]
     step = key[1:] < key[:-1] if descending else key[1:] > key[:-1]
     step[heads - 1] = True  # the step into the next list
     if step.all():
-        return Ranked(block.code, block.first, start, item[block.row], block.row)
-    row, moved = block.row, rank_within(key, start, descending)
+        return Ranked(block.code, block.first, start, item, row)
+    moved = rank_within(key, start, descending)
     if moved is not None:
         places, key = moved
-        row = places + row.start if isinstance(row, slice) else row.take(places)
+        item, row = item.take(places), places + row.start if isinstance(row, slice) else row.take(places)
     same = key[1:] == key[:-1]
     if key.dtype.kind == "f":
         same |= np.isnan(key[1:]) & np.isnan(key[:-1])
     same[heads - 1] = False
     level = np.cumsum(np.append(True, ~same), dtype=np.int32) if same.any() else None
-    return Ranked(block.code, block.first, start, item[row], row, level)
+    return Ranked(block.code, block.first, start, item, row, level)
 
 
 def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray | None:
@@ -130,15 +131,22 @@ def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray |
 
 
 def rank_true(
-    wanted: Table, blocks: Sequence[Callable[[], Block]], items: Codes, options: Options, counts: dict[str, int]
+    wanted: Table,
+    key: Coded,
+    heads: np.ndarray | None,
+    n_keys: int,
+    items: Codes,
+    options: Options,
+    counts: dict[str, int],
 ) -> tuple[Ranked, np.ndarray]:
     """Lists of `true` by key, largest gain first, and the gains."""
     gain = wanted.number
     assert gain is not None
-    number = gain if len(gain) and np.ptp(gain) > 0 else None
+    number = [gain] if len(gain) and np.ptp(gain) > 0 else []
+    blocks = list_blocks(key, heads, len(wanted), n_keys, [items.columns[0], *number])
 
     def rank(make: Callable[[], Block]) -> tuple[Ranked, np.ndarray]:
-        lists = _ranked(make(), items.columns[0], number, descending=True)
+        lists = _ranked(make(), descending=True)
         return lists, repeats(lists, items.n)  # of equal gains the first row stays
 
     found = each(rank, blocks)
@@ -152,7 +160,7 @@ def rank_true(
             keep = np.ones(len(lists.item), bool)
             keep[repeat] = False
             lists = lists.kept(keep)
-    return lists, gain[: len(lists.item)] if number is None else at(gain, lists.row)
+    return lists, at(gain, lists.row) if number else gain[: len(lists.item)]
 
 
 def repeats(lists: Ranked, n_items: int) -> np.ndarray:
@@ -181,9 +189,17 @@ def refuse_ties(table: Table, rows: np.ndarray, n: int, options: Options) -> Non
     raise TieError(f'pred has {n:,} items with the score of the item before them, first in list {where}; ties="raise"')
 
 
-def rank_pred(offered: Table, block: Block, item: Coded, items: Codes, options: Options) -> Ranked:
+def pred_blocks(
+    offered: Table, code: Column, heads: np.ndarray | None, n_codes: int, item: Coded
+) -> list[Callable[[], Block]]:
+    """Blocks of recommended lists, as `rank_pred` takes them."""
+    number = [] if offered.number is None else [offered.number]
+    return list_blocks(code, heads, len(offered), n_codes, [item, *number])
+
+
+def rank_pred(offered: Table, block: Block, items: Codes, options: Options) -> Ranked:
     """Recommended lists, best first, ties settled by everything but relevance."""
-    lists = _ranked(block, item, offered.number, offered.descending)
+    lists = _ranked(block, offered.descending)
     if lists.level is None or options.ties in ("raise", "row"):
         return lists
     rank = items.rank()

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from .blocks import Block
-from .codes import Coded, Codes
+from .codes import Codes
 from .frames import Table
 from .grouping import Pairs, offsets
 from .keys import split
@@ -80,12 +80,11 @@ class Shown:
         self,
         offered: Table,
         blocks: Sequence[Callable[[], Block]],
-        item: Coded,
         items: Codes,
         wanted: Wanted,
         options: Options,
     ) -> None:
-        self._offered, self._blocks, self._item, self._items = offered, blocks, item, items
+        self._offered, self._blocks, self._items = offered, blocks, items
         self._wanted, self._options = wanted, options
         parts = each(self._measured, blocks)
         refuse_ties(offered, parts_of(parts, "tied"), sum(part.n_tied for part in parts), options)
@@ -111,7 +110,7 @@ class Shown:
         return int(self.start[-1])
 
     def _ranked(self, make: Callable[[], Block]) -> Ranked:
-        return rank_pred(self._offered, make(), self._item, self._items, self._options)
+        return rank_pred(self._offered, make(), self._items, self._options)
 
     def _measured(self, make: Callable[[], Block]) -> _Found:
         ranked = self._ranked(make)

@@ -31,11 +31,18 @@ def lists_of(made):
         rows = np.arange(block.row.start, block.row.stop) if isinstance(block.row, slice) else block.row
         assert block.start[0] == 0
         assert block.start[-1] == len(rows)
+        if block.columns:
+            assert [column.tolist() for column in block.columns] == [(rows * 3).tolist(), (rows / 2).tolist()]
         for code, first, a, z in zip(block.code, block.first, block.start[:-1], block.start[1:], strict=True):
             assert code not in found
             found[int(code)] = rows[a:z].tolist()
             assert first == rows[a]
     return found, slices
+
+
+def values(n):
+    """Two columns of n rows."""
+    return [Coded(np.arange(n) * 3), np.arange(n) / 2]
 
 
 @pytest.fixture
@@ -53,20 +60,20 @@ def test_rows_are_dealt_to_blocks(dtype, block_rows, dealt_rows, codes):
         patch.setattr(blocks, "BLOCK_ROWS", block_rows)
         patch.setattr(blocks, "DEALT_ROWS", dealt_rows)
         array = np.array(codes, dtype=dtype)
-        found, _ = lists_of(list_blocks(array, None, len(codes), 2**20))
+        found, _ = lists_of(list_blocks(array, None, len(codes), 2**20, values(len(codes))))
         assert found == by_code(codes)
-        assert lists_of(list_blocks(Coded(array + 7, 7), None, len(codes), 2**20))[0] == found
+        assert lists_of(list_blocks(Coded(array + 7, 7), None, len(codes), 2**20, []))[0] == found
 
 
 def test_codes_beyond_int32():
     codes = np.array([2**40, 1, 2**40])
-    assert lists_of(list_blocks(codes, None, 3, 2**40 + 1))[0] == {2**40: [0, 2], 1: [1]}
+    assert lists_of(list_blocks(codes, None, 3, 2**40 + 1, values(3)))[0] == {2**40: [0, 2], 1: [1]}
 
 
 def test_blocks_of_neighbouring_codes(small):
     """Every block has about as many rows as it may, whatever the order of the rows."""
     codes = np.random.default_rng(0).permutation(np.repeat(np.arange(64), 4))
-    made = list_blocks(codes, None, len(codes), 64)
+    made = list_blocks(codes, None, len(codes), 64, [])
     assert len(made) == 64
     monotone = [make().code.tolist() for make in made]
     assert monotone == [[code] for code in range(64)]
@@ -76,7 +83,7 @@ def test_blocks_of_neighbouring_codes(small):
 def test_lists_that_stand_together_are_blocks_as_they_are(codes, small):
     array = np.array(codes, dtype=np.int32)
     heads = np.flatnonzero(np.diff(array, prepend=-2))
-    made = list_blocks(Coded(array[heads]), heads, len(codes), 10)
+    made = list_blocks(Coded(array[heads]), heads, len(codes), 10, values(len(codes)))
     found, slices = lists_of(made)
     assert found == by_code(codes)
     if -1 not in codes:
@@ -86,7 +93,7 @@ def test_lists_that_stand_together_are_blocks_as_they_are(codes, small):
 
 def test_runs_of_a_code_that_comes_back_are_dealt(small):
     codes = [1, 1, 2, 2, 1, 1]
-    found, slices = lists_of(list_blocks(Coded(np.array([1, 2, 1])), np.array([0, 2, 4]), 6, 3))
+    found, slices = lists_of(list_blocks(Coded(np.array([1, 2, 1])), np.array([0, 2, 4]), 6, 3, values(6)))
     assert (found, slices) == (by_code(codes), 0)
 
 

@@ -88,7 +88,7 @@ def test_grouped_input_is_not_grouped_again(frames, monkeypatch):
 def test_shuffled_input_is_grouped(frames, monkeypatch):
     watch = Watch(monkeypatch, blocks, "_dealt")
     result(*map(shuffled, frames))
-    assert [len(code) for code, _ in watch.calls] == [len(frame) for frame in frames]
+    assert [len(code) for code, *_ in watch.calls] == [len(frame) for frame in frames]
 
 
 def test_input_without_run_heads_gives_the_same(frames, monkeypatch):
@@ -146,7 +146,7 @@ def test_runs_of_a_user_that_come_back_are_put_together(frames, monkeypatch):
     fast = result(true, pred)
     watch = Watch(monkeypatch, blocks, "_dealt")
     assert_same(result(true, halves), fast)
-    assert [len(code) for code, _ in watch.calls] == [len(pred)]
+    assert [len(code) for code, *_ in watch.calls] == [len(pred)]
 
 
 def test_rows_of_users_outside_the_population_are_left_out_of_grouped_input(frames, monkeypatch):
