@@ -230,7 +230,7 @@ def composite_key_of_strings() -> float:
 
 
 def ten_models(change: Callable[[pd.DataFrame], pd.DataFrame]) -> float:
-    true, pred = make(np.full(10_000, N_PRED))
+    true, pred = plain()
     ten = pd.concat([pred.assign(model=f"model{j}") for j in range(10)], ignore_index=True)
     return cost((change(true), change(ten)), by="model") / cost((change(true), change(pred)))
 
@@ -241,8 +241,8 @@ def thirty_metrics() -> float:
 
 
 def ten_times_the_lists(change: Callable[[pd.DataFrame], pd.DataFrame]) -> float:
-    few, many = (both(change, make(np.full(n, N_PRED))) for n in (10_000, 100_000))
-    return cost(many) / cost(few)
+    few, many = plain(), make(np.full(10 * N_LISTS, N_PRED))
+    return cost(both(change, many)) / cost(both(change, few))
 
 
 RATIOS: dict[str, tuple[Callable[[], float], float, float]] = {

@@ -72,6 +72,15 @@ def _take(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
     return pa.chunked_array(parts, array.type)
 
 
+def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
+    """Some rows of a column, numbered anew, in its dtype."""
+    dtype = series.dtype
+    if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
+        from_arrow: Any = dtype
+        return pd.Series(from_arrow.__from_arrow__(_take(_to_arrow(series), rows)), dtype=dtype)
+    return pd.Series(series.array.take(rows), dtype=dtype)
+
+
 def read_ids(series: pd.Series, where: str) -> Ids:
     """Check one id column and bring it into the form of `Ids`."""
     dtype = series.dtype

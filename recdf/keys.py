@@ -13,7 +13,7 @@ import pandas as pd
 
 from .codes import Coded, encode_keys
 from .frames import Table
-from .ids import Ids, read_by
+from .ids import Ids, read_by, take_rows
 from .options import Options, as_columns
 from .threads import each
 
@@ -64,7 +64,7 @@ def encode_by(
         present = np.flatnonzero(first >= 0)
         present = present[np.argsort(first[present])]
         rows = first[present] if heads is None else heads[first[present]]
-        labels = offered.frame[names].take(offered.frame_rows(rows)).reset_index(drop=True)
+        labels = labels_of(offered.frame, names, offered.frame_rows(rows))
     place = np.zeros(n, np.int32)
     place[present] = np.arange(len(present))
     return codes.mapped(place), labels
@@ -157,13 +157,15 @@ def key_frame(
     if len(chosen) == 1:
         frame, codes, rows = chosen[0]
         row_of[codes] = rows
-        # Column by column: frame[names] would copy all rows.
-        taken = [frame[name].array.take(row_of[key]) for name in names]
-        # As Series of their dtype, since a frame looks into arrays of objects for a better one.
-        labels = pd.DataFrame({i: pd.Series(ids, dtype=ids.dtype) for i, ids in enumerate(taken)}, copy=False)
-        return labels.set_axis(pd.Index(names, tupleize_cols=False), axis=1)
+        return labels_of(frame, names, row_of[key])
     for frame, codes, rows in chosen:  # only the rows that stand for a key are put together
-        tables.append(frame[names].take(rows))
+        tables.append(labels_of(frame, names, rows))
         row_of[codes] = np.arange(len(rows)) + above
         above += len(rows)
-    return pd.concat(tables, ignore_index=True).take(row_of[key]).reset_index(drop=True)
+    return labels_of(pd.concat(tables, ignore_index=True), names, row_of[key])
+
+
+def labels_of(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.DataFrame:
+    """Some rows of some columns, numbered anew; column by column, since frame[names] would copy all rows."""
+    labels = pd.DataFrame({i: take_rows(frame[name], rows) for i, name in enumerate(names)}, copy=False)
+    return labels.set_axis(pd.Index(names, tupleize_cols=False), axis=1)

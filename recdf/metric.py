@@ -18,6 +18,7 @@ import pandas as pd
 from .counts import Counts
 from .docstrings import full_doc, section
 from .errors import ColumnError, OptionError, UndefinedMetricError, closest
+from .keys import labels_of
 from .match import match
 from .matched import Matched
 from .options import NAMES, Options, check_choice, parameters
@@ -319,7 +320,7 @@ def per_user_frame(matched: Matched, columns: dict[str, np.ndarray]) -> pd.DataF
     """`by` and list key columns, then others, one row per list."""
     labels = [(str(name), matched.keys[name]) for name in matched.keys.columns]
     if len(matched.by.columns):
-        by = matched.by.take(matched.list_by).reset_index(drop=True)
+        by = labels_of(matched.by, list(matched.by.columns), matched.list_by)
         labels = [*((str(name), by[name]) for name in by.columns), *labels]
     found = dict(labels)
     if len(found) < len(labels):

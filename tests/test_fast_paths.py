@@ -20,6 +20,7 @@ match = importlib.import_module("recdf.match")
 METRICS = ["precision", "recall", "ndcg", "mapr", "mrr", "hitrate", "auc"]
 N_LISTS, N_PRED, N_ITEMS = 60, 12, 80
 STRINGS = {"user_id": "str", "item_id": "str"}
+ARROW_TYPES = [pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
 
 
 @pytest.fixture
@@ -272,6 +273,26 @@ def test_rows_of_chunks_of_strings(rows):
         taken = ids.Ids("a", "string", array).take(np.array([row for row in rows if row < len(array)], np.int64))
         shift = len(chunks) - len(array)
         assert taken.values.to_pylist() == [whole[row + shift] for row in rows if row < len(array)]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["object", "str", "string[python]", "string[pyarrow]", "category", *map(pd.ArrowDtype, ARROW_TYPES)],
+    ids=str,
+)
+def test_labels_keep_their_dtype_and_chunks(dtype, monkeypatch):
+    column = pd.concat([pd.Series(["a", "b"]), pd.Series(["c", "a", None])]).astype(dtype)
+    watch = Watch(monkeypatch, ids, "_take")
+    for rows in (np.array([0, 1, 1, 4]), np.array([4, 0, 2]), np.array([], np.int64)):
+        pd.testing.assert_series_equal(ids.take_rows(column, rows), column.iloc[rows].reset_index(drop=True))
+    arrow = isinstance(column.dtype, pd.ArrowDtype) or getattr(column.dtype, "storage", "") == "pyarrow"
+    assert len(watch.calls) == 3 * arrow
+
+
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "int64[pyarrow]", "datetime64[ns, UTC]"])
+def test_labels_of_numbers_keep_their_dtype(dtype):
+    column = pd.Series([7, 8, 9], dtype=dtype)
+    pd.testing.assert_series_equal(ids.take_rows(column, np.array([2, 0])), column.iloc[[2, 0]].reset_index(drop=True))
 
 
 def test_chunks_of_strings_share_a_dictionary():
