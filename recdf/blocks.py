@@ -96,7 +96,9 @@ def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> list[Callab
 
     Values are dealt too: read in the order of the table, while to fetch those of a block is to wait for each of them.
     """
-    shift = max((n_codes - 1).bit_length() - (len(code) // BLOCK_ROWS).bit_length(), 0)
+    # As many codes to a block as have about BLOCK_ROWS rows.
+    shift = max((BLOCK_ROWS * n_codes // max(len(code), 1)).bit_length() - 1, 0)
+    shift = min(shift, (n_codes - 1).bit_length())
     n_blocks = ((n_codes - 1) >> shift) + 1
     if n_blocks == 1:
         return [partial(_sorted_all, code, n_codes, columns)]
