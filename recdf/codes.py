@@ -6,6 +6,7 @@ another kind and never lose digits.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import IdTypeError
-from .grouping import at
 from .ids import Ids
 from .threads import each
 
@@ -25,6 +25,9 @@ DIRECT_SPAN = 2**20
 
 # Strings of a column from which both halves are encoded at once.
 HALVED_ROWS = 2**20
+
+# Chunks of a column of strings whose codes stay as they are.
+MOST_PARTS = 1000
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class Coded:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        codes = at(self.values, rows)
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        codes = self.values[rows]
         if self.low:
             out = np.empty(len(codes), np.int32)
             codes = np.subtract(codes, codes.dtype.type(self.low), out=out, casting="unsafe")
@@ -54,6 +57,31 @@ class Coded:
 
     def all(self) -> np.ndarray:
         return self[:]
+
+
+class CodedParts(Coded):
+    """Codes of one column in parts that stand one after the other."""
+
+    parts: list[Coded]
+    ends: list[int]
+
+    def __init__(self, parts: Sequence[Coded]) -> None:
+        self.__dict__.update(parts=list(parts), ends=np.cumsum([len(part) for part in parts]).tolist())
+
+    def __len__(self) -> int:
+        return self.ends[-1]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        start, stop, _ = rows.indices(len(self))
+        first, last = bisect_right(self.ends, start), bisect_left(self.ends, stop)
+        found = []
+        for part, end in zip(self.parts[first : last + 1], self.ends[first : last + 1], strict=True):
+            above = end - len(part)
+            found.append(part[max(start - above, 0) : stop - above])
+        return np.concatenate(found) if len(found) > 1 else self.parts[0][:0] if not found else found[0]
+
+    def mapped(self, table: np.ndarray) -> CodedParts:
+        return CodedParts([part.mapped(table) for part in self.parts])
 
 
 @dataclass
@@ -187,36 +215,39 @@ def _encode_hashed(arrays: list[np.ndarray]) -> Codes:
 
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
     """Code strings by a dictionary of each column (or half of one), and these by a dictionary of them all."""
-    found = [_positions(array) for array in arrays]
-    dictionaries = [dictionary for _, own in found for dictionary in own]
+    found = [_encoded(array) for array in arrays]
+    dictionaries = [own for halves in found for _, own in halves]
     if not any(map(len, dictionaries)):  # which Arrow 15 cannot encode
         columns = [Coded(np.full(len(array), -1, np.int32)) for array in arrays]
         return Codes(columns, 0, pa.array([], arrays[0].type), ordered=False)
     merged = pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
     codes, columns = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32), []
-    for positions, own in found:
-        length = sum(map(len, own))
-        columns.append(Coded(positions, table=np.append(codes[:length], np.int32(-1))))  # position -1: the last entry
-        codes = codes[length:]
+    for halves in found:
+        parts = []
+        for positions, own in halves:
+            table, codes = np.append(codes[: len(own)], np.int32(-1)), codes[len(own) :]  # position -1: the last entry
+            parts += [Coded(some, table=table) for some in positions]
+        columns.append(CodedParts(parts))
     return Codes(columns, len(merged.dictionary), merged.dictionary, ordered=False)
 
 
-def _positions(array: pa.ChunkedArray) -> tuple[np.ndarray, list[pa.Array]]:
-    """Position of each string (-1 for null) in the dictionaries, one after the other, and these.
+def _encoded(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray], pa.Array]]:
+    """Positions of strings (-1 for null) in a dictionary, and this: of the column, or of two halves of a long one.
 
-    Two halves of a long column take two threads, and have a dictionary each.
+    Two halves take two threads. Positions stay in Arrow's chunks, unless these are many.
     """
     middle = len(array) // 2 if len(array) >= HALVED_ROWS else len(array)
-    parts = [part for part in (array[:middle], array[middle:]) if len(part)]
-    positions, dictionaries, row, above = np.empty(len(array), np.int32), [], 0, 0
-    for encoded in each(lambda part: part.dictionary_encode(), parts):
-        for chunk in encoded.chunks:
-            indices = chunk.indices.fill_null(-1 - above) if chunk.indices.null_count else chunk.indices
-            np.add(indices.to_numpy(), above, out=positions[row : row + len(chunk)])
-            row += len(chunk)
-        dictionaries.append(encoded.chunk(0).dictionary)  # that of all its chunks
-        above += len(dictionaries[-1])
-    return positions, dictionaries
+    halves = []
+    for encoded in each(lambda part: part.dictionary_encode(), [array[:middle], array[middle:]]):
+        if not len(encoded):
+            continue
+        indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks])
+        if indices.null_count:  # Arrow copies all else too
+            indices = indices.fill_null(-1)
+        if indices.num_chunks > MOST_PARTS:
+            indices = pa.chunked_array([indices.combine_chunks()])
+        halves.append(([chunk.to_numpy() for chunk in indices.chunks], encoded.chunk(0).dictionary))  # all chunks' own
+    return halves
 
 
 def encode_keys(tables: Sequence[Sequence[Ids]]) -> tuple[list[Coded], int]:

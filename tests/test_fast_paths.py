@@ -275,6 +275,22 @@ def test_rows_of_chunks_of_strings(rows):
         assert taken.values.to_pylist() == [whole[row + shift] for row in rows if row < len(array)]
 
 
+@pytest.mark.parametrize("most", [1000, 1])
+def test_codes_stay_in_the_chunks_of_a_column(most, monkeypatch):
+    monkeypatch.setattr(coding, "MOST_PARTS", most)
+    monkeypatch.setattr(coding, "HALVED_ROWS", 6)
+    chunks = pa.chunked_array([["a", "b"], [], ["c", "a"], ["b"], ["d", "a", "c"]], pa.large_string())
+    (column,) = coding.encode([ids.Ids("a", "string", chunks)]).columns
+    assert (len(column.parts) > 2) == (most > 1)
+    whole = [0, 1, 2, 0, 1, 3, 0, 2]
+    assert len(column) == 8
+    assert column.all().tolist() == whole
+    for a in range(9):
+        for z in range(9):
+            assert column[a:z].tolist() == whole[a:z]
+            assert column.mapped(np.array([9, 8, 7, 6], np.int32))[a:z].tolist() == [9 - x for x in whole[a:z]]
+
+
 @pytest.mark.parametrize(
     "dtype",
     ["object", "str", "string[python]", "string[pyarrow]", "category", *map(pd.ArrowDtype, ARROW_TYPES)],
