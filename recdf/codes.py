@@ -30,7 +30,7 @@ HALVED_ROWS = 2**20
 MOST_PARTS = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Coded:
     """Codes of the rows of one column, made when asked for: an array of all of them costs more memory than time.
 

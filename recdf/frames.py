@@ -229,16 +229,13 @@ class Table:
 
     def kept(self, keep: np.ndarray) -> Table:
         rows = np.flatnonzero(keep)
-        return Table(
-            self.role,
-            self.frame,
-            [ids.take(rows) for ids in self.keys],
-            [ids.take(rows) for ids in self.by],
-            self.item.take(rows),
-            None if self.number is None else self.number[rows],
-            self.frame_rows(rows),
-            self.counts,
-            self.descending,
+        return replace(
+            self,
+            keys=[ids.take(rows) for ids in self.keys],
+            by=[ids.take(rows) for ids in self.by],
+            item=self.item.take(rows),
+            number=None if self.number is None else self.number[rows],
+            row=self.frame_rows(rows),
         )
 
 

@@ -1,8 +1,8 @@
 """Rank and pair rows that are nothing but integer codes and numbers.
 
-Contract: the rows of a list stand together, `start[i]:start[i + 1]` being list i. `rank_within` orders each
-list, `pair_within` finds duplicates and where wanted items stand. Both take time linear in the rows (times
-the log of a list's length for the order).
+Contract: the rows of a list stand together. `rank_within` orders each list, `start[i]:start[i + 1]` being list i;
+`pair_within` finds duplicates and where wanted items stand, in lists of which each has a start and a length. Both sort
+each list's rows as integers, and take time linear in the rows, times the log of a list's length.
 """
 
 from __future__ import annotations

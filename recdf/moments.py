@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+# Values that are squared together.
 PART_ROWS = 2**15
 
 
@@ -87,9 +88,12 @@ def _squares(values: np.ndarray, mean: float, skip_nan: bool) -> float:
     """Sum of the squared differences from the mean, a part at a time that stays in cache."""
     total = 0.0
     for first in range(0, len(values), PART_ROWS):
-        off = values[first : first + PART_ROWS] - mean
+        part = values[first : first + PART_ROWS]
+        off = part - mean
         off *= off
-        total += float(np.nansum(off) if skip_nan else off.sum())
+        if skip_nan:  # not what is NaN because the mean is: there is no spread about an infinite mean
+            off[np.isnan(part)] = 0.0
+        total += float(off.sum())
     return total
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import recdf as rd
-from recdf import blocks, grouping, ids, keys, ranked
+from recdf import blocks, grouping, ids, keys, moments, ranked
 from recdf import codes as coding
 from recdf.grouping import offsets, pair_within, rank_within
 
@@ -408,6 +408,25 @@ def test_ties_in_lists_too_long_for_one_integer(monkeypatch):
     assert not watch.calls
     assert ranked._tie_order(lists, item, 2**60).tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
     assert watch.calls
+
+
+@pytest.mark.parametrize("part_rows", [1, 2, 2**15])
+@pytest.mark.parametrize(
+    ("values", "squares"),
+    [
+        ([1.0, 2.0, 6.0], 14.0),  # mean 3: 4 + 1 + 9
+        ([1.0, np.nan, 2.0, 6.0], 14.0),
+        ([np.nan, np.nan], 0.0),
+        ([np.inf, -np.inf, 1.0], np.nan),
+        ([np.nan, np.inf, 1.0], np.nan),
+    ],
+)
+def test_squares_of_one_group_and_of_several(values, squares, part_rows, monkeypatch):
+    monkeypatch.setattr(moments, "PART_ROWS", part_rows)
+    column, group = np.array(values), np.zeros(len(values), np.int64)
+    for n_groups in (1, 2):
+        found = moments.Moments.of([column], group, n_groups).squares[0]
+        np.testing.assert_array_equal(found, [squares])
 
 
 def test_a_summary_of_one_group_equals_that_of_many(frames):
