@@ -36,8 +36,8 @@ STEPS = {
     "codes of items": ("match.encode",),
     "group: deal rows to blocks": ("match.pred_blocks",),
     "rank `true`": ("match.rank_true",),
-    "rank `pred`": ("shown.rank_pred",),
-    "pair: hits and duplicates": ("shown.pair", "shown.settle"),
+    "rank `pred`": ("pred_lists.rank_pred",),
+    "pair: hits and duplicates": ("pred_lists.pair", "pred_lists.settle"),
     "blocks: what is left": ("match.Shown",),
     "population and hits": ("match.population_of", "match.match"),
     "metrics": ("evaluate.compute",),
@@ -72,7 +72,8 @@ class Clock:
 @contextmanager
 def watched(clock: Clock) -> Iterator[None]:
     """The functions of the steps under the clock, and put back afterwards."""
-    modules = {name: importlib.import_module(f"recdf.{name}") for name in ("threads", "match", "shown", "evaluate")}
+    rooms = ("inputs.threads", "matching.match", "matching.pred_lists", "evaluation.evaluate")
+    modules = {name.rpartition(".")[2]: importlib.import_module(f"recdf.{name}") for name in rooms}
     replaced = [(modules["threads"], "THREADS", modules["threads"].THREADS)]
     for names in STEPS.values():
         for module, _, name in (full.partition(".") for full in names):
@@ -80,7 +81,7 @@ def watched(clock: Clock) -> Iterator[None]:
     steps = {full: step for step, names in STEPS.items() for full in names}
     try:
         for module, name, function in replaced:
-            step = steps.get(f"{module.__name__.removeprefix('recdf.')}.{name}")
+            step = steps.get(f"{module.__name__.rpartition('.')[2]}.{name}")
             setattr(module, name, 1 if step is None else clock.wrap(step, function))
         modules["evaluate"].match = modules["match"].match  # the name by which it is called
         yield
@@ -100,7 +101,7 @@ def run(layout: str, runs: int) -> list[dict[str, float]]:
     for _ in range(runs):
         clock = Clock()
         with watched(clock):
-            evaluate = importlib.import_module("recdf.evaluate").evaluate
+            evaluate = importlib.import_module("recdf.evaluation.evaluate").evaluate
             evaluate(true, pred, list(adapters.SIX), k=ks)
         found.append(dict(clock.seconds))
     return found

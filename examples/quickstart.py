@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import recdf as rd
-from recdf.sample import sample_shop
+from recdf.datasets import sample_shop
 
 METRICS = ["hitrate", "precision", "recall", "ndcg", "mrr", "revenue"]
 

@@ -1,12 +1,11 @@
 """recdf: evaluate logged recommendations in pandas. Two long frames in, two tidy metric tables out."""
 
 from . import errors
-from .audit import check
-from .bootstrap import bootstrap_ci
-from .compare import compare_models
-from .conventions import CONVENTIONS, Convention, conventions_table
-from .decision import adjust_pvalues
-from .dialects import compare_conventions
+from ._version import __version__
+from .datasets import Shop, sample_shop
+from .diagnostics.check import check
+from .diagnostics.compare_conventions import compare_conventions
+from .diagnostics.tables import exposure_table, hit_table, position_table, user_gap
 from .errors import (
     ColumnError,
     DataError,
@@ -23,12 +22,21 @@ from .errors import (
     TieError,
     UndefinedMetricError,
 )
-from .evaluate import Evaluation, evaluate
-from .experiment import join_experiment
-from .frames import from_dict, from_labelled
-from .health import experiment_health
-from .lists import Lists
-from .metric import METRICS, Metric, metric, metrics_table
+from .evaluation.evaluate import Evaluation, evaluate
+from .evaluation.storage import read_parquet
+from .evaluation.summary import summarize
+from .experiments.bootstrap import bootstrap_ci
+from .experiments.compare_models import compare_models
+from .experiments.compare_variants import compare_variants
+from .experiments.health import experiment_health
+from .experiments.join import join_experiment
+from .experiments.power import plan_experiment
+from .experiments.report import ReportTable, report_table
+from .experiments.roll_up import roll_up
+from .experiments.verdict import adjust_pvalues
+from .inputs.conventions import CONVENTIONS, Convention, conventions_table
+from .inputs.frames import from_dict, from_labelled
+from .matching.lists import Lists
 from .metrics import (
     a_ndcg,
     accuracy,
@@ -90,17 +98,8 @@ from .metrics import (
     unseen,
     user_coverage,
 )
-from .plan import plan_experiment
-from .report import ReportTable, report_table
-from .rollup import roll_up
-from .sample import Shop, sample_shop
-from .storage import read_parquet
-from .streaming import evaluate_parquet
-from .summary import summarize
-from .tables import exposure_table, hit_table, position_table, user_gap
-from .variants import compare_variants
-
-__version__ = "0.1.0"
+from .metrics.metric import METRICS, Metric, metric, metrics_table
+from .partitions.evaluate_parquet import evaluate_parquet
 
 __all__ = [
     "CONVENTIONS",
@@ -125,6 +124,7 @@ __all__ = [
     "Shop",
     "TieError",
     "UndefinedMetricError",
+    "__version__",
     "a_ndcg",
     "accuracy",
     "aclt",

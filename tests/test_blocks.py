@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recdf import blocks
-from recdf.blocks import list_blocks
-from recdf.codes import Coded
+from recdf.inputs.codes import Coded
+from recdf.matching import blocks
+from recdf.matching.blocks import list_blocks
 
 CODES = st.integers(-1, 5) | st.integers(0, 2**20 - 1)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recdf import inference, resampling
+from recdf.experiments.stats import inference, resampling
 
 RUNS = 2000
 TRUTH = 1.0

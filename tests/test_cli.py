@@ -13,7 +13,7 @@ import pytest
 
 import recdf as rd
 from recdf.cli import main
-from recdf.options import CHOICES, NAMES
+from recdf.inputs.options import CHOICES, NAMES
 
 TRUE = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [10, 20, 30], "gain": [3.0, 0.0, 1.0], "value": [5.0, 6.0, 7.0]})
 PRED = pd.DataFrame(

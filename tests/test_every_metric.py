@@ -40,7 +40,7 @@ from seeded import (
 
 import recdf as rd
 
-metric_module = importlib.import_module("recdf.metric")  # recdf.metric is the decorator
+metric_module = importlib.import_module("recdf.metrics.metric")  # recdf.metrics.metric is the decorator
 EVERY = list(rd.METRICS.values())
 # Those of true and pred alone; `test_beyond` holds the others, with their side tables, against `oracle_beyond`.
 BUILT_IN = [metric for metric in EVERY if metric.family in ("relevance", "ranking", "money")]

@@ -11,11 +11,14 @@ import pyarrow as pa
 import pytest
 
 import recdf as rd
-from recdf import blocks, grouping, ids, keys, moments, ranked
-from recdf import codes as coding
-from recdf.grouping import offsets, pair_within, rank_within
+from recdf.evaluation import moments
+from recdf.inputs import codes as coding
+from recdf.inputs import ids
+from recdf.matching import blocks, grouping, ranked
+from recdf.matching import list_keys as keys
+from recdf.matching.grouping import offsets, pair_within, rank_within
 
-match = importlib.import_module("recdf.match")
+match = importlib.import_module("recdf.matching.match")
 
 METRICS = ["precision", "recall", "ndcg", "mapr", "mrr", "hitrate", "auc"]
 N_LISTS, N_PRED, N_ITEMS = 60, 12, 80
@@ -462,7 +465,7 @@ def test_the_benchmark_knows_the_steps(frames, monkeypatch):
     steps = importlib.import_module("steps")
     before, clock = ranked.rank_true, steps.Clock()
     with steps.watched(clock):
-        importlib.import_module("recdf.evaluate").evaluate(*map(shuffled, frames), "ndcg")
+        importlib.import_module("recdf.evaluation.evaluate").evaluate(*map(shuffled, frames), "ndcg")
     assert ranked.rank_true is before
     assert set(clock.seconds) == set(steps.STEPS)
     assert all(seconds >= 0 for seconds in clock.seconds.values())
@@ -495,7 +498,7 @@ def test_one_block_and_many_give_the_same(frames, rows, monkeypatch):
 def test_items_of_many_blocks_are_read_when_asked_for(frames, monkeypatch):
     true, pred = frames
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 40)
-    shown = importlib.import_module("recdf.shown")
+    shown = importlib.import_module("recdf.matching.pred_lists")
     watch = Watch(monkeypatch, shown, "joined")
     result(true, pred)
     assert not watch.calls
@@ -508,7 +511,7 @@ def test_freed_memory_stays_for_the_next_call(frames, monkeypatch):
     watch = Watch(monkeypatch, match, "keep_freed_memory")
     result(*frames)
     assert len(watch.calls) == 1
-    memory = importlib.import_module("recdf.memory")
+    memory = importlib.import_module("recdf.inputs.memory")
     sizes = []
     monkeypatch.setattr(memory.np, "empty", lambda size, dtype: sizes.append(size * np.dtype(dtype).itemsize))
     memory.keep_freed_memory()

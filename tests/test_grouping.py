@@ -5,8 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recdf import grouping
-from recdf.grouping import alike, at, offsets, pair_within, rank_within, sort_within, spans, stable_order, windows
+from recdf.matching import grouping
+from recdf.matching.grouping import (
+    alike,
+    at,
+    offsets,
+    pair_within,
+    rank_within,
+    sort_within,
+    spans,
+    stable_order,
+    windows,
+)
 
 
 def int32(values):

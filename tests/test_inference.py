@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recdf import inference, resampling
+from recdf.experiments.stats import inference, resampling
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "inference.json").read_text())["experiment"]
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.lists import Hits, Lists
-from recdf.match import match
-from recdf.matched import Matched
-from recdf.options import Options
+from recdf.inputs.options import Options
+from recdf.matching.lists import Hits, Lists
+from recdf.matching.match import match
+from recdf.matching.matched import Matched
 
 METRICS = ["hits", "mapr", "mapr(normalizer=k)", "mar", "mrr", "mrr(of=all)", "arhr", "ndcg", "ndcg(gain=exp2)", "dcg"]
 METRICS += ["ndcg(discount=jk)", "rbp", "err", "auc", "pauc", "pap", "first_rank"]

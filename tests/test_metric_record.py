@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.options import NAMES
+from recdf.inputs.options import NAMES
 
 TRUE = {"u": ["a", "b"], "v": ["c"]}
 PRED = {"u": ["a", "x", "b"], "v": ["x", "c"]}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import recdf as rd
 from recdf.cli import option_texts
-from recdf.options import CHOICES, Options
+from recdf.inputs.options import CHOICES, Options
 
 README = Path(__file__).parent.parent / "README.md"
 

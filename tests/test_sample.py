@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recdf.sample import Shop, sample_shop
+from recdf.datasets import Shop, sample_shop
 
 FRAMES = [field.name for field in dataclasses.fields(Shop)]
 COLUMNS = {

@@ -177,7 +177,7 @@ def test_true_may_be_none_where_nothing_asks_for_it():
 
 
 def test_a_table_is_worked_out_once_however_many_metrics_ask(monkeypatch):
-    from recdf import features, knowledge
+    from recdf.matching.side_tables import features, knowledge
 
     calls = {"pairs": 0, "similarity": 0}
     pairs, similarity = knowledge.Log.pairs.func, features._mean_similarity

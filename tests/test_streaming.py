@@ -13,9 +13,12 @@ import pytest
 from seeded import ITEMS, frames, side_tables
 
 import recdf as rd
-from recdf import merging, parts, results, streaming
 from recdf.cli import main
 from recdf.metrics import __all__ as NAMES
+from recdf.partitions import evaluate_parquet as streaming
+from recdf.partitions import exposure_sums as merging
+from recdf.partitions import results
+from recdf.partitions import source as parts
 
 METRICS = ["ndcg(gain=exp2)", "recall", "mapr(normalizer=achievable)", "err", "mrr", "confusion@3", "precision"]
 USUAL = {"relevance_col": "relevance", "nan_score": "last", "score_col": "score"}

@@ -15,7 +15,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
-from .. import __version__
+from .._version import __version__
 from ..errors import RecdfError, RecdfWarning
 from . import deciding, demo, evaluating
 from .arguments import Parser, in_flags, option_texts

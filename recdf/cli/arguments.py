@@ -11,8 +11,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..conventions import CONVENTIONS
-from ..options import CHOICES, DESCRIPTION, NAMES, Options
+from ..inputs.conventions import CONVENTIONS
+from ..inputs.options import CHOICES, DESCRIPTION, NAMES, Options
 
 __all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags", "option_texts"]
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pandas as pd
 
-from ..compare import compare_models
 from ..errors import OptionError, closest
-from ..evaluate import Evaluation
-from ..experiment import join_experiment
-from ..files import read_beside
-from ..health import experiment_health
-from ..report import report_table
-from ..storage import read_parquet
-from ..variants import compare_variants
+from ..evaluation.evaluate import Evaluation
+from ..evaluation.storage import read_parquet
+from ..experiments.compare_models import compare_models
+from ..experiments.compare_variants import compare_variants
+from ..experiments.health import experiment_health
+from ..experiments.join import join_experiment
+from ..experiments.report import report_table
 from .arguments import FILES, add_out, add_parameters, check_out, given_parameters
+from .files import read_beside
 
 __all__ = ["add_compare", "add_experiment"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from ..evaluate import Evaluation, evaluate
-from ..sample import Shop, sample_shop
-from ..summary import summarize
+from ..datasets import Shop, sample_shop
+from ..evaluation.evaluate import Evaluation, evaluate
+from ..evaluation.summary import summarize
 from .arguments import add_out, check_out
 from .evaluating import RESULT_FILES
 

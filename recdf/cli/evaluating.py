@@ -9,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from ..audit import check
+from ..diagnostics.check import check
 from ..errors import OptionError
-from ..evaluate import evaluate
-from ..files import is_text_file, read_beside, read_files
-from ..options import CHOICES, NAMES, Options, as_columns
-from ..parts import Source
-from ..streaming import evaluate_parquet
+from ..evaluation.evaluate import evaluate
+from ..inputs.options import CHOICES, NAMES, Options, as_columns
+from ..partitions.evaluate_parquet import evaluate_parquet
+from ..partitions.source import Source
 from .arguments import FILES, add_options, add_out, check_out, given_options, in_flags
+from .files import is_text_file, read_beside, read_files
 
 __all__ = ["add_check", "add_evaluate"]
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .errors import DataError
+from ..errors import DataError
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 COMPRESSIONS = (".gz", ".bz2", ".zst")

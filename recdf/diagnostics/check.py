@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .audit_ids import Findings, check_ids, check_side, plain_rows
-from .errors import EmptyPopulationError, RecdfWarning, examples
-from .frames import as_frame, column, id_frame, order_source, read_numbers
-from .ids import read_ids
-from .lists import Hits
-from .match import match
-from .matched import Matched
-from .metric import check_k, compute, find, label_frame, mean
-from .options import NAMES, Options, as_columns, check_names, takes_options
-from .sides import Given
+from ..errors import EmptyPopulationError, RecdfWarning, examples
+from ..inputs.frames import as_frame, column, id_frame, order_source, read_numbers
+from ..inputs.ids import read_ids
+from ..inputs.options import NAMES, Options, as_columns, check_names, takes_options
+from ..matching.lists import Hits
+from ..matching.match import match
+from ..matching.matched import Matched
+from ..matching.side_tables.sides import Given
+from ..metrics.metric import check_k, compute, find, label_frame, mean
+from .check_ids import Findings, check_ids, check_side, plain_rows
 
 __all__ = ["check"]
 

@@ -10,12 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .codes import check_kinds, encode
-from .errors import IdTypeError
-from .frames import column
-from .ids import Ids, read_ids
-from .keys import run_heads
-from .options import Options, as_columns
+from ..errors import IdTypeError
+from ..inputs.codes import check_kinds, encode
+from ..inputs.frames import column
+from ..inputs.ids import Ids, read_ids
+from ..inputs.options import Options, as_columns
+from ..matching.list_keys import run_heads
 
 # A share of `true` that nobody was recommended is worth a word above this.
 FEW_ITEMS_IN_COMMON = 0.5

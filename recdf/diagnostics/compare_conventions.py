@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .conventions import CONVENTIONS, Convention, find_convention
-from .errors import DataError, OptionError
-from .match import match
-from .metric import check_k, compute, find, mean
-from .options import NAMES, Options, check_names, takes_options
+from ..errors import DataError, OptionError
+from ..inputs.conventions import CONVENTIONS, Convention, find_convention
+from ..inputs.options import NAMES, Options, check_names, takes_options
+from ..matching.match import match
+from ..metrics.metric import check_k, compute, find, mean
 
 __all__ = ["compare_conventions"]
 

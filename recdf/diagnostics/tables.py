@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .counts import Counts
-from .frames import as_frame
-from .grouping import spans
-from .lists import ratio
-from .match import match
-from .matched import Matched
-from .metric import check_k, label_frame
-from .options import NAMES, Options, as_columns, check_names, takes_options
-from .sides import Given
-from .summary import CONFIDENCE, summarize
+from ..evaluation.summary import CONFIDENCE, summarize
+from ..inputs.frames import as_frame
+from ..inputs.options import NAMES, Options, as_columns, check_names, takes_options
+from ..matching.counts import Counts
+from ..matching.grouping import spans
+from ..matching.lists import ratio
+from ..matching.match import match
+from ..matching.matched import Matched
+from ..matching.side_tables.sides import Given
+from ..metrics.metric import check_k, label_frame
 
 __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 

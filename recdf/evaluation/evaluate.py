@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .columns import frame_of
-from .compare import compare_models
-from .errors import OptionError
-from .experiment import join_experiment, own_variant
-from .match import match
-from .metric import Metric, Request, check_needs, compute, per_user_frame
-from .metric_strings import parse
-from .options import NAMES, Options, as_columns, check_names, takes_options
-from .segments import summary_table
-from .sides import SIDES, Given
+from .._version import __version__
+from ..errors import OptionError
+from ..experiments.columns import frame_of
+from ..experiments.compare_models import compare_models
+from ..experiments.join import join_experiment, own_variant
+from ..inputs.options import NAMES, Options, as_columns, check_names, takes_options
+from ..matching.match import match
+from ..matching.side_tables.sides import SIDES, Given
+from ..metrics.metric import Metric, Request, check_needs, compute, per_user_frame
+from ..metrics.strings import parse
 from .storage import write_evaluation
 from .summary import CONFIDENCE
+from .summary_rows import summary_table
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -320,8 +321,6 @@ def spec_of(
     requests: Sequence[Request], options: Options, order: dict[str, Any], counts: dict[str, int]
 ) -> dict[str, Any]:
     """The record of what was computed."""
-    from . import __version__  # the package imports this module
-
     metrics = {
         column: {
             "name": request.name if request.own_column is None else column,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from .errors import DataError
+from ..errors import DataError
 
 if TYPE_CHECKING:
     from .evaluate import Evaluation

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .errors import ColumnError, DataError, OptionError, closest
+from ..errors import ColumnError, DataError, OptionError, closest
+from ..inputs.options import as_columns
 from .moments import Moments
-from .options import as_columns
 
 __all__ = ["summarize"]
 

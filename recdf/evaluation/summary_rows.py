@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .counts import Counts
-from .errors import ColumnError, OptionError
-from .grouping import offsets
-from .lists import Hits
-from .matched import Matched, Rating, Truth, Values
-from .metric import Request, compute, compute_counts
+from ..errors import ColumnError, OptionError
+from ..inputs.options import Options
+from ..matching.counts import Counts
+from ..matching.grouping import offsets
+from ..matching.lists import Hits
+from ..matching.matched import Matched, Rating, Truth, Values
+from ..metrics.metric import Request, compute, compute_counts
 from .moments import Moments
-from .options import Options
 from .summary import SUMMARY, mean_table
 
 STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]

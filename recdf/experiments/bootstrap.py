@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..errors import EmptyPopulationError
+from ..inputs.options import as_columns, check_choice
 from .columns import (
     Codes,
     Floats,
@@ -21,11 +23,9 @@ from .columns import (
     share,
     split,
 )
-from .errors import EmptyPopulationError
-from .inference import Sample, arm, linearise
-from .options import as_columns, check_choice
-from .resampling import quantile_interval, replicate_estimates, standard_error
-from .units import Metric, read_metrics
+from .samples import Metric, read_metrics
+from .stats.inference import Sample, arm, linearise
+from .stats.resampling import quantile_interval, replicate_estimates, standard_error
 
 __all__ = ["bootstrap_ci"]
 

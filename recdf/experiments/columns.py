@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .codes import encode
-from .errors import ColumnError, DataError, NullKeyError, OptionError, examples
-from .frames import column, read_numbers
-from .ids import read_ids
-from .options import as_columns
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
+from ..inputs.codes import encode
+from ..inputs.frames import column, read_numbers
+from ..inputs.ids import read_ids
+from ..inputs.options import as_columns
 
 __all__: list[str] = []
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..errors import DataError, DuplicateError, OptionError
+from ..inputs.options import as_columns, check_choice
 from .columns import (
     Codes,
     Floats,
@@ -21,11 +23,9 @@ from .columns import (
     share,
     some_keys,
 )
-from .decision import check_smaller, decide
-from .errors import DataError, DuplicateError, OptionError
-from .inference import ALTERNATIVES, CORRECTIONS
-from .options import as_columns, check_choice
 from .paired import PairSettings, paired_resamples, paired_test
+from .stats.inference import ALTERNATIVES, CORRECTIONS
+from .verdict import check_smaller, decide
 
 __all__ = ["compare_models"]
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .arms import Settings, compare_arms
+from ..errors import DataError, DuplicateError, OptionError
+from ..inputs.options import as_columns, check_choice
 from .columns import (
     Codes,
     by_columns,
@@ -23,13 +24,12 @@ from .columns import (
     some_keys,
     split,
 )
-from .decision import check_smaller, decide
-from .errors import DataError, DuplicateError, OptionError
-from .experiment import in_several_variants
 from .health import planned_shares
-from .inference import ALTERNATIVES, CORRECTIONS, detectable, share_test
-from .options import as_columns, check_choice
-from .units import covariate_specs, read_metrics, subset
+from .join import in_several_variants
+from .samples import covariate_specs, read_metrics, subset
+from .stats.inference import ALTERNATIVES, CORRECTIONS, detectable, share_test
+from .two_sample import Settings, compare_arms
+from .verdict import check_smaller, decide
 
 __all__ = ["compare_variants"]
 

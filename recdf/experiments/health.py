@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..errors import DataError, OptionError, examples
+from ..inputs.options import as_columns
 from .columns import by_columns, distinct, frame_of, group_codes, key_codes, require, share
-from .errors import DataError, OptionError, examples
-from .experiment import in_several_variants
-from .inference import independence_test, share_test
-from .options import as_columns
+from .join import in_several_variants
+from .stats.inference import independence_test, share_test
 
 __all__ = ["experiment_health"]
 

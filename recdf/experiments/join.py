@@ -10,6 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ..errors import DataError, DuplicateError, OptionError, examples
+from ..inputs.frames import read_numbers
+from ..inputs.ids import read_ids
+from ..inputs.options import as_columns, check_choice
 from .columns import (
     Codes,
     frame_of,
@@ -18,11 +22,7 @@ from .columns import (
     require,
     some_keys,
 )
-from .errors import DataError, DuplicateError, OptionError, examples
-from .frames import read_numbers
-from .ids import read_ids
-from .options import as_columns, check_choice
-from .rollup import roll_up
+from .roll_up import roll_up
 
 __all__ = ["join_experiment"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .columns import Floats
-from .inference import arm, equivalence_p, one_sample, wilcoxon
-from .resampling import (
+from .stats.inference import arm, equivalence_p, one_sample, wilcoxon
+from .stats.resampling import (
     bootstrap_p,
     exact_sign_flip_p,
     poisson_sums,

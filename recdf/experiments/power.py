@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..errors import DataError, OptionError
+from ..inputs.options import check_choice
 from .columns import count, frame_of, metric_specs, share
-from .errors import DataError, OptionError
-from .inference import arm, cuped_arm, cuped_theta, detectable
-from .options import check_choice
-from .units import covariate_specs, fill_covariate, read_metrics
+from .samples import covariate_specs, fill_covariate, read_metrics
+from .stats.inference import arm, cuped_arm, cuped_theta, detectable
 
 __all__ = ["plan_experiment"]
 

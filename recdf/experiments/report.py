@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from ..errors import ColumnError
 from .columns import count, frame_of
-from .errors import ColumnError
 
 __all__ = ["ReportTable", "report_table"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..errors import DataError, OptionError
+from ..inputs.frames import read_numbers
+from ..inputs.options import as_columns, check_choice
 from .columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
-from .errors import DataError, OptionError
-from .frames import read_numbers
-from .options import as_columns, check_choice
 
 __all__ = ["roll_up"]
 

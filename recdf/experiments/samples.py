@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ..errors import DataError, OptionError
+from ..inputs.options import as_columns
 from .columns import Codes, Floats, Spec, metric_specs, metric_values
-from .errors import DataError, OptionError
-from .inference import Sample, pool
-from .options import as_columns
+from .stats.inference import Sample, pool
 
 __all__: list[str] = []
 

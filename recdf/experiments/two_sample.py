@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DataError, OptionError
 from .columns import Codes, Floats, some_keys
-from .errors import DataError, OptionError
-from .inference import (
+from .samples import Metric, fill_covariate, sum_by
+from .stats.inference import (
     Arm,
     Effect,
     Sample,
@@ -24,8 +25,7 @@ from .inference import (
     pool,
     stratified_arm,
 )
-from .resampling import bootstrap_p, quantile_interval, replicate_estimates, standard_error
-from .units import Metric, fill_covariate, sum_by
+from .stats.resampling import bootstrap_p, quantile_interval, replicate_estimates, standard_error
 
 __all__: list[str] = []
 

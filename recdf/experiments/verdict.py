@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ..errors import OptionError
+from ..inputs.options import as_columns, check_choice
+from ..metrics.metric import find
 from .columns import frame_of, group_codes, metric_values, require, share, split
-from .errors import OptionError
-from .inference import CORRECTIONS, adjust
-from .metric import find
-from .options import as_columns, check_choice
+from .stats.inference import CORRECTIONS, adjust
 
 __all__ = ["adjust_pvalues"]
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .errors import IdTypeError
+from ..errors import IdTypeError
 from .ids import Ids
 from .threads import each
 

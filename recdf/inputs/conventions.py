@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from .errors import OptionError, closest
+from ..errors import OptionError, closest
 
 __all__ = ["CONVENTIONS", "Convention", "conventions_table"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .errors import ColumnError, DataError, NullKeyError, OptionError, closest, examples
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest, examples
 from .ids import Ids, read_by, read_ids
 from .options import Options, as_columns
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .errors import IdTypeError, examples
+from ..errors import IdTypeError, examples
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
+from ..errors import OptionError, closest
 from .conventions import Convention, find_convention
-from .errors import OptionError, closest
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "users": ("true", "pred", "both", "all"),

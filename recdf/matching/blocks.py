@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
+from ..inputs.threads import each
 from .grouping import offsets, spans, stable_order
-from .threads import each
 
 # Rows of a block, about, since lists stay whole; and rows that are dealt at once.
 BLOCK_ROWS = 2**19

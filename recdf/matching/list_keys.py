@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from .codes import Coded, encode_keys
-from .frames import Table
-from .ids import Ids, read_by, take_rows
-from .options import Options, as_columns
-from .threads import each
+from ..inputs.codes import Coded, encode_keys
+from ..inputs.frames import Table
+from ..inputs.ids import Ids, read_by, take_rows
+from ..inputs.options import Options, as_columns
+from ..inputs.threads import each
 
 # Rows that are looked at together.
 HEAD_ROWS = 2**18

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import DataError, OptionError
-from .sides import Sides
+from ..errors import DataError, OptionError
+from .side_tables.sides import Sides
 
 if TYPE_CHECKING:
     from .matched import Matched, Values

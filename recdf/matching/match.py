@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .codes import Coded, Codes, encode, encode_keys
-from .errors import (
+from ..errors import (
     ColumnError,
     DataError,
     DuplicateWarning,
@@ -23,7 +22,8 @@ from .errors import (
     OptionError,
     outside_recdf,
 )
-from .frames import (
+from ..inputs.codes import Coded, Codes, encode, encode_keys
+from ..inputs.frames import (
     Table,
     as_frame,
     column,
@@ -35,14 +35,15 @@ from .frames import (
     read_users,
     read_values,
 )
+from ..inputs.ids import Ids
+from ..inputs.memory import keep_freed_memory
+from ..inputs.options import Options, as_columns
+from ..inputs.threads import each
 from .grouping import offsets, spans
-from .ids import Ids
-from .keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
-from .knowledge import BaseLists
+from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
 from .lists import Hits
 from .matched import Matched, Rating, Truth, Values
-from .memory import keep_freed_memory
-from .options import Options, as_columns
+from .pred_lists import Shown, Wanted
 from .ranked import (
     Ranked,
     joined,
@@ -54,9 +55,8 @@ from .ranked import (
     repeats,
     tied_rows,
 )
-from .shown import Shown, Wanted
-from .sides import NOTHING, Given, Sides, read_sides
-from .threads import each
+from .side_tables.knowledge import BaseLists
+from .side_tables.sides import NOTHING, Given, Sides, read_sides
 
 
 def match(

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .errors import DataError, OptionError, examples
+from ..errors import DataError, OptionError, examples
 from .lists import Hits, Lists
-from .shown import Shown
-from .sides import Sides
+from .pred_lists import Shown
+from .side_tables.sides import Sides
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from functools import cached_property
 
 import numpy as np
 
+from ..inputs.codes import Codes
+from ..inputs.frames import Table
+from ..inputs.options import Options
+from ..inputs.threads import each
 from .blocks import Block
-from .codes import Codes
-from .frames import Table
 from .grouping import Pairs, offsets
-from .keys import split
-from .options import Options
+from .list_keys import split
 from .ranked import Ranked, joined, pair, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows
-from .threads import each
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..errors import DuplicateError, TieError
+from ..inputs.codes import Coded, Codes
+from ..inputs.frames import Table
+from ..inputs.options import Options
+from ..inputs.threads import each
 from .blocks import Block, Column, list_blocks
-from .codes import Coded, Codes
-from .errors import DuplicateError, TieError
-from .frames import Table
 from .grouping import Pairs, at, distinct, offsets, pair_within, rank_within, sort_within, spans
-from .options import Options
-from .threads import each
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from ..aspects import alpha_dcg, aspect_counts, even_ideal, greedy_ideal
 from ..errors import OptionError
-from ..features import mean_similarity
-from ..labels import mixes
-from ..lists import Lists, ratio
-from ..metric import metric
+from ..matching.lists import Lists, ratio
+from ..matching.side_tables.categories import mixes
+from ..matching.side_tables.features import mean_similarity
+from .metric import metric
+from .subtopics import alpha_dcg, aspect_counts, even_ideal, greedy_ideal
 
 __all__ = ["a_ndcg", "calibration", "categories", "category_entropy", "ild", "ils", "subtopic_recall"]
 

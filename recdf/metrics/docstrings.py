@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .options import DESCRIPTION
+from ..inputs.options import DESCRIPTION
 
 ARGUMENTS = {
     "true": ("DataFrame, mapping or Arrow stream", "What was wanted: one row per (list key, relevant item)."),

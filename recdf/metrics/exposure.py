@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..counts import Counts
-from ..metric import metric
+from ..matching.counts import Counts
+from .metric import metric
 
 __all__ = ["coverage", "entropy", "gini", "hhi", "personalization", "user_coverage"]
 

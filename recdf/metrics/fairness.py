@@ -11,11 +11,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ..counts import Counts
-from ..grouping import offsets
-from ..labels import Labels
-from ..lists import Lists, ratio
-from ..metric import metric
+from ..matching.counts import Counts
+from ..matching.grouping import offsets
+from ..matching.lists import Lists, ratio
+from ..matching.side_tables.categories import Labels
+from .metric import metric
 
 __all__ = ["arp_ratio", "exposure_ratio", "exposure_share", "pop_reo", "pop_rsp"]
 

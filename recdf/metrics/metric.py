@@ -15,14 +15,14 @@ from typing import Any, Literal, overload
 import numpy as np
 import pandas as pd
 
-from .counts import Counts
+from ..errors import ColumnError, OptionError, UndefinedMetricError, closest
+from ..inputs.options import NAMES, Options, check_choice, parameters
+from ..matching.counts import Counts
+from ..matching.list_keys import labels_of
+from ..matching.match import match
+from ..matching.matched import Matched
+from ..matching.side_tables.sides import SIDES, Given
 from .docstrings import full_doc, section
-from .errors import ColumnError, OptionError, UndefinedMetricError, closest
-from .keys import labels_of
-from .match import match
-from .matched import Matched
-from .options import NAMES, Options, check_choice, parameters
-from .sides import SIDES, Given
 
 __all__ = ["METRICS", "Metric", "metric", "metrics_table"]
 
@@ -383,7 +383,7 @@ def metric(kernel: Kernel | None = None, /, **record: Any) -> Any:
     Parameters
     ----------
     kernel : function
-        Takes `Lists` (all lists cut at k, see `recdf.lists.Lists`) and parameters with defaults,
+        Takes `Lists` (all lists cut at k, see `recdf.Lists`) and parameters with defaults,
         keyword-only ones or such that may follow k by place; returns one float per list, NaN where undefined.
         Parameters annotated with `Literal` are checked against its values.
     bounds : tuple of float or None, default (0, 1)
@@ -405,7 +405,7 @@ def metric(kernel: Kernel | None = None, /, **record: Any) -> Any:
     k : int or None, default 10
         Default of k; None is the whole list.
     per : {"list", "item"}, default "list"
-        "item" for a metric of exposure: the kernel takes `recdf.counts.Counts`, numbers per item over the lists
+        "item" for a metric of exposure: the kernel takes `recdf.Counts`, numbers per item over the lists
         of one `by` value, and returns one float (or a mapping of groups to floats). `evaluate_parquet` takes it if it
         reads only what adds up over lists, which `Counts.summed` says.
 

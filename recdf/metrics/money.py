@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from ..grouping import rank_within
-from ..lists import Hits, Lists, ratio
-from ..metric import metric
+from ..matching.grouping import rank_within
+from ..matching.lists import Hits, Lists, ratio
+from .metric import metric
 
 __all__ = ["money_ndcg", "money_precision", "money_recall", "revenue"]
 

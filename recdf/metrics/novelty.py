@@ -11,11 +11,11 @@ from typing import Literal
 import numpy as np
 
 from ..errors import OptionError
-from ..features import nearest
-from ..grouping import pair_within
-from ..lists import Lists, ratio
-from ..metric import metric
+from ..matching.grouping import pair_within
+from ..matching.lists import Lists, ratio
+from ..matching.side_tables.features import nearest
 from .diversity import Similarity
+from .metric import metric
 
 __all__ = [
     "aclt",

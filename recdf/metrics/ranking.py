@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ..errors import DataError, OptionError, examples
-from ..lists import Hits, Lists, ratio
-from ..metric import metric
+from ..matching.lists import Hits, Lists, ratio
+from .metric import metric
 
 __all__ = [
     "arhr",

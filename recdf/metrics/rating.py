@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..counts import Counts
 from ..errors import OptionError
-from ..lists import Lists, ratio
-from ..metric import metric
+from ..matching.counts import Counts
+from ..matching.lists import Lists, ratio
+from .metric import metric
 
 __all__ = ["mae", "pooled_mae", "pooled_rmse", "rmse"]
 

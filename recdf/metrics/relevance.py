@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from ..errors import OptionError
-from ..lists import Lists, ratio
-from ..metric import metric
+from ..matching.lists import Lists, ratio
+from .metric import metric
 
 __all__ = [
     "accuracy",

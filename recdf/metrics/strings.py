@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .errors import OptionError
+from ..errors import OptionError
+from ..inputs.options import Options
 from .metric import Metric, Request, check_k, find
-from .options import Options
 
 _STRING = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*(?:@\s*(\w+))?\s*")
 

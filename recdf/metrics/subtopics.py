@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .grouping import offsets, spans
-from .knowledge import Aspects
-from .lists import Lists
-from .matched import Matched
+from ..matching.grouping import offsets, spans
+from ..matching.lists import Lists
+from ..matching.matched import Matched
+from ..matching.side_tables.knowledge import Aspects
 
 
 def aspects_of_truth(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:

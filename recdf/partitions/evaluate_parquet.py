@@ -19,27 +19,27 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .codes import check_kinds
-from .errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError, RecdfError, RecdfWarning
-from .evaluate import Evaluation, spec_of
-from .frames import column, order_source, read_users
-from .ids import read_ids
-from .match import match, no_lists, warn_duplicates, warn_no_truth
-from .matched import Matched
-from .merging import Exposure
-from .metric import Metric, Request, check_needs, compute, label_frame
-from .metric_strings import parse
-from .moments import Moments
-from .options import NAMES, Options, as_columns, check_names, takes_options
+from ..errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError, RecdfError, RecdfWarning
+from ..evaluation.evaluate import Evaluation, spec_of
+from ..evaluation.moments import Moments
+from ..evaluation.storage import read_parquet, staged
+from ..evaluation.summary import SUMMARY
+from ..evaluation.summary_rows import merged_table
+from ..inputs.codes import check_kinds
+from ..inputs.frames import column, order_source, read_users
+from ..inputs.ids import read_ids
+from ..inputs.options import NAMES, Options, as_columns, check_names, takes_options
+from ..matching.match import match, no_lists, warn_duplicates, warn_no_truth
+from ..matching.matched import Matched
+from ..matching.side_tables.sides import Given, as_frames, read_sides
+from ..metrics.metric import Metric, Request, check_needs, compute, label_frame
+from ..metrics.strings import parse
+from .exposure_sums import Exposure
 from .overlap import Overlap
-from .parts import Source, Store, as_frame, memory_bytes, part_of
 from .progress import Progress
 from .results import NEVER, PLACE, Results, StoredEvaluation, first_rows, write_tables
-from .rows import HEAD, RowCheck
-from .segments import merged_table
-from .sides import Given, as_frames, read_sides
-from .storage import read_parquet, staged
-from .summary import SUMMARY
+from .row_checks import HEAD, RowCheck
+from .source import Source, Store, as_frame, memory_bytes, part_of
 
 __all__ = ["evaluate_parquet"]
 
@@ -83,7 +83,7 @@ def evaluate_parquet(
         in the names of folders (`model=als/`) are read too. Files have an order, by name in a folder or a glob.
     metrics : str, Metric, list of them, or mapping of own names to them
         As for `evaluate`. A metric of your own must compute each list from that list; one of exposure must read only
-        what adds up over lists, such as `Counts.shown` (whatever comes from `summed` of `recdf.counts.Counts`).
+        what adds up over lists, such as `Counts.shown` (whatever comes from `summed` of `recdf.Counts`).
     k : int or list of int, default 10
         Cut-offs of the metrics that name none.
     out : path, optional

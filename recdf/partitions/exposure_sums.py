@@ -15,14 +15,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .counts import Counts, Over
-from .errors import OptionError, RecdfWarning
-from .match import match
-from .matched import Matched
-from .metric import Request
-from .options import Options
-from .parts import as_frame
-from .sides import Given, Sides
+from ..errors import OptionError, RecdfWarning
+from ..inputs.options import Options
+from ..matching.counts import Counts, Over
+from ..matching.match import match
+from ..matching.matched import Matched
+from ..matching.side_tables.sides import Given, Sides
+from ..metrics.metric import Request
+from .source import as_frame
 
 
 class Distinct:

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .codes import encode, encode_keys
-from .grouping import spans
-from .ids import read_ids
-from .match import warn_no_overlap, warn_silent
-from .matched import Matched
-from .merging import Distinct
-from .parts import as_frame
+from ..inputs.codes import encode, encode_keys
+from ..inputs.ids import read_ids
+from ..matching.grouping import spans
+from ..matching.match import warn_no_overlap, warn_silent
+from ..matching.matched import Matched
+from .exposure_sums import Distinct
+from .source import as_frame
 
 Tables = dict[str, pa.Table]
 

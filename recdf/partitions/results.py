@@ -14,11 +14,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from .codes import encode_keys
-from .evaluate import Evaluation
-from .ids import read_by
-from .keys import at_heads, run_heads
-from .storage import read_parquet, to_arrow
+from ..evaluation.evaluate import Evaluation
+from ..evaluation.storage import read_parquet, to_arrow
+from ..inputs.codes import encode_keys
+from ..inputs.ids import read_by
+from ..matching.list_keys import at_heads, run_heads
 
 BLOCK_ROWS, CHUNK_ROWS = 2**17, 2**11  # rows that are merged at a time, and rows that are read together
 PLACE = "__place__"  # column of distinct integers by which the rows are to be sorted

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .frames import bad_relevance, bad_relevances, null_ids, null_order, read_numbers
-from .options import Options, as_columns
-from .parts import as_frame
+from ..inputs.frames import bad_relevance, bad_relevances, null_ids, null_order, read_numbers
+from ..inputs.options import Options, as_columns
+from .source import as_frame
 
 # Rows that are kept as examples, as many as messages look at.
 HEAD = 100

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .errors import MissingExtraError
+from ...errors import MissingExtraError
 
 __all__: list[str] = []
 

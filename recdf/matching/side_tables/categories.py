@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .errors import DataError
-from .grouping import offsets, spans
+from ...errors import DataError
+from ..grouping import offsets, spans
 
 if TYPE_CHECKING:  # lists need this module
+    from ..lists import Lists
     from .knowledge import Log
-    from .lists import Lists
 
 # Entries of one block of the lists × categories matrix.
 BLOCK = 2**20

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .errors import DataError, OptionError
-from .frames import read_numbers
-from .grouping import offsets, spans
-from .labels import flatten, is_nested, read_labels
+from ...errors import DataError, OptionError
+from ...inputs.frames import read_numbers
+from ..grouping import offsets, spans
+from .categories import flatten, is_nested, read_labels
 
 if TYPE_CHECKING:  # lists need this module
-    from .lists import Lists
+    from ..lists import Lists
 
 # Bytes of the gathered features of one block of lists: about what a core's cache holds.
 BLOCK_BYTES = 2**22

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .errors import DataError, IdTypeError, OptionError
-from .frames import column
-from .grouping import offsets, pair_within
-from .labels import Labels, read_labels
+from ...errors import DataError, IdTypeError, OptionError
+from ...inputs.frames import column
+from ..grouping import offsets, pair_within
+from .categories import Labels, read_labels
 
 if TYPE_CHECKING:  # lists need this module
-    from .matched import Matched
+    from ..matched import Matched
 
 
 def unique_rows(codes: np.ndarray, n_items: int, where: str) -> np.ndarray:

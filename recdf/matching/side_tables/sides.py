@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .codes import encode_keys
-from .errors import ColumnError, DataError, IdTypeError, OptionError
+from ...errors import ColumnError, DataError, IdTypeError, OptionError
+from ...inputs.codes import encode_keys
+from ...inputs.frames import Table, as_frame, column, order_source, read_catalogue, read_keyed, read_pred
+from ...inputs.ids import Ids, read_ids
+from ...inputs.options import Options, as_columns
 from .features import Features
-from .frames import Table, as_frame, column, order_source, read_catalogue, read_keyed, read_pred
-from .ids import Ids, read_ids
 from .knowledge import Aspects, BaseLists, Catalogue, Log, unique_rows
-from .options import Options, as_columns
 
 # What each side table is, for the messages and the docstrings.
 SIDES = {

@@ -1,0 +1,1 @@
+"""Per-user tables to decisions: join, health, compare, plan."""

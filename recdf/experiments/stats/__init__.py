@@ -1,0 +1,1 @@
+"""Statistics on arrays: numbers in and out, no column names and no metrics."""

@@ -1,0 +1,1 @@
+"""The catalogue, log, features, aspects and baseline of a call, as codes."""

@@ -1,0 +1,1 @@
+"""A population in parts: each part is evaluated alone, and merged they equal the whole."""
