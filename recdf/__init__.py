@@ -1,7 +1,7 @@
 """recdf: evaluate logged recommendations in pandas. Two long frames in, two tidy metric tables out."""
 
 from . import errors
-from ._version import __version__
+from ._version import __version__ as __version__
 from .datasets import Shop, sample_shop
 from .diagnostics.check import check
 from .diagnostics.compare_conventions import compare_conventions
@@ -124,7 +124,6 @@ __all__ = [
     "Shop",
     "TieError",
     "UndefinedMetricError",
-    "__version__",
     "a_ndcg",
     "accuracy",
     "aclt",

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from cli.command import fails, run
 
 import recdf as rd
-from recdf.cli import main
 from recdf.inputs.options import CHOICES, NAMES
 
 TRUE = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [10, 20, 30], "gain": [3.0, 0.0, 1.0], "value": [5.0, 6.0, 7.0]})
@@ -35,23 +35,6 @@ def files(tmp_path, monkeypatch):
         frame.to_parquet(f"{name}.parquet", index=False)
         frame.to_csv(f"{name}.csv", index=False)
     return tmp_path
-
-
-def run(capsys, *arguments):
-    """Exit code, stdout, stderr of `recdf arguments`; numbers and paths may be given as they are."""
-    code = main([str(argument) for argument in arguments])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
-def fails(capsys, *arguments):
-    """The one line with which `recdf arguments` fails."""
-    code, out, err = run(capsys, *arguments)
-    assert (code, out) == (2, "")
-    assert err.endswith("\n")
-    assert err.count("\n") == 1
-    assert "Traceback" not in err
-    return err
 
 
 def evaluate(capsys, *arguments, true="true.parquet", pred="pred.parquet"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import fails, run
+from cli.command import fails, run
 
 import recdf as rd
 
@@ -490,7 +490,7 @@ def test_help_lists_the_conventions(capsys):
 def test_commands_of_the_readme_run(capsys, tmp_path, monkeypatch):
     """In order, in an empty folder, as a reader would type them."""
     monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     section = text.split("\n## Command line\n")[1].split("\n## ")[0]
     blocks = re.findall(r"^```sh\n(.*?)^```$", section, flags=re.S | re.M)
     commands = [shlex.split(line) for block in blocks for line in block.replace("\\\n", " ").splitlines()]

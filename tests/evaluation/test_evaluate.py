@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from seeded import distinct, frames, quietly
+from registry.seeded import distinct, frames, quietly
 
 import recdf as rd
 

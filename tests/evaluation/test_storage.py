@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from seeded import frames, quietly
-from test_every_metric import LABELS, relabelled
+from registry.labels import LABELS, relabelled
+from registry.seeded import frames, quietly
 
 import recdf as rd
 

@@ -5,7 +5,7 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
-from seeded import assert_close, frames, quietly
+from registry.seeded import assert_close, frames, quietly
 
 import recdf as rd
 

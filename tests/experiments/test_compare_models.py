@@ -11,7 +11,7 @@ from scipy import stats
 import recdf as rd
 from recdf.errors import ColumnError, DataError, DuplicateError, EmptyPopulationError, IdTypeError, OptionError
 
-HERE = Path(__file__).parent / "golden"
+HERE = Path(__file__).parents[1] / "golden"
 GOLDEN = json.loads((HERE / "inference.json").read_text())["paired_models"]
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 import recdf as rd
 from recdf.errors import ColumnError, DataError, DuplicateError, IdTypeError, NullKeyError, OptionError
 
-HERE = Path(__file__).parent / "golden"
+HERE = Path(__file__).parents[1] / "golden"
 GOLDEN = json.loads((HERE / "inference.json").read_text())["experiment"]
 TT = {"mean_control": "control", "mean_treatment": "treatment", "diff": "effect_size", "ci_low": "effect_size_ci_lower",
       "ci_high": "effect_size_ci_upper", "rel_diff": "rel_effect_size", "rel_ci_low": "rel_effect_size_ci_lower",

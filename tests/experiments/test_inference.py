@@ -13,7 +13,7 @@ from scipy import stats
 
 from recdf.experiments.stats import inference, resampling
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "inference.json").read_text())["experiment"]
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "inference.json").read_text())["experiment"]
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def test_recorded_replicates():
 
 
 def test_exact_sign_flip_is_the_enumeration():
-    small = json.loads((Path(__file__).parent / "golden" / "inference.json").read_text())["paired_models"][
+    small = json.loads((Path(__file__).parents[1] / "golden" / "inference.json").read_text())["paired_models"][
         "exact_small"
     ]
     d = np.array(small["d"])

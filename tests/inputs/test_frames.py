@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from seeded import frames, quietly
+from registry.seeded import frames, quietly
 
 import recdf as rd
 

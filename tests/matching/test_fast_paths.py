@@ -461,7 +461,7 @@ def test_groups_that_stand_apart_are_summarized_as_those_that_stand_together(fra
 
 def test_the_benchmark_knows_the_steps(frames, monkeypatch):
     """`benchmarks/steps.py` times functions by their names."""
-    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1] / "benchmarks"), *sys.path])
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[2] / "benchmarks"), *sys.path])
     steps = importlib.import_module("steps")
     before, clock = ranked.rank_true, steps.Clock()
     with steps.watched(clock):

@@ -7,12 +7,12 @@ import math
 import uuid
 
 import numpy as np
-import oracle
 import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from seeded import assert_close, quietly, records
+from oracles import accuracy as oracle
+from registry.seeded import assert_close, quietly, records
 
 import recdf as rd
 

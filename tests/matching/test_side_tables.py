@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from seeded import distinct, quietly
+from registry.seeded import distinct, quietly
 
 import recdf as rd
 

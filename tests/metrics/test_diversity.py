@@ -10,7 +10,7 @@ import pytest
 
 import recdf as rd
 
-CASES = json.loads((Path(__file__).parent / "golden" / "cases.json").read_text())
+CASES = json.loads((Path(__file__).parents[1] / "golden" / "cases.json").read_text())
 COURSE = CASES["course_diversity"]
 KEEP = {"duplicates": "keep", "undefined": "zero"}
 

@@ -9,7 +9,7 @@ import pytest
 
 import recdf as rd
 
-CASES = json.loads((Path(__file__).parent / "golden" / "cases.json").read_text())["frames"]
+CASES = json.loads((Path(__file__).parents[1] / "golden" / "cases.json").read_text())["frames"]
 LOG = pd.DataFrame({"user_id": [1, 1, 2, 3, 3, 3], "item_id": [*list("ab"), "a", *list("acc")]})
 
 

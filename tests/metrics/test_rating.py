@@ -3,11 +3,11 @@
 import math
 
 import numpy as np
-import oracle
 import pandas as pd
 import pytest
-from oracle_beyond import METRICS, World
-from seeded import assert_close, records
+from oracles import accuracy as oracle
+from oracles.beyond import METRICS, World
+from registry.seeded import assert_close, records
 
 import recdf as rd
 

@@ -9,7 +9,7 @@ import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from oracle import NAN, ratio
+from oracles.accuracy import NAN, ratio
 
 METRICS = {}
 OF_ALL_LISTS = set()

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from seeded import ITEMS, frames, side_tables
+from registry.seeded import ITEMS, frames, side_tables
 
 import recdf as rd
 from recdf.cli import main

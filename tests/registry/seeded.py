@@ -7,8 +7,8 @@ import typing
 import warnings
 
 import numpy as np
-import oracle
 import pandas as pd
+from oracles import accuracy as oracle
 
 import recdf as rd
 
@@ -147,7 +147,7 @@ def records(frame):
 
 def oracle_values(lists, name, params, undefined):
     """One row of floats per list: the oracle's values of one metric."""
-    assert name in oracle.METRICS, f"add an @oracle function named {name} to tests/oracle.py"
+    assert name in oracle.METRICS, f"add an @oracle function named {name} to tests/oracles/accuracy.py"
     rows, params = [], {n: v for n, v in params.items() if n != "negative"}  # no value here is negative
     for one in lists.values():
         value = oracle.METRICS[name](one, **params)

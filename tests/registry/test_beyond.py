@@ -7,12 +7,21 @@ import warnings
 from collections import defaultdict
 
 import numpy as np
-import oracle
-import oracle_beyond
 import pandas as pd
 import pytest
-from oracle_beyond import METRICS, OF_ALL_LISTS, World
-from seeded import assert_close, assert_own_memory, column_options, distinct, frames, quietly, records, side_tables
+from oracles import accuracy as oracle
+from oracles import beyond as oracle_beyond
+from oracles.beyond import METRICS, OF_ALL_LISTS, World
+from registry.seeded import (
+    assert_close,
+    assert_own_memory,
+    column_options,
+    distinct,
+    frames,
+    quietly,
+    records,
+    side_tables,
+)
 
 import recdf as rd
 from recdf.metrics import __all__ as NAMES
@@ -306,7 +315,7 @@ def test_empty_lists_and_unknown_items_pass(metric):
 
 def test_every_registered_metric_has_one_oracle():
     missing, unknown = set(NAMES) - {*oracle.METRICS, *METRICS}, {*oracle.METRICS, *METRICS} - set(NAMES)
-    assert not missing, f"add @oracle functions named {sorted(missing)} to tests/oracle.py or tests/oracle_beyond.py"
+    assert not missing, f"add @oracle functions named {sorted(missing)} to a module of tests/oracles"
     assert not unknown, f"the oracles have {sorted(unknown)}, which recdf.METRICS lacks"
     assert not {*oracle.METRICS} & {*METRICS}, "a metric has two oracles"
     assert {m.name for m in BEYOND if m.per == "item"} == OF_ALL_LISTS

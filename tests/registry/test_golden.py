@@ -8,7 +8,7 @@ import pytest
 
 import recdf as rd
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = json.loads((GOLDEN / "cases.json").read_text())
 
 

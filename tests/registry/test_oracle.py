@@ -5,11 +5,11 @@ import math
 import random
 from pathlib import Path
 
-import oracle
 import pandas as pd
 import pytest
+from oracles import accuracy as oracle
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = json.loads((GOLDEN / "cases.json").read_text())
 
 RELEVANCE = "hitrate hits precision recall f1 rprecision confusion accuracy fallout specificity mcc"

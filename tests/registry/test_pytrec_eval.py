@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seeded import quietly
+from registry.seeded import quietly
 
 import recdf as rd
 

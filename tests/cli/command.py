@@ -1,0 +1,20 @@
+"""The command `recdf`, called as a shell calls it."""
+
+from recdf.cli import main
+
+
+def run(capsys, *arguments):
+    """Exit code, stdout, stderr of `recdf arguments`; numbers and paths may be given as they are."""
+    code = main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def fails(capsys, *arguments):
+    """The one line with which `recdf arguments` fails."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    return err
