@@ -1,0 +1,111 @@
+"""The rooms of the package: who may import whom, and that no module is needed in a circle.
+
+`docs/design.md` says what each room is for. Change the rules there and here together.
+"""
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import recdf as rd
+
+PACKAGE = Path(rd.__file__).parent
+
+# What a room may import beside itself. `errors` and `_version` may be imported by all.
+MAY_IMPORT = {
+    "errors": "",
+    "_version": "",
+    "datasets": "",
+    "inputs": "",
+    "matching": "inputs",
+    "metrics": "matching inputs",
+    "experiments": "inputs",
+    "off_policy": "inputs",
+    "evaluation": "experiments metrics matching inputs",
+    "partitions": "evaluation experiments metrics matching inputs",
+    "diagnostics": "evaluation experiments metrics matching inputs",
+    "display": "evaluation experiments diagnostics",
+    "cli": "inputs matching metrics experiments off_policy evaluation partitions diagnostics display datasets",
+}
+# Single modules that a room may import although their room is closed to it, and what they give it.
+ALSO = {
+    "experiments": {"metrics.direction"},  # in which direction a metric is better
+}
+AT_THE_TOP = {"__init__", "__main__"}  # the public names and `python -m recdf`: they may import all
+
+
+def imports_of(source: str, module: str) -> set[str]:
+    """Modules of the package that the source of a module names in its imports, wherever in the file they stand."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            base = module.split(".")[: -node.level] if node.level else []
+            names = [*base, *(node.module.split(".") if node.module else [])]
+            if node.level == 0 and names[0] != "recdf":
+                continue
+            names = names[1:] if node.level == 0 else names
+            found |= {".".join(names)} if node.module else {".".join([*names, one.name]) for one in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {name.name.removeprefix("recdf.") for name in node.names if name.name.startswith("recdf.")}
+    return found
+
+
+def forbidden(module: str, imported: str) -> bool:
+    """Whether the rules of the house close the way from a module to one that it imports."""
+    room, other = module.partition(".")[0], imported.partition(".")[0]
+    if room in AT_THE_TOP or other in (room, "errors", "_version"):
+        return False
+    return other not in MAY_IMPORT[room].split() and imported not in ALSO.get(room, ())
+
+
+def modules() -> dict[str, str]:
+    """Source of each module of the package by its dotted name; a room's `__init__` has the name of the room."""
+    paths = {path: path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".") for path in PACKAGE.rglob("*.py")}
+    return {name.removesuffix(".__init__"): path.read_text(encoding="utf-8") for path, name in paths.items()}
+
+
+SOURCES = modules()
+# A room's `__init__` stands one level higher than its modules, so its relative imports start in the room itself.
+IMPORTS = {
+    name: imports_of(source, f"{name}.__init__" if any(other.startswith(f"{name}.") for other in SOURCES) else name)
+    for name, source in SOURCES.items()
+}
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_a_module_imports_only_what_its_room_may(module):
+    wrong = sorted(imported for imported in IMPORTS[module] if forbidden(module, imported))
+    assert not wrong, f"recdf/{module.replace('.', '/')}.py may not import {wrong}; docs/design.md has the rules"
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    try:
+        TopologicalSorter({name: found & SOURCES.keys() for name, found in IMPORTS.items()}).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle of imports: {' <- '.join(error.args[1])}")
+
+
+def test_every_room_has_a_rule_and_every_rule_a_room():
+    rooms = {name.partition(".")[0] for name in SOURCES} - AT_THE_TOP
+    assert rooms <= MAY_IMPORT.keys(), f"say in docs/design.md and here what {rooms - MAY_IMPORT.keys()} may import"
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("matching.match", "from ..metrics.record import Request"),
+        ("inputs.ids", "def late():\n    from ..matching import match"),
+        ("diagnostics.check", "import recdf.partitions.source"),
+        ("experiments.join", "from recdf.metrics.metric import find"),
+        ("matching.side_tables.log", "if TYPE_CHECKING:\n    from ...evaluation.result import Evaluation"),
+    ],
+)
+def test_a_forbidden_import_is_found(module, line):
+    assert [forbidden(module, imported) for imported in imports_of(line, module)] == [True]
+
+
+def test_a_planted_circle_is_found():
+    with pytest.raises(CycleError):
+        TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
