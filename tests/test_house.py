@@ -62,8 +62,8 @@ def forbidden(module: str, imported: str) -> bool:
 
 def modules() -> dict[str, str]:
     """Source of each module of the package by its dotted name; a room's `__init__` has the name of the room."""
-    paths = {path: path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".") for path in PACKAGE.rglob("*.py")}
-    return {name.removesuffix(".__init__"): path.read_text(encoding="utf-8") for path, name in paths.items()}
+    names = {path: ".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in PACKAGE.rglob("*.py")}
+    return {name.removesuffix(".__init__"): path.read_text(encoding="utf-8") for path, name in names.items()}
 
 
 SOURCES = modules()

@@ -6,7 +6,7 @@ To add one, `@metric` on a function in the module of its family, and its name in
 2. the import from that module, and `__all__`, here,
 3. the import from here, and `__all__`, in `recdf/__init__.py`,
 4. a slow twin under `@oracle` in `tests/oracles/accuracy.py` (families relevance, ranking and money) or
-   `tests/oracles/beyond.py` (all others), then `python tests/test_readme.py` for the table of the README.
+   `tests/oracles/beyond.py` (all others), then `python tests/test_pages.py` for the table of the README.
 
 The tests say which of these is missing.
 """

@@ -1,0 +1,155 @@
+"""The pages say what is so: their Python runs, their links lead somewhere, and their tables are those of the package.
+
+`python tests/test_pages.py` writes the generated tables of README.md between their markers again.
+"""
+
+import builtins
+import doctest
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import recdf as rd
+from recdf.cli import option_texts
+from recdf.inputs.options import CHOICES, Options
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path
+    for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+}
+
+# ------------------------------------------------------------------------------------------- what pages run
+
+
+def python_blocks(text: str) -> list[tuple[int, str]]:
+    """Python blocks of a page, each with the number of its first line."""
+    found = re.finditer(r"^```python\n(.*?)^```$", text, flags=re.S | re.M)
+    return [(text[: one.start(1)].count("\n"), one[1]) for one in found]
+
+
+def as_session(block: str) -> str:
+    """A block as a doctest: a block without prompts is a script, run as one statement that prints nothing."""
+    if block.startswith(">>> "):
+        return block
+    return f">>> exec(compile({block!r}, 'block', 'exec'), globals())\n"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks(page, monkeypatch):
+    """All blocks of a page in order in one namespace, as a reader at the top of the checkout would type them."""
+    monkeypatch.chdir(ROOT)
+    blocks = python_blocks(PAGES[page].read_text(encoding="utf-8"))
+    session = "".join(as_session(block) + "\n" for _, block in blocks)
+    test = doctest.DocTestParser().get_doctest(session, {"__name__": "page"}, page, page, 0)
+    runner, report = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE), []
+    known, there = dict(rd.METRICS), set(ROOT.iterdir())
+    try:
+        failed = runner.run(test, out=report.append).failed
+    finally:
+        for name in rd.METRICS.keys() - known.keys():
+            del rd.METRICS[name]
+    assert not failed, "".join(report)
+    assert set(ROOT.iterdir()) <= there, "a page writes into the checkout; let it use a temporary folder"
+
+
+def test_the_readme_has_python_blocks_with_prompts():
+    blocks = [block for _, block in python_blocks(README.read_text(encoding="utf-8"))]
+    assert blocks
+    assert all(block.startswith(">>> ") for block in blocks)
+
+
+# -------------------------------------------------------------------------------------- what pages refer to
+
+
+def anchors(text: str) -> set[str]:
+    """Anchors of the headings of a page, as GitHub and MyST make them."""
+    headings = re.findall(r"^#+ +(.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = PAGES[page].read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)):
+        if re.match(r"\w+:", target):
+            continue  # another site
+        path, _, anchor = target.partition("#")
+        file = (PAGES[page].parent / path) if path else PAGES[page]
+        assert file.exists(), f"{page} links to {target}, which does not exist"
+        if anchor:
+            assert anchor in anchors(file.read_text(encoding="utf-8")), f"{page} links to {target}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_in_the_text_exist(page):
+    text = PAGES[page].read_text(encoding="utf-8")
+    for name in set(re.findall(r"\brd\.([A-Za-z]\w*)", text)):
+        assert hasattr(rd, name) or f"def {name}" in text, f"{page} names rd.{name}, which does not exist"
+    for name in set(re.findall(r"`(\w+(?:Error|Warning))`", text)):
+        assert hasattr(rd, name) or hasattr(builtins, name), name
+    for path in set(re.findall(r"`((?:recdf|tests|examples|docs|benchmarks|\.ci)/[\w./-]*\w)`", text)):
+        assert (ROOT / path).exists(), f"{page} names {path}, which does not exist"
+
+
+# --------------------------------------------------------------------------------------- generated tables
+
+
+def metrics_table():
+    """Rows of the table of metrics: those of the package, family by family."""
+    table = rd.metrics_table()
+    table = table[[rd.METRICS[name].__module__.startswith("recdf.") for name in table["metric"]]]  # no user's own
+    families = ["relevance", "ranking", "money", *table["family"].unique()]
+    table = table.sort_values("family", key=lambda column: column.map(families.index), kind="stable")
+    rows = ["| metric | aliases | meaning | parameters | needs |", "|---|---|---|---|---|"]
+    for row in table.itertuples():
+        cells = [f"`{row.metric}`", row.aliases, row.meaning, code(row.parameters), row.needs]
+        rows.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    return rows
+
+
+def options_table():
+    """Rows of the table of options, from the text that all docstrings share."""
+    texts = option_texts()
+    rows = ["| option | values (default first) | meaning |", "|---|---|---|"]
+    for field in fields(Options):
+        values = ", ".join(f'`"{choice}"`' for choice in CHOICES.get(field.name, ()))
+        values = values or f"`{field.default!r}`".replace("'", '"')
+        rows.append(f"| `{field.name}` | {values} | {texts[field.name]} |")
+    return rows
+
+
+def code(text):
+    return f"`{text}`" if text else ""
+
+
+def between(text, name):
+    """The lines between the markers of a table."""
+    found = re.search(rf"<!-- {name}: .*? -->\n(.*?)<!-- end of {name} -->", text, flags=re.S)
+    assert found, f"README.md has no markers of the table {name}"
+    return found[1].splitlines()
+
+
+TABLES = {"options": options_table, "metrics": metrics_table}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_generated_tables(name):
+    text = README.read_text(encoding="utf-8")
+    assert between(text, name) == TABLES[name](), "run python tests/test_pages.py"
+
+
+def write_tables():
+    text = README.read_text(encoding="utf-8")
+    for name, table in TABLES.items():
+        first, last = re.search(rf"<!-- {name}: .*? -->\n", text), text.index(f"<!-- end of {name} -->")
+        assert first, f"README.md has no markers of the table {name}"
+        text = text[: first.end()] + "\n".join(table()) + "\n" + text[last:]
+    README.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_tables()
