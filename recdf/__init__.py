@@ -36,7 +36,8 @@ from .experiments.roll_up import roll_up
 from .experiments.verdict import adjust_pvalues
 from .inputs.conventions import CONVENTIONS, Convention, conventions_table
 from .inputs.frames import from_dict, from_labelled
-from .matching.lists import Lists
+from .matching.counts import Counts
+from .matching.lists import Hits, Lists
 from .metrics import (
     a_ndcg,
     accuracy,
@@ -106,11 +107,13 @@ __all__ = [
     "METRICS",
     "ColumnError",
     "Convention",
+    "Counts",
     "DataError",
     "DuplicateError",
     "DuplicateWarning",
     "EmptyPopulationError",
     "Evaluation",
+    "Hits",
     "IdTypeError",
     "Lists",
     "Metric",

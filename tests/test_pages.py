@@ -1,6 +1,6 @@
 """The pages say what is so: their Python runs, their links lead somewhere, and their tables are those of the package.
 
-`python tests/test_pages.py` writes the generated tables of README.md between their markers again.
+`python tests/test_pages.py` writes the generated tables between their markers again.
 """
 
 import builtins
@@ -129,26 +129,24 @@ def code(text):
 def between(text, name):
     """The lines between the markers of a table."""
     found = re.search(rf"<!-- {name}: .*? -->\n(.*?)<!-- end of {name} -->", text, flags=re.S)
-    assert found, f"README.md has no markers of the table {name}"
+    assert found, f"the page has no markers of the table {name}"
     return found[1].splitlines()
 
 
-TABLES = {"options": options_table, "metrics": metrics_table}
+TABLES = {"options": (ROOT / "docs/own_frames.md", options_table), "metrics": (ROOT / "docs/metrics.md", metrics_table)}
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_generated_tables(name):
-    text = README.read_text(encoding="utf-8")
-    assert between(text, name) == TABLES[name](), "run python tests/test_pages.py"
+    page, rows = TABLES[name]
+    assert between(page.read_text(encoding="utf-8"), name) == rows(), "run python tests/test_pages.py"
 
 
 def write_tables():
-    text = README.read_text(encoding="utf-8")
-    for name, table in TABLES.items():
+    for name, (page, rows) in TABLES.items():
+        text = page.read_text(encoding="utf-8")
         first, last = re.search(rf"<!-- {name}: .*? -->\n", text), text.index(f"<!-- end of {name} -->")
-        assert first, f"README.md has no markers of the table {name}"
-        text = text[: first.end()] + "\n".join(table()) + "\n" + text[last:]
-    README.write_text(text, encoding="utf-8")
+        page.write_text(text[: first.end()] + "\n".join([*rows(), text[last:]]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,133 @@
+"""Sphinx builds the documentation: python -m sphinx -W docs build/docs
+
+The pages are Markdown. The handbook of metrics and the API page are written from the registry of the package when a
+build starts, so that they cannot fall behind it.
+"""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+import recdf as rd  # noqa: E402 (after the path is set)
+
+project = "recdf"
+author = "the recdf developers"
+project_copyright = author
+version = release = rd.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_generated"]
+html_theme = "pydata_sphinx_theme"
+html_title = "recdf"
+html_show_sourcelink = False
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+myst_heading_anchors = 3
+suppress_warnings = ["myst.xref_missing"]  # links to files of the checkout, which tests/test_pages.py checks
+default_role = "code"  # single backquotes in docstrings
+add_module_names = False
+autodoc_typehints = "none"  # the types stand in the docstrings, in words
+napoleon_google_docstring = False
+napoleon_custom_sections = ["Formula"]
+napoleon_use_rtype = False
+
+FAMILIES = {
+    "relevance": "Relevance: how much of what is shown is right, and how much of what is right is shown.",
+    "ranking": "Ranking: whether the right items stand high.",
+    "money": "Money: what the hits are worth.",
+    "diversity": "Diversity: how different the items of a list are from each other.",
+    "novelty": "Novelty: whether the items are new to the user, or known to everybody.",
+    "exposure": "Exposure: how the recommendations are spread over the catalogue. One number for all lists.",
+    "fairness": "Fairness: whether groups of items and users get their share.",
+    "rating": "Rating: how good predicted ratings are.",
+}
+
+
+def write_pages(app):
+    """Write the pages that follow from the package."""
+    write_handbook(HERE / "handbook")
+    write_api(HERE / "_generated")
+
+
+def write_handbook(folder):
+    """One page a family of metrics, and a page that lists the families."""
+    folder.mkdir(exist_ok=True)
+    names = tomllib.loads((HERE / "names_elsewhere.toml").read_text(encoding="utf-8"))
+    metrics = [metric for metric in rd.METRICS.values() if metric.built_in]
+    families = [name for name in FAMILIES if any(family_of(metric) == name for metric in metrics)]
+    for family in families:
+        lines = [*heading(family.capitalize(), "="), FAMILIES[family], ""]
+        for metric in (one for one in metrics if family_of(one) == family):
+            lines += [*heading(metric.name, "-"), *facts(metric, names.get(metric.name, {})), ""]
+            lines += [f".. autofunction:: recdf.{metric.name}", "   :no-index-entry:", ""]
+        write(folder / f"{family}.rst", lines)
+    index = [*heading("Metric handbook", "="), "One page a family, written from the package.", ""]
+    write(folder / "index.rst", [*index, ".. toctree::", "   :maxdepth: 2", "", *(f"   {name}" for name in families)])
+
+
+def family_of(metric):
+    """The family that a metric belongs to: the modules of the ranking metrics are one family."""
+    return metric.family if metric.family in FAMILIES else "ranking"
+
+
+def facts(metric, names):
+    """Aliases, needs, and the names that other libraries use, as a list."""
+    found = []
+    if metric.aliases:
+        found.append(f"* Aliases in metric strings: {', '.join(f'``{alias}``' for alias in metric.aliases)}")
+    needs = [need for need in metric.needs if need != "true"]
+    if needs:
+        found.append(f"* Needs beyond ``pred``: {', '.join(f'``{need}``' for need in needs)}")
+    if names:
+        found.append(f"* Called elsewhere: {', '.join(f'``{name}`` ({library})' for library, name in names.items())}")
+    return [*found, ""] if found else []
+
+
+def write_api(folder):
+    """Directives for every public name that is not a metric."""
+    folder.mkdir(exist_ok=True)
+    kinds = {"Functions": [], "Classes": [], "Errors and warnings": []}
+    for name in rd.__all__:
+        thing = getattr(rd, name)
+        if isinstance(thing, rd.Metric) or not callable(thing):
+            continue
+        if not isinstance(thing, type):
+            kinds["Functions"].append(f".. autofunction:: {name}")
+        elif issubclass(thing, Exception):
+            kinds["Errors and warnings"].append(f".. autoexception:: {name}")
+        else:
+            kinds["Classes"].append(f".. autoclass:: {name}\n   :members:")
+    lines = []
+    for title, directives in kinds.items():
+        lines += [*heading(title, "-"), *(line for directive in directives for line in (directive, ""))]
+    write(folder / "api.rst", lines)
+
+
+def heading(text, under):
+    return [text, under * len(text), ""]
+
+
+def write(path, lines):
+    text = "\n".join(lines) + "\n"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:  # an untouched page is not built again
+        path.write_text(text, encoding="utf-8")
+
+
+def escape(app, what, name, obj, options, lines):
+    """Bars and stars mean markup in reStructuredText, but stand for themselves in the docstrings."""
+    example = False
+    for number, line in enumerate(lines):
+        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        if not example:
+            prose = re.split(r"(`[^`]*`)", line)  # what stands in backquotes is left as it is
+            prose[::2] = [re.sub(r"\||(?<!\w)\*+(?=\S)", lambda m: "\\" + "\\".join(m[0]), part) for part in prose[::2]]
+            lines[number] = "".join(prose)
+
+
+def setup(app):
+    app.connect("builder-inited", write_pages)
+    app.connect("autodoc-process-docstring", escape, priority=400)  # before napoleon reads the sections
