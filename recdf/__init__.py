@@ -23,7 +23,7 @@ from .errors import (
     UndefinedMetricError,
 )
 from .evaluation.evaluate import Evaluation, evaluate
-from .evaluation.storage import read_parquet
+from .evaluation.result import read_parquet
 from .evaluation.summary import summarize
 from .experiments.bootstrap import bootstrap_ci
 from .experiments.compare_models import compare_models

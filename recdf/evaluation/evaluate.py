@@ -19,7 +19,7 @@ from ..matching.match import match
 from ..matching.side_tables.sides import SIDES, Given
 from ..metrics.metric import Metric, Request, check_needs, compute, per_user_frame
 from ..metrics.strings import parse
-from .storage import write_evaluation
+from .storage import write_tables
 from .summary import CONFIDENCE
 from .summary_rows import summary_table
 
@@ -81,7 +81,7 @@ class Evaluation:
         ...     rd.read_parquet(folder) == result
         True
         """
-        write_evaluation(folder, self, overwrite=overwrite)
+        write_tables(folder, self.per_user, self.summary, self.spec, overwrite=overwrite)
 
     def join_experiment(
         self,

@@ -7,33 +7,53 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 
 from ..errors import DataError
 
-if TYPE_CHECKING:
-    from .evaluate import Evaluation
-
-__all__ = ["read_parquet"]
+__all__ = ["Tables", "read_tables", "staged", "write_files", "write_tables"]
 
 # Keys of the schema metadata: the spec, the dtypes, and which files were written together.
 SPEC, DTYPES, RESULT = b"recdf", b"recdf_dtypes", b"recdf_result"
 
 
-def write_evaluation(folder: Any, evaluation: Evaluation, *, overwrite: bool = False) -> None:
-    """Write `per_user.parquet` and `summary.parquet`, all or nothing."""
+class Tables(NamedTuple):
+    """What a folder with a result holds."""
+
+    per_user: pd.DataFrame
+    summary: pd.DataFrame
+    spec: dict[str, Any]
+
+
+def write_tables(
+    folder: Any, per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any], *, overwrite: bool = False
+) -> None:
+    """Write `per_user.parquet` and `summary.parquet` into a folder, all or nothing."""
+    with staged(folder, overwrite=overwrite) as staging:
+        write_files(staging, [per_user], summary, spec)
+
+
+def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]) -> None:
+    """Write both files of a result into a folder that `staged` gave; `blocks` are the rows of `per_user` in order."""
     import pyarrow.parquet as pq  # costs import time that only reading and writing need
 
-    result = uuid.uuid4().hex
-    with staged(folder, overwrite=overwrite) as staging:
-        for name, frame in (("per_user", evaluation.per_user), ("summary", evaluation.summary)):
-            pq.write_table(to_arrow(frame, evaluation.spec, result), staging / f"{name}.parquet")
+    writer, result = None, uuid.uuid4().hex
+    try:
+        for block in blocks:
+            table = to_arrow(block, spec, result)
+            if writer is None:
+                writer = pq.ParquetWriter(folder / "per_user.parquet", table.schema)
+            writer.write_table(table.cast(writer.schema))
+    finally:
+        if writer is not None:
+            writer.close()
+    pq.write_table(to_arrow(summary, spec, result), folder / "summary.parquet")
 
 
 @contextmanager
@@ -141,40 +161,12 @@ def _restore(column: pa.ChunkedArray, described: dict[str, Any]) -> pd.Series:
     return found.astype(pd.CategoricalDtype(categories.astype(_dtype(described["of"])), described["ordered"]))
 
 
-def read_parquet(folder: Any) -> Evaluation:
-    """Read the result that `Evaluation.to_parquet` wrote.
-
-    Parameters
-    ----------
-    folder : path
-        The folder with `per_user.parquet` and `summary.parquet`.
-
-    Returns
-    -------
-    Evaluation
-        Equal to the one that was written, dtypes of ids included.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a file is missing.
-    DataError
-        If a file holds no recdf result.
-
-    Examples
-    --------
-    >>> import tempfile, recdf as rd
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(folder)
-    ...     rd.read_parquet(folder).per_user
-      user_id  n_true  n_pred  mrr@1
-    0       u       1       1    1.0
-    """
-    from .evaluate import Evaluation  # evaluate imports this module
+def read_tables(folder: Any) -> Tables:
+    """Read the two tables and the spec that were written together to a folder."""
     from .summary import summarize
 
     per_user, spec, result = _read(Path(folder) / "per_user.parquet")
     summary, _, of_result = _read(Path(folder) / "summary.parquet")
     if of_result != result:  # writing stopped before `per_user.parquet` took its place
         summary = summarize(per_user, by=spec["by"])
-    return Evaluation(per_user, summary, spec)
+    return Tables(per_user, summary, spec)

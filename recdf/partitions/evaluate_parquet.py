@@ -22,7 +22,8 @@ import pyarrow as pa
 from ..errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError, RecdfError, RecdfWarning
 from ..evaluation.evaluate import Evaluation, spec_of
 from ..evaluation.moments import Moments
-from ..evaluation.storage import read_parquet, staged
+from ..evaluation.result import read_parquet
+from ..evaluation.storage import staged, write_files
 from ..evaluation.summary import SUMMARY
 from ..evaluation.summary_rows import merged_table
 from ..inputs.codes import check_kinds
@@ -37,7 +38,7 @@ from ..metrics.strings import parse
 from .exposure_sums import Exposure
 from .overlap import Overlap
 from .progress import Progress
-from .results import NEVER, PLACE, Results, StoredEvaluation, first_rows, write_tables
+from .results import NEVER, PLACE, Results, StoredEvaluation, first_rows
 from .row_checks import HEAD, RowCheck
 from .source import Source, Store, as_frame, memory_bytes, part_of
 
@@ -293,7 +294,8 @@ class _Call:
         spec = spec_of(self.requests, self.options, self.order, self.counts)
         counts = exposure.whole() if exposure.requests else None
         summary = merged_table(by, n_lists, self.requests, moments, counts, self.options, spec)
-        write_tables(folder, self._blocks(results, by), summary, spec)
+        write_files(folder, self._blocks(results, by), summary, spec)
+        summary.attrs["recdf"] = spec
         return summary, spec
 
     def _tables(self, part: int) -> dict[str, pa.Table]:

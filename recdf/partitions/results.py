@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from ..evaluation.evaluate import Evaluation
-from ..evaluation.storage import read_parquet, to_arrow
+from ..evaluation.result import read_parquet
 from ..inputs.codes import encode_keys
 from ..inputs.ids import read_by
 from ..matching.list_keys import at_heads, run_heads
@@ -80,24 +79,6 @@ class Results:
         """Let go of the file, so that its folder can be removed."""
         if self._writer is not None:
             self._writer.close()
-
-
-def write_tables(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]) -> None:
-    """Write `per_user` in blocks, and the summary, as `Evaluation.to_parquet` does."""
-    import pyarrow.parquet as pq  # costs time that importing recdf need not take
-
-    writer, result = None, uuid.uuid4().hex
-    try:
-        for block in blocks:
-            table = to_arrow(block, spec, result)
-            if writer is None:
-                writer = pq.ParquetWriter(folder / "per_user.parquet", table.schema)
-            writer.write_table(table.cast(writer.schema))
-    finally:
-        if writer is not None:
-            writer.close()
-    summary.attrs["recdf"] = spec
-    pq.write_table(to_arrow(summary, spec, result), folder / "summary.parquet")
 
 
 class StoredEvaluation(Evaluation):

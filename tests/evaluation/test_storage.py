@@ -237,7 +237,7 @@ def fail_at(call, monkeypatch, target, error=FULL):
 
 STEPS = [
     ((pq, "write_table"), 1),
-    ((pq, "write_table"), 2),
+    ((pq, "ParquetWriter"), 1),
     ((os, "fsync"), 1),
     ((os, "fsync"), 2),
     ((os, "replace"), 1),
