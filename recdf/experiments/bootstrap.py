@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import EmptyPopulationError
-from ..inputs.options import as_columns, check_choice
+from ..inputs.options import as_columns
 from .columns import (
     Codes,
     Floats,
@@ -23,9 +23,10 @@ from .columns import (
     share,
     split,
 )
+from .options import Percentile, check_literal
 from .samples import Metric, read_metrics
-from .stats.inference import Sample, arm, linearise
-from .stats.resampling import quantile_interval, replicate_estimates, standard_error
+from .stats.arms import Sample, arm, linearise
+from .stats.bootstrap import quantile_interval, replicate_estimates, standard_error
 
 __all__ = ["bootstrap_ci"]
 
@@ -38,7 +39,7 @@ def bootstrap_ci(
     unit: str | Sequence[str] = "user_id",
     n_resamples: int = 1000,
     confidence: float = 0.95,
-    method: str = "percentile",
+    method: Percentile = "percentile",
     seed: int = 0,
 ) -> pd.DataFrame:
     """Interval of a mean, or of a ratio of sums, by a Poisson bootstrap over units.
@@ -95,7 +96,7 @@ def bootstrap_ci(
         metric  value    se  n_units
     0  ndcg@10    0.4  0.12        6
     """
-    check_choice("method", method, ("percentile", "basic"))
+    check_literal("method", method, Percentile)
     share("confidence", confidence)
     count("n_resamples", n_resamples, 2)
     count("seed", seed, 0)

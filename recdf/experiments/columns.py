@@ -18,11 +18,12 @@ from ..inputs.codes import encode
 from ..inputs.frames import column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
+from .stats.numbers import Floats
 
-__all__: list[str] = []
+__all__ = ["Codes", "Floats", "Mask", "Spec"]
 
 Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 # A metric is one column (a mean) or a pair of columns (a ratio of sums).
 Spec = tuple[str, str | None]

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, DuplicateError, OptionError
-from ..inputs.options import as_columns, check_choice
-from .columns import (
-    Codes,
-    Floats,
-    count,
-    frame_of,
-    group_codes,
-    key_codes,
-    metric_values,
-    require,
-    share,
-    some_keys,
-)
+from ..errors import OptionError
+from ..inputs.options import as_columns
+from .columns import Floats, count, require, share
+from .options import Alternative, Correction, PairTest, PairUsers, check_literal
 from .paired import PairSettings, paired_resamples, paired_test
-from .stats.inference import ALTERNATIVES, CORRECTIONS
+from .runs import Runs, paired_values, read_runs
 from .verdict import check_smaller, decide
 
 __all__ = ["compare_models"]
 
-TESTS = ("t", "randomization", "bootstrap", "wilcoxon")
 RESAMPLED = ("randomization", "bootstrap")
 
 # Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
@@ -44,12 +32,12 @@ def compare_models(
     user_col: str | Sequence[str] = "user_id",
     model_col: str = "model",
     fold: str | Sequence[str] | None = None,
-    test: str = "t",
-    users: str = "raise",
-    alternative: str = "two-sided",
+    test: PairTest = "t",
+    users: PairUsers = "raise",
+    alternative: Alternative = "two-sided",
     confidence: float = 0.95,
     margin: float | Mapping[str, float] | None = None,
-    correction: str = "holm",
+    correction: Correction = "holm",
     family: str | Sequence[str] | None = None,
     n_resamples: int = 10_000,
     seed: int = 0,
@@ -138,42 +126,20 @@ def compare_models(
       model  n_users  diff  ci_low  ci_high  wins verdict
     0   als        4  0.45   0.291    0.609     4  better
     """
-    check_choice("test", test, TESTS)
-    check_choice("users", users, ("raise", "inner", "zero"))
-    check_choice("alternative", alternative, ALTERNATIVES)
-    check_choice("correction", correction, CORRECTIONS)
+    check_literal("test", test, PairTest)
+    check_literal("users", users, PairUsers)
+    check_literal("alternative", alternative, Alternative)
+    check_literal("correction", correction, Correction)
     alpha = 1 - share("confidence", confidence)
-    runs = _read_runs(per_user, as_columns(user_col), as_columns(fold), model_col)
-    names = _metric_names(metrics, runs, [*as_columns(user_col), *as_columns(fold), model_col])
-    margins = _margins(margin, names)
-    smaller = check_smaller(smaller_is_better, {name: name for name in names}, runs.spec)
     settings = PairSettings(
         test, users, alternative, confidence, count("n_resamples", n_resamples), count("seed", seed, 0)
     )
-    if baseline is None:
-        pairs = [(b, m) for b in range(len(runs.models)) for m in range(b + 1, len(runs.models))]
-    elif baseline in runs.models:
-        b = runs.models.index(baseline)
-        pairs = [(b, m) for m in range(len(runs.models)) if m != b]
-    else:
-        raise OptionError(f"baseline={baseline!r} is not a model; models are {runs.models}")
-    rows: list[dict[str, Any]] = []
-    waiting: list[tuple[dict[str, Any], Floats]] = []
-    for name in names:
-        for row, d in _compare_pairs(name, runs.table(name), pairs, runs, settings, margins.get(name)):
-            rows.append(row)
-            if test in RESAMPLED and not row["warning"]:
-                waiting.append((row, d))
-            # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
-            if len(waiting) == PAIRS_AT_ONCE:
-                _resample(waiting, settings)
-    _resample(waiting, settings)
-    result = pd.DataFrame(rows)
-    for column in ("baseline", "model"):
-        result[column] = pd.Series([runs.models[i] for i in result[column]])
-    result["test"] = test
-    result["n_resamples"] = result["n_resamples"].astype("Int64")
-    result["seed"] = pd.array([seed if test in RESAMPLED else pd.NA] * len(result), dtype="Int64")
+    keys = [*as_columns(user_col), *as_columns(fold)]
+    runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col)
+    names = _metric_names(metrics, runs, [*keys, model_col])
+    margins = _margins(margin, names)
+    smaller = check_smaller(smaller_is_better, {name: name for name in names}, runs.spec)
+    result = _table(_compare(names, runs, _pairs(runs.models, baseline), settings, margins), runs, settings)
     equivalent = result["p_equivalence"].to_numpy() <= alpha
     decided = decide(result, correction=correction, family=family, alpha=alpha, smaller=smaller, equivalent=equivalent)
     result = result.assign(**decided)[RESULT_COLUMNS]
@@ -194,85 +160,46 @@ RESULT_COLUMNS = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Runs:
-    """Rows of all models: `place` is model · n_cells + cell, a cell being a user or a (user, fold)."""
-
-    parts: list[tuple[str, pd.DataFrame]]
-    models: list[Any]
-    place: Codes
-    n_cells: int
-    user_of_cell: Codes | None
-    show: Callable[[Codes], str]
-
-    @property
-    def spec(self) -> Mapping[str, Any]:
-        """What `evaluate` wrote about the first frame."""
-        return self.parts[0][1].attrs.get("recdf") or {}
-
-    def table(self, metric: str) -> Floats:
-        """Values of a metric as (models, cells), NaN where there is none; cells in the order of the ids."""
-        values = np.full(len(self.models) * self.n_cells, np.nan)
-        read = [metric_values(frame, role, metric) for role, frame in self.parts]
-        values[self.place] = read[0] if len(read) == 1 else np.concatenate(read)
-        return values.reshape(len(self.models), self.n_cells)
-
-    def per_user(self, values: Floats) -> Floats:
-        """Mean over the folds of each user, NaN skipped; the values themselves without folds."""
-        if self.user_of_cell is None:
-            return values
-        defined = ~np.isnan(values)
-        of = self.user_of_cell[defined]
-        n = int(self.user_of_cell.max(initial=-1)) + 1
-        with np.errstate(invalid="ignore"):
-            return np.bincount(of, weights=values[defined], minlength=n) / np.bincount(of, minlength=n)
+def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
+    """(baseline, model) as positions: all pairs without a baseline."""
+    if baseline is None:
+        return [(b, m) for b in range(len(models)) for m in range(b + 1, len(models))]
+    if baseline not in models:
+        raise OptionError(f"baseline={baseline!r} is not a model; models are {models}")
+    b = models.index(baseline)
+    return [(b, m) for m in range(len(models)) if m != b]
 
 
-def _read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str) -> _Runs:
-    """Check the frames and give every row its place."""
-    if isinstance(per_user, Mapping):
-        models = list(per_user)
-        parts = [(f"per_user[{name!r}]", frame_of(f"per_user[{name!r}]", per_user[name])) for name in models]
-        model = np.repeat(np.arange(len(parts)), [len(frame) for _, frame in parts])
-    else:
-        parts = [("per_user", frame_of("per_user", per_user))]
-        model, labels = group_codes(per_user, "per_user", [model_col])
-        models = labels[model_col].tolist()
-    if len(models) < 2:
-        raise OptionError(f"per_user has {len(models)} models ({models}); a comparison needs at least two")
-    for role, frame in parts:
-        require(frame, role, [*keys, *folds])
-    coded, n_cells = key_codes(parts, [*keys, *folds])
-    cell = np.concatenate(coded)
-    place = model * n_cells + cell
-
-    def show(cells: Codes) -> str:
-        """Keys of up to five cells."""
-        ends = np.cumsum([len(frame) for _, frame in parts])
-        shown = []
-        for one in cells[:5]:
-            row = int(np.argmax(cell == one))
-            part = int(np.searchsorted(ends, row, side="right"))
-            frame = parts[part][1]
-            at = row - int(ends[part]) + len(frame)
-            shown.append(some_keys(frame, [at], [*keys, *folds]))
-        return ", ".join(shown)
-
-    counts = np.bincount(place, minlength=len(models) * n_cells)
-    if (counts > 1).any():
-        twice = np.unique(np.flatnonzero(counts > 1) % max(n_cells, 1))
-        raise DuplicateError(
-            f"per_user has several rows per model and {[*keys, *folds]}: {len(twice):,} keys, such as {show(twice)}. "
-            "Name the columns that tell them apart in user_col= or fold=, or roll them up first with rd.roll_up"
-        )
-    user_of_cell = None
-    if folds:
-        user_of_cell = np.zeros(n_cells, np.int64)
-        user_of_cell[cell] = np.concatenate(key_codes(parts, keys)[0])
-    return _Runs(parts, models, place, n_cells, user_of_cell, show)
+def _compare(
+    names: list[str], runs: Runs, pairs: list[tuple[int, int]], settings: PairSettings, margins: dict[str, float]
+) -> list[dict[str, Any]]:
+    """One row of numbers per metric and pair."""
+    rows: list[dict[str, Any]] = []
+    waiting: list[tuple[dict[str, Any], Floats]] = []
+    for name in names:
+        for row, d in _compare_pairs(name, runs.table(name), pairs, runs, settings, margins.get(name)):
+            rows.append(row)
+            if settings.test in RESAMPLED and not row["warning"]:
+                waiting.append((row, d))
+            # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
+            if len(waiting) == PAIRS_AT_ONCE:
+                _resample(waiting, settings)
+    _resample(waiting, settings)
+    return rows
 
 
-def _metric_names(metrics: str | Sequence[str] | None, runs: _Runs, keys: list[str]) -> list[str]:
+def _table(rows: list[dict[str, Any]], runs: Runs, settings: PairSettings) -> pd.DataFrame:
+    result = pd.DataFrame(rows)
+    for column in ("baseline", "model"):
+        result[column] = pd.Series([runs.models[i] for i in result[column]])
+    result["test"] = settings.test
+    result["n_resamples"] = result["n_resamples"].astype("Int64")
+    used = settings.seed if settings.test in RESAMPLED else pd.NA
+    result["seed"] = pd.array([used] * len(result), dtype="Int64")
+    return result
+
+
+def _metric_names(metrics: str | Sequence[str] | None, runs: Runs, keys: list[str]) -> list[str]:
     if metrics is not None:
         names = as_columns(metrics)
         if not names:
@@ -313,7 +240,7 @@ def _resample(waiting: list[tuple[dict[str, Any], Floats]], settings: PairSettin
 
 
 def _compare_pairs(
-    metric: str, table: Floats, pairs: list[tuple[int, int]], runs: _Runs, settings: PairSettings, margin: float | None
+    metric: str, table: Floats, pairs: list[tuple[int, int]], runs: Runs, settings: PairSettings, margin: float | None
 ) -> Iterator[tuple[dict[str, Any], Floats]]:
     """Row and differences (NaN: not a unit of this pair) of every pair for one metric."""
     complete = not np.isnan(table).any()
@@ -325,7 +252,7 @@ def _compare_pairs(
             d = units = runs.per_user(table[m] - table[b])
             means = (averages[b], averages[m])
         else:
-            base, model, only = _paired(metric, table, (b, m), runs, settings.users)
+            base, model, only = paired_values(metric, table, (b, m), runs, settings.users)
             base, model, d = runs.per_user(base), runs.per_user(model), runs.per_user(model - base)
             kept = ~np.isnan(d)
             units = d[kept]
@@ -343,23 +270,3 @@ def _compare_pairs(
             **paired_test(units, settings, margin),
         }
         yield row, d
-
-
-def _paired(
-    metric: str, table: Floats, pair: tuple[int, int], runs: _Runs, users: str
-) -> tuple[Floats, Floats, tuple[int, int]]:
-    """Values of both models by cell, NaN in both or in none, and how many cells only one of them has."""
-    base, model = table[pair[0]], table[pair[1]]
-    has_base, has_model = ~np.isnan(base), ~np.isnan(model)
-    only = has_base & ~has_model, has_model & ~has_base
-    if users == "raise" and (only[0] | only[1]).any():
-        first, second = (runs.models[i] for i in pair)
-        raise DataError(
-            f"{metric!r} has a value for {first!r} only in {int(only[0].sum()):,} users and for {second!r} only in "
-            f'{int(only[1].sum()):,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass users="inner" to leave '
-            'them out, or "zero" to count 0 for the model that lacks them'
-        )
-    if users == "zero":
-        return np.where(only[1], 0.0, base), np.where(only[0], 0.0, model), (int(only[0].sum()), int(only[1].sum()))
-    both = has_base & has_model
-    return np.where(both, base, np.nan), np.where(both, model, np.nan), (int(only[0].sum()), int(only[1].sum()))

@@ -6,36 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from ..errors import DataError, DuplicateError, OptionError
-from ..inputs.options import as_columns, check_choice
-from .columns import (
-    Codes,
-    by_columns,
-    count,
-    distinct,
-    frame_of,
-    group_codes,
-    key_codes,
-    metric_specs,
-    share,
-    some_keys,
-    split,
-)
-from .health import planned_shares
-from .join import in_several_variants
-from .samples import covariate_specs, read_metrics, subset
-from .stats.inference import ALTERNATIVES, CORRECTIONS, detectable, share_test
+from ..errors import OptionError
+from ..inputs.options import as_columns
+from .columns import Codes, Mask, by_columns, count, frame_of, metric_specs, share
+from .experiment_rows import ExperimentRows, read_rows
+from .options import Alternative, Columns, Correction, Method, RaiseOrDrop, check_literal
+from .sample_ratio import fails_sample_ratio
+from .samples import Metric, covariate_specs, read_metrics, subset
+from .stats.power import detectable
 from .two_sample import Settings, compare_arms
 from .verdict import check_smaller, decide
 
 __all__ = ["compare_variants"]
 
-# Power of the `mde` column of compare_variants, and level of its sample-ratio check.
+# Power of the `mde` column.
 POWER = 0.8
-SRM_ALPHA = 0.001
 
 
 def compare_variants(
@@ -45,22 +32,22 @@ def compare_variants(
     control: Any,
     variant_col: str = "variant",
     covariates: str | Mapping[str, Any] | None = None,
-    strata: str | Sequence[str] | None = None,
-    cluster: str | Sequence[str] | None = None,
-    by: str | Sequence[str] | None = None,
-    alternative: str = "two-sided",
+    strata: Columns | None = None,
+    cluster: Columns | None = None,
+    by: Columns | None = None,
+    alternative: Alternative = "two-sided",
     confidence: float = 0.95,
-    correction: str = "holm",
-    family: str | Sequence[str] | None = None,
-    primary: str | Sequence[str] | None = None,
-    nan: str = "raise",
+    correction: Correction = "holm",
+    family: Columns | None = None,
+    primary: Columns | None = None,
+    nan: RaiseOrDrop = "raise",
     sequential_n: int | None = None,
-    method: str = "welch",
+    method: Method = "welch",
     n_resamples: int = 2000,
     seed: int = 0,
     expected: Mapping[Any, float] | None = None,
-    smaller_is_better: str | Sequence[str] | None = None,
-    user_col: str | Sequence[str] | None = None,
+    smaller_is_better: Columns | None = None,
+    user_col: Columns | None = None,
 ) -> pd.DataFrame:
     """Compare every variant with the control, metric by metric, on independent users.
 
@@ -161,59 +148,28 @@ def compare_variants(
     1    ctr         B  0.25   0.124    0.376  better
     """
     frame_of("data", data)
-    _check_options(alternative, correction, nan, method, strata, cluster, sequential_n)
-    alpha = 1 - share("confidence", confidence)
+    settings = Settings(
+        alternative, confidence, sequential_n, method, count("n_resamples", n_resamples), count("seed", seed, 0)
+    )
+    _check_options(settings, correction, nan, strata, cluster)
     by_cols = by_columns(data, "data", by, RESULT_COLUMNS)
-    if variant_col in by_cols:
-        raise OptionError(f"by={variant_col!r} is the column of the variant; name columns of segments")
     specs = metric_specs(metrics, data, "data")
     decisive = subset("primary", primary, specs)
     means = {name: num if den is None else "" for name, (num, den) in specs.items()}
     smaller = check_smaller(smaller_is_better, means, data.attrs.get("recdf") or {})
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan)
-
-    variant, labels = group_codes(data, "data", [variant_col])
-    names = labels[variant_col].tolist()
-    if control not in names:
-        raise OptionError(f"control={control!r} is not in data[{variant_col!r}]; its variants are {names}")
-    if len(names) < 2:
-        raise OptionError(f"data[{variant_col!r}] has one variant, {names[0]!r}; a comparison needs at least two")
-    group, groups = group_codes(data, "data", by_cols)
-    users = _user_codes(data, user_col, by_cols, as_columns(cluster), variant, group)
-    stratum = group_codes(data, "data", as_columns(strata)) if strata is not None else None
-    clusters = key_codes([("data", data)], as_columns(cluster))[0][0] if cluster is not None else None
-    cells = split(group * len(names) + variant, len(groups) * len(names))
-    # What was randomised: clusters that are each in one variant, else users.
-    n_clusters = 0 if clusters is None else int(clusters.max()) + 1
-    whole = clusters is not None and not in_several_variants(clusters, variant, n_clusters).any()
-    unbalanced = _sample_ratio_fails(expected, names, variant, group, len(groups), clusters if whole else users)
-
-    settings = Settings(
-        alternative, confidence, sequential_n, method, count("n_resamples", n_resamples), count("seed", seed, 0)
-    )
-    base = names.index(control)
-    rows: list[dict[str, Any]] = []
-    where: list[tuple[int, int]] = []
-    for g in range(len(groups)):
-        compared = []
-        for t in (t for t in range(len(names)) if t != base):
-            arms = cells[g * len(names) + base], cells[g * len(names) + t]
-            found = compare_arms(columns, arms, stratum, clusters, users, settings)
-            compared.append([{**row, "treatment": t} for row in found])
-        for of_metric in zip(*compared, strict=True):
-            rows += of_metric
-            where += [(g, row["treatment"]) for row in of_metric]
-    table = pd.DataFrame(rows)
-    in_group = np.array([g for g, _ in where])
-    treatment = labels[variant_col].iloc[[t for _, t in where]].reset_index(drop=True)
-    table["treatment"] = treatment
-    table["control"] = labels[variant_col].iloc[[base] * len(rows)].reset_index(drop=True)
-    table["mde"] = detectable(alpha, POWER, alternative) * table["se"]
-    invalid = unbalanced[in_group]
-    table.loc[invalid, "warning"] = [f"{w}; sample_ratio".removeprefix("; ") for w in table.loc[invalid, "warning"]]
-    result = pd.concat([groups[by_cols].iloc[in_group].reset_index(drop=True), table], axis=1)
+    rows = read_rows(data, control, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
+    result, in_group = _table(rows, columns, settings)
+    invalid = fails_sample_ratio(expected, rows)[in_group]
+    _add_warning(result, invalid, "sample_ratio")
     decided = decide(
-        result, correction=correction, family=family, alpha=alpha, smaller=smaller, primary=decisive, invalid=invalid
+        result,
+        correction=correction,
+        family=family,
+        alpha=1 - confidence,
+        smaller=smaller,
+        primary=decisive,
+        invalid=invalid,
     )
     result = result.assign(**decided)[[*by_cols, *RESULT_COLUMNS]]
     result["verdict"] = result["verdict"].astype(str)
@@ -236,78 +192,40 @@ RESULT_COLUMNS = [
 
 
 def _check_options(
-    alternative: str, correction: str, nan: str, method: str, strata: Any, cluster: Any, sequential_n: int | None
+    settings: Settings, correction: Correction, nan: RaiseOrDrop, strata: Columns | None, cluster: Columns | None
 ) -> None:
-    check_choice("alternative", alternative, ALTERNATIVES)
-    check_choice("correction", correction, CORRECTIONS)
-    check_choice("nan", nan, ("raise", "drop"))
-    check_choice("method", method, ("welch", "bootstrap"))
+    check_literal("alternative", settings.alternative, Alternative)
+    check_literal("correction", correction, Correction)
+    check_literal("nan", nan, RaiseOrDrop)
+    check_literal("method", settings.method, Method)
+    share("confidence", settings.confidence)
     if strata is not None and cluster is not None:
         raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
-    if strata is not None and method == "bootstrap":
+    if strata is not None and settings.method == "bootstrap":
         raise OptionError('method="bootstrap" does not take strata; use method="welch"')
-    if sequential_n is not None:
-        count("sequential_n", sequential_n, 2)
-        if method == "bootstrap" or alternative != "two-sided":
+    if settings.sequential_n is not None:
+        count("sequential_n", settings.sequential_n, 2)
+        if settings.method == "bootstrap" or settings.alternative != "two-sided":
             raise OptionError('sequential_n needs method="welch" and alternative="two-sided"')
 
 
-def _user_codes(
-    data: pd.DataFrame, user_col: Any, by_cols: list[str], cluster: list[str], variant: Codes, group: Codes
-) -> Codes | None:
-    """Codes of the users if a key is known; a user in two variants, or in several rows without a cluster, raises."""
-    keys = as_columns(user_col)
-    if not keys:
-        known = as_columns(data.attrs.get("recdf_experiment", {}).get("user_col")) or ["user_id"]
-        keys = known if all(name in data.columns for name in known) else []
-    if not keys:
-        return None
-    (codes,), n = key_codes([("data", data)], keys)
-    # Rows within other clusters (a region, an hour) may be assigned row by row.
-    if cluster and set(cluster) != set(keys):
-        return codes
-    several = in_several_variants(codes, variant, n)
-    if several.any():
-        raise DataError(
-            f"{np.count_nonzero(several):,} users of data are in more than one variant "
-            f"({some_keys(data, several[codes], keys)}); build data with join_experiment, which can drop them"
-        )
-    if cluster:
-        return codes
-    cell = group * n + codes
-    again = np.ones(len(cell), bool)
-    again[np.unique(cell, return_index=True)[1]] = False
-    if again.any():
-        one = keys[0] if len(keys) == 1 else keys
-        raise DuplicateError(
-            f"data has several rows per {[*by_cols, *keys]}: {int(again.sum()):,} rows too many "
-            f"({some_keys(data, again, keys)}). Rows of one user are not independent: pass cluster={one!r}, roll them "
-            "up first with rd.roll_up, or name in by= the columns that tell them apart"
-        )
-    return codes
+def _table(rows: ExperimentRows, metrics: list[Metric], settings: Settings) -> tuple[pd.DataFrame, Codes]:
+    """One row per (group, metric, treatment) with its numbers, and the group of each."""
+    found: list[dict[str, Any]] = []
+    where: list[tuple[int, int]] = []
+    for g in range(len(rows.groups)):
+        compared = [compare_arms(metrics, rows.arms(g, t), rows, settings) for t in rows.treatments]
+        for i in range(len(metrics)):
+            found += [of_treatment[i] for of_treatment in compared]
+            where += [(g, t) for t in rows.treatments]
+    table = pd.DataFrame(found)
+    in_group = np.array([g for g, _ in where])
+    table["treatment"] = rows.variants.iloc[[t for _, t in where]].reset_index(drop=True)
+    table["control"] = rows.variants.iloc[[rows.control] * len(where)].reset_index(drop=True)
+    table["mde"] = detectable(1 - settings.confidence, POWER, settings.alternative) * table["se"]
+    labels = rows.groups.iloc[in_group].reset_index(drop=True)
+    return pd.concat([labels, table], axis=1), in_group
 
 
-def _sample_ratio_fails(
-    expected: Mapping[Any, float] | None,
-    names: list[Any],
-    variant: Codes,
-    group: Codes,
-    n_groups: int,
-    units: Codes | None,
-) -> npt.NDArray[np.bool_]:
-    """Per group: the units per variant do not fit the planned shares, there or over all groups."""
-    if expected is None:
-        return np.zeros(n_groups, bool)
-    shares = planned_shares(expected, names)
-    planned = [shares[name] for name in [*names, *(name for name in shares if name not in names)]]
-    unit = np.arange(len(variant)) if units is None else units
-    n_units = int(unit.max()) + 1
-
-    def fails(cell: Codes, n: int) -> npt.NDArray[np.bool_]:
-        once = distinct(cell * n_units + unit, n * len(planned) * n_units)
-        counts = np.bincount(once // n_units, minlength=n * len(planned)).reshape(n, -1)
-        return np.array([share_test(row, planned)[1] < SRM_ALPHA for row in counts])
-
-    # Without a key, rows of several groups could be the same users, whose counts must not be added.
-    overall = fails(variant, 1)[0] if units is not None or n_groups == 1 else False
-    return np.asarray(fails(group * len(planned) + variant, n_groups) | overall)
+def _add_warning(table: pd.DataFrame, rows: Mask, name: str) -> None:
+    table.loc[rows, "warning"] = [f"{before}; {name}".removeprefix("; ") for before in table.loc[rows, "warning"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import pandas as pd
 
 from ..errors import DataError, OptionError, examples
 from ..inputs.options import as_columns
-from .columns import by_columns, distinct, frame_of, group_codes, key_codes, require, share
+from .columns import Codes, Floats, Mask, by_columns, distinct, frame_of, group_codes, key_codes, require, share
 from .join import in_several_variants
-from .stats.inference import independence_test, share_test
+from .stats.counts import independence_test, share_test
 
 __all__ = ["experiment_health"]
 
@@ -78,54 +79,87 @@ def experiment_health(
     1       B          70      16.0  sample_ratio
     """
     share("alpha", alpha)
-    keys = as_columns(user_col)
     frame_of("per_user", per_user)
     frame_of("assignment", assignment)
+    keys = as_columns(user_col)
     require(per_user, "per_user", keys)
     require(assignment, "assignment", [*keys, variant_col])
     by_cols = by_columns(assignment, "assignment", by, ["variant"])
     if not len(assignment):
         raise DataError("assignment has no rows; expected one per assigned user")
+    counted = _count_users(per_user, assignment, keys, variant_col, by_cols, expected)
+    srm = np.array([share_test(row, counted.planned) for row in counted.assigned])
+    tables = zip(counted.assigned, counted.with_metrics, strict=True)
+    lost = np.array([independence_test(np.array([has, n - has])) for n, has in tables])
+    return _health_table(counted, srm, lost, alpha)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """Numbers of users as arrays (groups, variants)."""
+
+    groups: pd.DataFrame
+    variants: list[Any]
+    planned: Floats
+    assigned: Codes
+    with_metrics: Codes
+    n_multi: Codes
+    n_unassigned: int
+
+
+def _count_users(
+    per_user: pd.DataFrame,
+    assignment: pd.DataFrame,
+    keys: list[str],
+    variant_col: str,
+    by_cols: list[str],
+    expected: Mapping[Any, float] | None,
+) -> _Counted:
+    """Distinct users of every group and variant: assigned, measured, in two variants."""
     (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
     variant, labels = group_codes(assignment, "assignment", [variant_col])
     group, groups = group_codes(assignment, "assignment", by_cols)
     names = labels[variant_col].tolist()
     shares = planned_shares(expected, names)
     names += [name for name in shares if name not in names]
-    planned = np.array([shares[name] for name in names])
-
     several = in_several_variants(user, variant, n_users)
     measured = np.zeros(n_users, bool)
     measured[metric_user] = True
-    assigned_users = np.zeros(n_users, bool)
-    assigned_users[user] = True
+    n_assigned = len(distinct(user, n_users))
     # One entry per (group, variant, user): repeated rows count once.
     cells = (group * len(names) + variant) * n_users + user
     once = distinct(cells, len(groups) * len(names) * n_users)
     cell, who = np.divmod(once, max(n_users, 1))
-    shape = (len(groups), len(names))
-    n_multi = np.bincount(cell[several[who]], minlength=shape[0] * shape[1]).reshape(shape)
-    cell, who = cell[~several[who]], who[~several[who]]
-    assigned = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
-    with_metrics = np.bincount(cell[measured[who]], minlength=shape[0] * shape[1]).reshape(shape)
-    srm = np.array([share_test(row, planned) for row in assigned])
-    lost = np.array(
-        [independence_test(np.array([has, n - has])) for n, has in zip(assigned, with_metrics, strict=True)]
+
+    def per_cell(chosen: Mask) -> Codes:
+        return np.bincount(cell[chosen], minlength=len(groups) * len(names)).reshape(len(groups), len(names))
+
+    return _Counted(
+        groups[by_cols],
+        names,
+        np.array([shares[name] for name in names]),
+        per_cell(~several[who]),
+        per_cell(~several[who] & measured[who]),
+        per_cell(several[who]),
+        n_users - n_assigned,
     )
-    repeat = np.repeat(np.arange(shape[0]), shape[1])
-    n = assigned.ravel()
-    result = groups.iloc[repeat].reset_index(drop=True)[by_cols]
+
+
+def _health_table(counted: _Counted, srm: Floats, lost: Floats, alpha: float) -> pd.DataFrame:
+    n_groups, n_variants = counted.assigned.shape
+    repeat = np.repeat(np.arange(n_groups), n_variants)
+    assigned, with_metrics = counted.assigned.ravel(), counted.with_metrics.ravel()
     with np.errstate(invalid="ignore"):
         columns = {
-            "variant": pd.Series(names * shape[0]),
-            "n_assigned": n,
-            "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
-            "expected_share": np.tile(planned / planned.sum(), shape[0]),
-            "n_with_metrics": with_metrics.ravel(),
-            "n_missing": n - with_metrics.ravel(),
-            "missing_rate": (n - with_metrics.ravel()) / n,
-            "n_multi_variant": n_multi.ravel(),
-            "n_unassigned": np.full(len(n), n_users - int(assigned_users.sum())),
+            "variant": pd.Series(counted.variants * n_groups),
+            "n_assigned": assigned,
+            "share": (counted.assigned / counted.assigned.sum(axis=1, keepdims=True)).ravel(),
+            "expected_share": np.tile(counted.planned / counted.planned.sum(), n_groups),
+            "n_with_metrics": with_metrics,
+            "n_missing": assigned - with_metrics,
+            "missing_rate": (assigned - with_metrics) / assigned,
+            "n_multi_variant": counted.n_multi.ravel(),
+            "n_unassigned": np.full(len(assigned), counted.n_unassigned),
             "srm_chi2": srm[repeat, 0],
             "srm_p": srm[repeat, 1],
             "srm_flag": np.where(srm[repeat, 1] < alpha, "sample_ratio", ""),
@@ -133,8 +167,8 @@ def experiment_health(
             "missing_p": lost[repeat, 1],
             "missing_flag": np.where(lost[repeat, 1] < alpha, "missing_metrics", ""),
         }
-    result = pd.concat([result, pd.DataFrame(columns)], axis=1)
-    order = np.lexsort([pd.factorize(result.iloc[:, len(by_cols)], sort=True)[0], repeat])
+    result = pd.concat([counted.groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
+    order = np.lexsort([pd.factorize(result["variant"], sort=True)[0], repeat])
     return result.iloc[order].reset_index(drop=True)
 
 

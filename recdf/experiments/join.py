@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ..errors import DataError, DuplicateError, OptionError, examples
 from ..inputs.frames import read_numbers
 from ..inputs.ids import read_ids
-from ..inputs.options import as_columns, check_choice
-from .columns import (
-    Codes,
-    frame_of,
-    group_codes,
-    key_codes,
-    require,
-    some_keys,
-)
+from ..inputs.options import as_columns
+from .columns import Codes, Mask, frame_of, group_codes, key_codes, require, some_keys
+from .options import Missing, RaiseOrDrop, Roll, check_literal
 from .roll_up import roll_up
 
 __all__ = ["join_experiment"]
@@ -34,12 +28,12 @@ def join_experiment(
     user_col: str | Sequence[str] = "user_id",
     variant_col: str = "variant",
     by: str | Sequence[str] | None = None,
-    missing: str = "raise",
-    multi_variant: str = "raise",
-    unassigned: str = "drop",
+    missing: Missing = "raise",
+    multi_variant: RaiseOrDrop = "raise",
+    unassigned: RaiseOrDrop = "drop",
     exposure_col: str | None = None,
     time_col: str | None = None,
-    how: str | Mapping[str, str] | None = None,
+    how: Roll | Mapping[str, Roll] | None = None,
 ) -> pd.DataFrame:
     """Join metrics to the assignment: one row per assigned user, whether or not they have metrics.
 
@@ -109,9 +103,9 @@ def join_experiment(
     1        2       B     0.25         True
     2        3       B     0.00        False
     """
-    check_choice("missing", missing, ("raise", "zero", "nan", "drop"))
-    check_choice("multi_variant", multi_variant, ("raise", "drop"))
-    check_choice("unassigned", unassigned, ("drop", "raise"))
+    check_literal("missing", missing, Missing)
+    check_literal("multi_variant", multi_variant, RaiseOrDrop)
+    check_literal("unassigned", unassigned, RaiseOrDrop)
     if (exposure_col is None) != (time_col is None):
         raise OptionError("exposure_col (of assignment) and time_col (of per_user) go together; only one was given")
     keys, by_cols = as_columns(user_col), as_columns(by)
@@ -120,70 +114,160 @@ def join_experiment(
     require(assignment, "assignment", [*keys, variant_col, *as_columns(exposure_col)])
     require(per_user, "per_user", [*keys, *by_cols, *as_columns(time_col)])
     _distinct_columns(per_user, assignment, keys)
-
-    (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
-    variant, _ = group_codes(assignment, "assignment", [variant_col])
-    assigned = np.zeros(n_users, bool)
-    assigned[user] = True
-    stranger = ~assigned[metric_user]
-    if stranger.all():
-        raise DataError(
-            f"no user of assignment is in per_user: assignment has {keys} {some_keys(assignment, slice(5), keys)}, "
-            f"per_user {some_keys(per_user, slice(5), keys)}"
-        )
-    several = in_several_variants(user, variant, n_users)
-    if several.any() and multi_variant == "raise":
-        raise DataError(
-            f"{np.count_nonzero(several):,} users of assignment are in more than one variant "
-            f'({some_keys(assignment, several[user], keys)}); fix the table or pass multi_variant="drop"'
-        )
-    n_unassigned = n_users - int(assigned.sum())
-    if n_unassigned and unassigned == "raise":
-        raise DataError(f"{n_unassigned:,} users of per_user are in no variant ({some_keys(per_user, stranger, keys)})")
-
-    first, exposure = _one_row_per_user(assignment, user, n_users, exposure_col)
-    n_assigned_all = len(first)
-    first = first[~several[user[first]]]
-    early = np.zeros(len(per_user), bool)
-    if exposure_col is not None and time_col is not None:
-        early = _before_exposure(per_user, time_col, exposure_col, metric_user, exposure, ~stranger)
-
-    group, groups = group_codes(per_user, "per_user", by_cols)
-    timeless = per_user.drop(columns=as_columns(time_col))
-    rows, metrics = _metric_rows(timeless, keys, by_cols, ~early, (metric_user, n_users), (group, len(groups)), how)
-    cell = (np.arange(len(groups))[:, None] * n_users + user[first]).ravel()
-    position = rows[cell]
-    found = position >= 0
-    if missing == "raise" and not found.all():
-        absent = np.unique(np.tile(first, len(groups))[~found])
-        raise DataError(
-            f"{len(absent):,} of {len(first):,} assigned users have no metrics "
-            f"({some_keys(assignment, absent, keys)}); "
-            'pass missing="zero" if no list means no value for the user, "nan" to keep them undefined, or "drop"'
-        )
-    keep = found if missing == "drop" else np.ones(len(cell), bool)
-    labels = groups.iloc[np.repeat(np.arange(len(groups)), len(first))[keep]].reset_index(drop=True)
-    carried_over = assignment.iloc[np.tile(first, len(groups))[keep]].reset_index(drop=True)
-    carried = [name for name in metrics.columns if name not in {*keys, *by_cols}]
-    taken = {name: _take(metrics[name], position[keep], missing) for name in carried}
-    result = pd.concat([labels[by_cols], carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1)
-    result["has_metrics"] = found[keep]
+    users = _match_users(per_user, assignment, keys, variant_col)
+    _refuse(users, per_user, assignment, keys, multi_variant, unassigned)
+    assigned, early = _assigned_rows(users, per_user, assignment, exposure_col, time_col)
+    cells = _cells(per_user, keys, by_cols, time_col, users, assigned, early, how)
+    if missing == "raise":
+        _refuse_missing(cells, assigned, assignment, keys)
+    result = _joined(per_user, assignment, assigned, cells, missing)
     if time_col is not None:
-        dropped = np.bincount(group[early] * n_users + metric_user[early], minlength=len(rows))
-        result["n_before_exposure"] = dropped[cell[keep]]
+        result["n_before_exposure"] = cells.n_early[cells.kept(missing)]
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_experiment"] = {
         "user_col": keys,
         "variant_col": variant_col,
         "by": by_cols,
         "missing": missing,
-        "n_assigned": len(first),
-        "n_missing": int((~found).sum()),
-        "n_unassigned": n_unassigned,
-        "n_multi_variant": int(several.sum()),
-        "n_repeated": len(assignment) - n_assigned_all,
+        "n_assigned": len(assigned),
+        "n_missing": int((~cells.found).sum()),
+        "n_unassigned": users.n_unassigned,
+        "n_multi_variant": int(users.several.sum()),
+        "n_repeated": len(assignment) - users.n_assigned,
         "n_before_exposure": int(early.sum()),
     }
+    return result
+
+
+@dataclass(frozen=True)
+class _Users:
+    """Users of both frames as codes 0..n−1: the user of every row, and what is known of each user."""
+
+    of_metric: Codes
+    of_assignment: Codes
+    n: int
+    n_assigned: int
+    several: Mask
+    stranger: Mask
+
+    @property
+    def n_unassigned(self) -> int:
+        return self.n - self.n_assigned
+
+
+def _match_users(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str) -> _Users:
+    """Code the users; `several` users are in two variants, a `stranger` row is of a user in no variant."""
+    (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
+    variant, _ = group_codes(assignment, "assignment", [variant_col])
+    assigned = np.zeros(n_users, bool)
+    assigned[user] = True
+    several = in_several_variants(user, variant, n_users)
+    return _Users(metric_user, user, n_users, int(assigned.sum()), several, ~assigned[metric_user])
+
+
+def _refuse(
+    users: _Users,
+    per_user: pd.DataFrame,
+    assignment: pd.DataFrame,
+    keys: list[str],
+    multi_variant: RaiseOrDrop,
+    unassigned: RaiseOrDrop,
+) -> None:
+    """Raise for users that the options do not allow."""
+    if users.stranger.all():
+        raise DataError(
+            f"no user of assignment is in per_user: assignment has {keys} {some_keys(assignment, slice(5), keys)}, "
+            f"per_user {some_keys(per_user, slice(5), keys)}"
+        )
+    if users.several.any() and multi_variant == "raise":
+        raise DataError(
+            f"{np.count_nonzero(users.several):,} users of assignment are in more than one variant "
+            f"({some_keys(assignment, users.several[users.of_assignment], keys)}); fix the table or pass "
+            'multi_variant="drop"'
+        )
+    if users.n_unassigned and unassigned == "raise":
+        raise DataError(
+            f"{users.n_unassigned:,} users of per_user are in no variant ({some_keys(per_user, users.stranger, keys)})"
+        )
+
+
+def _assigned_rows(
+    users: _Users,
+    per_user: pd.DataFrame,
+    assignment: pd.DataFrame,
+    exposure_col: str | None,
+    time_col: str | None,
+) -> tuple[Codes, Mask]:
+    """Row of assignment for each user in one variant, and which rows of per_user are before the exposure."""
+    first, exposure = _one_row_per_user(assignment, users.of_assignment, users.n, exposure_col)
+    early = np.zeros(len(per_user), bool)
+    if exposure_col is not None and time_col is not None:
+        early = _before_exposure(per_user, time_col, exposure_col, users.of_metric, exposure, ~users.stranger)
+    return first[~users.several[users.of_assignment[first]]], early
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """One cell for each (by value, assigned user): the row of its metrics, −1 for none."""
+
+    metrics: pd.DataFrame
+    labels: pd.DataFrame
+    carried: list[str]
+    row: Codes
+    assigned: Codes
+    n_early: Codes
+
+    @property
+    def found(self) -> Mask:
+        return self.row >= 0
+
+    def kept(self, missing: Missing) -> Mask:
+        return self.found if missing == "drop" else np.ones(len(self.row), bool)
+
+
+def _cells(
+    per_user: pd.DataFrame,
+    keys: list[str],
+    by_cols: list[str],
+    time_col: str | None,
+    users: _Users,
+    assigned: Codes,
+    early: Mask,
+    how: Roll | Mapping[str, Roll] | None,
+) -> _Cells:
+    """The cells of the result in its order: by value, then row of assignment."""
+    group, groups = group_codes(per_user, "per_user", by_cols)
+    timeless = per_user.drop(columns=as_columns(time_col))
+    rows, metrics = _metric_rows(
+        timeless, keys, by_cols, ~early, (users.of_metric, users.n), (group, len(groups)), how
+    )
+    cell = (np.arange(len(groups))[:, None] * users.n + users.of_assignment[assigned]).ravel()
+    n_early = np.bincount(group[early] * users.n + users.of_metric[early], minlength=len(rows))
+    labels = groups[by_cols].iloc[np.repeat(np.arange(len(groups)), len(assigned))]
+    carried = [name for name in metrics.columns if name not in {*keys, *by_cols}]
+    return _Cells(metrics, labels, carried, rows[cell], np.tile(assigned, len(groups)), n_early[cell])
+
+
+def _refuse_missing(cells: _Cells, assigned: Codes, assignment: pd.DataFrame, keys: list[str]) -> None:
+    if not cells.found.all():
+        absent = np.unique(cells.assigned[~cells.found])
+        raise DataError(
+            f"{len(absent):,} of {len(assigned):,} assigned users have no metrics "
+            f"({some_keys(assignment, absent, keys)}); "
+            'pass missing="zero" if no list means no value for the user, "nan" to keep them undefined, or "drop"'
+        )
+
+
+def _joined(
+    per_user: pd.DataFrame, assignment: pd.DataFrame, assigned: Codes, cells: _Cells, missing: Missing
+) -> pd.DataFrame:
+    """Labels, columns of assignment, metrics and `has_metrics`."""
+    keep = cells.kept(missing)
+    labels = cells.labels[keep].reset_index(drop=True)
+    carried_over = assignment.iloc[cells.assigned[keep]].reset_index(drop=True)
+    taken = {name: _take(cells.metrics[name], cells.row[keep], missing) for name in cells.carried}
+    result = pd.concat([labels, carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1)
+    result["has_metrics"] = cells.found[keep]
     return result
 
 
@@ -214,7 +298,7 @@ def own_variant(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str
             f"({some_keys(per_user, astray, keys)}); to count what they were shown all the same, evaluate without "
             f"by={variant_col!r}"
         )
-    result = per_user[shown == pair[user]].drop(columns=variant_col)
+    result: pd.DataFrame = per_user[shown == pair[user]].drop(columns=variant_col)
     result.attrs = copy.deepcopy(per_user.attrs)
     return result
 
@@ -232,7 +316,7 @@ def _distinct_columns(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: li
             raise DataError(f"{role} has a column {taken[0]!r}, which join_experiment writes; rename it")
 
 
-def in_several_variants(user: Codes, variant: Codes, n_users: int) -> npt.NDArray[np.bool_]:
+def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:
     """Whether each user code has rows of two variants."""
     one = np.full(n_users, -1, np.int64)
     one[user] = variant
@@ -277,7 +361,7 @@ def _times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Any]:
 
 def _before_exposure(
     per_user: pd.DataFrame, time_col: str, exposure_col: str, metric_user: Codes, exposure: Any, assigned: Any
-) -> npt.NDArray[np.bool_]:
+) -> Mask:
     """Rows of assigned users that are older than their exposure."""
     kind, exposed, chosen = exposure
     own_kind, times = _times(per_user, "per_user", time_col)
@@ -295,10 +379,10 @@ def _metric_rows(
     per_user: pd.DataFrame,
     keys: list[str],
     by_cols: list[str],
-    kept: npt.NDArray[np.bool_],
+    kept: Mask,
     users: tuple[Codes, int],
     groups: tuple[Codes, int],
-    how: str | Mapping[str, str] | None,
+    how: Roll | Mapping[str, Roll] | None,
 ) -> tuple[Codes, pd.DataFrame]:
     """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are in."""
     cell = (groups[0] * users[1] + users[0])[kept]
@@ -322,7 +406,7 @@ def _metric_rows(
     return row, metrics
 
 
-def _take(values: pd.Series, rows: Codes, missing: str) -> pd.Series:
+def _take(values: pd.Series, rows: Codes, missing: Missing) -> pd.Series:
     """Values at rows; row −1 is null, or 0 for numbers when `missing` is "zero"."""
     dtype = values.dtype
     values = values.reset_index(drop=True)

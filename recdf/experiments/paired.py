@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 
 from .columns import Floats
-from .stats.inference import arm, equivalence_p, one_sample, wilcoxon
-from .stats.resampling import (
-    bootstrap_p,
-    exact_sign_flip_p,
-    poisson_sums,
-    quantile_interval,
-    sign_flip_interval,
-    sign_flip_p,
-    sign_sums,
-    standard_error,
-)
+from .options import Alternative, PairTest, PairUsers
+from .stats.arms import arm
+from .stats.bootstrap import bootstrap_p, quantile_interval, standard_error
+from .stats.effects import one_sample
+from .stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p
+from .stats.signed_ranks import wilcoxon
+from .stats.student import equivalence_p
+from .stats.weights import poisson_sums, sign_sums
 
 __all__: list[str] = []
 
@@ -32,9 +29,9 @@ EXACT_UNITS = 16
 class PairSettings:
     """Options of a comparison that every pair needs."""
 
-    test: str
-    users: str
-    alternative: str
+    test: PairTest
+    users: PairUsers
+    alternative: Alternative
     confidence: float
     n_resamples: int
     seed: int

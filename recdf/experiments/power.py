@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..inputs.options import check_choice
 from .columns import count, frame_of, metric_specs, share
-from .samples import covariate_specs, fill_covariate, read_metrics
-from .stats.inference import arm, cuped_arm, cuped_theta, detectable
+from .options import RaiseOrDrop, check_literal
+from .samples import Metric, covariate_specs, fill_covariate, read_metrics
+from .stats.arms import arm, cuped_arm, cuped_theta
+from .stats.power import detectable
 
 __all__ = ["plan_experiment"]
 
@@ -28,7 +30,7 @@ def plan_experiment(
     alpha: float = 0.05,
     power: float = 0.8,
     covariates: str | Mapping[str, Any] | None = None,
-    nan: str = "raise",
+    nan: RaiseOrDrop = "raise",
 ) -> pd.DataFrame:
     """Say how small an effect `n` users can show, or how many users a relative effect needs.
 
@@ -72,52 +74,92 @@ def plan_experiment(
     0  revenue  10.0       3140         3140      1.0
     """
     frame_of("per_user", per_user)
-    share("control_share", control_share)
-    check_choice("nan", nan, ("raise", "drop"))
+    check_literal("nan", nan, RaiseOrDrop)
     if (n is None) == (rel_effect is None):
         raise OptionError(f"n={n!r} and rel_effect={rel_effect!r}; expected exactly one of them")
     if rel_effect is not None and (isinstance(rel_effect, bool | str) or not 0 < rel_effect < np.inf):
         raise OptionError(f"rel_effect={rel_effect!r}; expected a number above 0, such as 0.02")
-    factor = detectable(share("alpha", alpha), share("power", power))
+    design = _Design(share("control_share", control_share), share("alpha", alpha), share("power", power))
     specs = metric_specs(metrics, per_user, "per_user")
     rows = []
     for metric in read_metrics(per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"):
-        sample, kept = metric.take(np.arange(len(per_user)))
-        if len(kept) < 2:
-            raise DataError(f"metric {metric.name!r} has {len(kept)} users; a standard deviation needs at least 2")
-        # One sample as both arms: the pooled mean then fills a missing covariate.
-        sample = fill_covariate(sample, sample)[0]
-        plain = planned = arm(sample.num, sample.den)
-        if sample.x_num is not None:
-            planned = cuped_arm(sample, *cuped_theta(sample))
-        mean = float(plain.mean)
-        per_user_sd = math.sqrt(float(planned.var) * len(kept))
+        past = _past(metric, len(per_user))
         if n is not None:
-            n_control = round(count("n", n, 4) * control_share)
-            n_treatment = n - n_control
-            if min(n_control, n_treatment) < 2:
-                raise OptionError(f"n={n} with control_share={control_share} leaves an arm with fewer than 2 users")
-            mde = factor * per_user_sd * math.sqrt(1 / n_control + 1 / n_treatment)
+            n_control, n_treatment = design.arms(n)
+            mde = design.detectable(n_control, n_treatment) * past.std_planned
         else:
-            if not mean > 0:
-                raise DataError(
-                    f"metric {metric.name!r} has mean {mean:g}; a relative effect needs a positive mean, pass n="
-                )
-            mde = float(rel_effect or 0) * mean
-            total = (factor * per_user_sd / mde) ** 2 * (1 / control_share + 1 / (1 - control_share))
-            n_control, n_treatment = (max(2, math.ceil(total * c - 1e-9)) for c in (control_share, 1 - control_share))
+            mde = past.effect(metric.name, float(rel_effect or 0))
+            n_control, n_treatment = design.needed(mde / past.std_planned)
         rows.append(
             {
                 "metric": metric.name,
-                "mean": mean,
-                "std": math.sqrt(float(plain.var) * len(kept)),
+                "mean": past.mean,
+                "std": past.std,
                 "n_control": n_control,
                 "n_treatment": n_treatment,
                 "mde_abs": mde,
-                "mde_rel": mde / mean if mean > 0 else np.nan,
-                "variance_reduction": np.nan
-                if planned is plain or not plain.var > 0
-                else 1 - float(planned.var / plain.var),
+                "mde_rel": mde / past.mean if past.mean > 0 else np.nan,
+                "variance_reduction": past.variance_reduction,
             }
         )
     return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class _Past:
+    """A metric over the users of the past, per user: as it is, and as the experiment will see it (after CUPED)."""
+
+    mean: float
+    std: float
+    std_planned: float
+    variance_reduction: float
+
+    def effect(self, metric: str, rel_effect: float) -> float:
+        """The relative effect in units of the metric."""
+        if not self.mean > 0:
+            raise DataError(
+                f"metric {metric!r} has mean {self.mean:g}; a relative effect needs a positive mean, pass n="
+            )
+        return rel_effect * self.mean
+
+
+def _past(metric: Metric, n_rows: int) -> _Past:
+    sample, kept = metric.take(np.arange(n_rows))
+    if len(kept) < 2:
+        raise DataError(f"metric {metric.name!r} has {len(kept)} users; a standard deviation needs at least 2")
+    # One sample as both arms: the pooled mean then fills a missing covariate.
+    sample = fill_covariate(sample, sample)[0]
+    plain = planned = arm(sample.num, sample.den)
+    if sample.x_num is not None:
+        planned = cuped_arm(sample, *cuped_theta(sample))
+    std, std_planned = (math.sqrt(float(found.var) * len(kept)) for found in (plain, planned))
+    known = planned is not plain and plain.var > 0
+    reduction = 1 - float(planned.var) / float(plain.var) if known else np.nan
+    return _Past(float(plain.mean), std, std_planned, reduction)
+
+
+@dataclass(frozen=True)
+class _Design:
+    """How the experiment will be run and tested."""
+
+    control_share: float
+    alpha: float
+    power: float
+
+    def arms(self, n: int) -> tuple[int, int]:
+        """Users of both arms of an experiment of n users."""
+        n_control = round(count("n", n, 4) * self.control_share)
+        if min(n_control, n - n_control) < 2:
+            raise OptionError(f"n={n} with control_share={self.control_share} leaves an arm with fewer than 2 users")
+        return n_control, n - n_control
+
+    def detectable(self, n_control: int, n_treatment: int) -> float:
+        """Smallest effect found with the power, in standard deviations."""
+        return detectable(self.alpha, self.power) * math.sqrt(1 / n_control + 1 / n_treatment)
+
+    def needed(self, effect: float) -> tuple[int, int]:
+        """Users of both arms that find an effect, given in standard deviations, with the power."""
+        shares = self.control_share, 1 - self.control_share
+        total = (detectable(self.alpha, self.power) / effect) ** 2 * (1 / shares[0] + 1 / shares[1])
+        n_control, n_treatment = (max(2, math.ceil(total * c - 1e-9)) for c in shares)
+        return n_control, n_treatment

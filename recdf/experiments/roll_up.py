@@ -11,18 +11,17 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.frames import read_numbers
-from ..inputs.options import as_columns, check_choice
+from ..inputs.options import as_columns
 from .columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
+from .options import Roll, check_literal
 
 __all__ = ["roll_up"]
-
-HOWS = ("mean", "sum", "min", "max")
 
 
 def roll_up(
     per_user: pd.DataFrame,
     unit: str | Sequence[str] = "user_id",
-    how: str | Mapping[str, str] = "mean",
+    how: Roll | Mapping[str, Roll] = "mean",
 ) -> pd.DataFrame:
     """Roll rows by session or day up to one row per unit, such as the user that was randomised.
 
@@ -76,7 +75,7 @@ def roll_up(
     units = require(per_user, "per_user", as_columns(unit))
     rules = _rules(per_user, units, how)
     before = per_user.attrs.get("recdf_roll_up", {}).get("how")
-    if isinstance(how, str) and before in HOWS and before != how:
+    if isinstance(how, str) and before is not None and before != how:
         raise OptionError(f"how={how!r}, but per_user was rolled up by how={before!r}; use one rule for all steps")
     (codes,), n = key_codes([("per_user", per_user)], units)
     first = first_rows(codes, n)
@@ -94,14 +93,14 @@ def roll_up(
     return result
 
 
-def _rules(per_user: pd.DataFrame, units: list[str], how: str | Mapping[str, str]) -> dict[str, str]:
+def _rules(per_user: pd.DataFrame, units: list[str], how: Roll | Mapping[str, Roll]) -> dict[str, Roll]:
     """Column → rule, for the columns that are rolled up."""
     if isinstance(how, Mapping):
         require(per_user, "per_user", list(how))
         for name, rule in how.items():
-            check_choice(f"how[{name!r}]", rule, HOWS)
+            check_literal(f"how[{name!r}]", rule, Roll)
         return dict(how)
-    check_choice("how", how, HOWS)
+    check_literal("how", how, Roll)
     spec = per_user.attrs.get("recdf")
     spec = spec if isinstance(spec, Mapping) else {}
     mixed = [name for name in as_columns(spec.get("by")) if name in per_user.columns and name not in units]
@@ -128,7 +127,7 @@ def _counts(per_user: pd.DataFrame, name: str, codes: Codes, n: int) -> Codes | 
     return sums
 
 
-def _rolled(per_user: pd.DataFrame, name: str, rule: str, codes: Codes, n: int) -> dict[str, Any]:
+def _rolled(per_user: pd.DataFrame, name: str, rule: Roll, codes: Codes, n: int) -> dict[str, Any]:
     """The rolled-up column and, where it can be undefined, its `<metric>__n`."""
     dtype = per_user[name].dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iub" and rule != "mean":
@@ -156,7 +155,7 @@ def _rolled(per_user: pd.DataFrame, name: str, rule: str, codes: Codes, n: int) 
     return {name: rolled, f"{name}__n": counts}
 
 
-def _extreme(values: Any, rule: str, codes: Codes, n: int) -> Any:
+def _extreme(values: Any, rule: Roll, codes: Codes, n: int) -> Any:
     start = values.min(initial=0) if rule == "max" else values.max(initial=0)
     found = np.full(n, start, dtype=values.dtype)
     (np.maximum if rule == "max" else np.minimum).at(found, codes, values)

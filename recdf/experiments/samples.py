@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
 from .columns import Codes, Floats, Spec, metric_specs, metric_values
-from .stats.inference import Sample, pool
+from .stats.arms import Sample, pool
 
 __all__: list[str] = []
 

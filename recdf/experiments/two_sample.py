@@ -10,22 +10,13 @@ import numpy as np
 
 from ..errors import DataError, OptionError
 from .columns import Codes, Floats, some_keys
+from .experiment_rows import ExperimentRows
+from .options import Alternative, Method
 from .samples import Metric, fill_covariate, sum_by
-from .stats.inference import (
-    Arm,
-    Effect,
-    Sample,
-    always_valid_multiplier,
-    always_valid_p,
-    arm,
-    cuped_arm,
-    cuped_theta,
-    effect,
-    linearise,
-    pool,
-    stratified_arm,
-)
-from .stats.resampling import bootstrap_p, quantile_interval, replicate_estimates, standard_error
+from .stats.always_valid import always_valid_multiplier, always_valid_p
+from .stats.arms import Arm, Sample, arm, cuped_arm, cuped_theta, linearise, pool, stratified_arm
+from .stats.bootstrap import bootstrap_p, quantile_interval, replicate_estimates, standard_error
+from .stats.effects import Effect, effect
 
 __all__: list[str] = []
 
@@ -34,27 +25,20 @@ __all__: list[str] = []
 class Settings:
     """Options of a comparison that every pair of arms needs."""
 
-    alternative: str
+    alternative: Alternative
     confidence: float
     sequential_n: int | None
-    method: str
+    method: Method
     n_resamples: int
     seed: int
 
 
 def compare_arms(
-    metrics: list[Metric],
-    arms: tuple[Codes, Codes],
-    stratum: Any,
-    clusters: Codes | None,
-    users: Codes | None,
-    settings: Settings,
+    metrics: list[Metric], arms: tuple[Codes, Codes], data: ExperimentRows, settings: Settings
 ) -> list[dict[str, Any]]:
     """One row per metric for one treatment in one segment."""
-    if users is not None:
-        # The order of the ids, so that no sum depends on the order of the rows.
-        arms = arms[0][np.argsort(users[arms[0]], kind="stable")], arms[1][np.argsort(users[arms[1]], kind="stable")]
-    how = [settings.method if settings.sequential_n is None else "sequential"]
+    stratum, clusters, users = data.strata, data.clusters, data.users
+    how: list[str] = [settings.method if settings.sequential_n is None else "sequential"]
     how += ["strata"] if stratum is not None else ["cluster"] if clusters is not None else []
     rows: list[dict[str, Any]] = []
     samples = []
@@ -151,9 +135,11 @@ def _effect(
         means = [linearise(s.num, s.den)[0] if len(s.num) else np.nan for s in (control, treatment)]
         return _row(NO_EFFECT, means), np.nan, ["too_few_users"]
     plain = arm(control.num, control.den), arm(treatment.num, treatment.den)
-    if not np.isfinite([plain[0].mean, plain[1].mean]).all():
+    if not (np.isfinite(plain[0].mean) and np.isfinite(plain[1].mean)):
         return _row(NO_EFFECT, [plain[0].mean, plain[1].mean]), np.nan, ["zero_denominator"]
-    arms, theta, x, problems = plain, np.nan, np.nan, []
+    theta: Any = np.nan
+    x: Any = np.nan
+    arms, problems = plain, []
     if any(s.x_den is not None and not s.x_den.any() for s in (control, treatment)):
         # New users have no past: a ratio over nothing explains nothing.
         control, treatment = (s._replace(x_num=None, x_den=None) for s in (control, treatment))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -11,10 +10,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import OptionError
-from ..inputs.options import as_columns, check_choice
-from ..metrics.metric import find
+from ..inputs.options import as_columns
+from ..metrics.direction import direction_of
 from .columns import frame_of, group_codes, metric_values, require, share, split
-from .stats.inference import CORRECTIONS, adjust
+from .options import Correction, check_literal
+from .stats.many_tests import adjust
 
 __all__ = ["adjust_pvalues"]
 
@@ -23,7 +23,7 @@ def adjust_pvalues(
     table: pd.DataFrame,
     *,
     p_col: str = "p_value",
-    method: str = "holm",
+    method: Correction = "holm",
     family: str | Sequence[str] | None = None,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
@@ -72,7 +72,7 @@ def adjust_pvalues(
     1     0.04   0.06   False
     2     0.03   0.06   False
     """
-    check_choice("method", method, CORRECTIONS)
+    check_literal("method", method, Correction)
     share("alpha", alpha)
     families = require(frame_of("table", table), "table", as_columns(family))
     p = metric_values(table, "table", p_col)
@@ -87,7 +87,7 @@ def adjust_pvalues(
     return result
 
 
-def _adjusted(p: npt.NDArray[np.float64], table: pd.DataFrame, families: list[str], method: str) -> Any:
+def _adjusted(p: npt.NDArray[np.float64], table: pd.DataFrame, families: list[str], method: Correction) -> Any:
     codes, labels = group_codes(table, "table", families)
     p_adj = np.full(len(p), np.nan)
     for rows in split(codes, len(labels)):
@@ -117,17 +117,14 @@ def check_smaller(
 
 
 def _better(column: str) -> str | None:
-    """Direction of the registered metric that a column such as "first_rank@10" is of."""
-    try:
-        return find(re.split("[@(]", column)[0]).better
-    except OptionError:  # not a metric of recdf
-        return None
+    known = direction_of(column)
+    return None if known is None else known.better
 
 
 def decide(
     table: pd.DataFrame,
     *,
-    correction: str,
+    correction: Correction,
     family: str | Sequence[str] | None,
     alpha: float,
     smaller: set[str],

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recdf.experiments.stats import inference, resampling
+from recdf.experiments.stats import (
+    always_valid,
+    arms,
+    bootstrap,
+    counts,
+    effects,
+    many_tests,
+    sign_flips,
+    student,
+    weights,
+)
 
 RUNS = 2000
 TRUTH = 1.0
@@ -36,7 +46,7 @@ def check(found, truth=0.0):
 
 def test_mean(rng):
     (c, _), (t, _) = users(rng, 300), users(rng, 200)
-    found = inference.effect(inference.arm(c), inference.arm(t))
+    found = effects.effect(arms.arm(c), arms.arm(t))
     check(found)
     relative = np.mean((found.rel_ci_low <= 0) & (found.rel_ci_high >= 0))
     assert 0.935 <= relative <= 0.965
@@ -45,7 +55,7 @@ def test_mean(rng):
 @pytest.mark.parametrize("alternative", ["greater", "less"])
 def test_one_sided_mean(rng, alternative):
     (c, _), (t, _) = users(rng, 300), users(rng, 300)
-    check(inference.effect(inference.arm(c), inference.arm(t), alternative=alternative))
+    check(effects.effect(arms.arm(c), arms.arm(t), alternative=alternative))
 
 
 def ratio(rng, n):
@@ -55,54 +65,54 @@ def ratio(rng, n):
 
 
 def test_ratio(rng):
-    check(inference.effect(inference.arm(*ratio(rng, 400)), inference.arm(*ratio(rng, 300))))
+    check(effects.effect(arms.arm(*ratio(rng, 400)), arms.arm(*ratio(rng, 300))))
 
 
 def cuped(control, treatment):
-    theta, x = inference.cuped_theta(inference.pool(control, treatment))
-    return inference.cuped_arm(control, theta, x), inference.cuped_arm(treatment, theta, x)
+    theta, x = arms.cuped_theta(arms.pool(control, treatment))
+    return arms.cuped_arm(control, theta, x), arms.cuped_arm(treatment, theta, x)
 
 
 def test_cuped(rng):
     (c, cx), (t, tx) = users(rng, 300), users(rng, 200)
-    control, treatment = cuped(inference.Sample(c, None, cx), inference.Sample(t, None, tx))
-    check(inference.effect(control, treatment))
+    control, treatment = cuped(arms.Sample(c, None, cx), arms.Sample(t, None, tx))
+    check(effects.effect(control, treatment))
     # The covariate is worth having, or the test would show little.
-    assert np.mean(control.var / inference.arm(c).var) < 0.85
+    assert np.mean(control.var / arms.arm(c).var) < 0.85
 
 
 def test_ratio_cuped(rng):
     samples = []
     for n in (400, 300):
         num, den = ratio(rng, n)
-        samples.append(inference.Sample(num, den, num + rng.binomial(5, 0.5, num.shape), den + 5.0))
-    check(inference.effect(*cuped(*samples)))
+        samples.append(arms.Sample(num, den, num + rng.binomial(5, 0.5, num.shape), den + 5.0))
+    check(effects.effect(*cuped(*samples)))
 
 
 def test_stratified(rng):
     # Strata with other means and spreads; which user is in which stratum is drawn once.
     strata = np.repeat(np.arange(4), [60, 120, 40, 180])
     level, spread = np.array([0.5, 1.0, 4.0, 0.0]), np.array([0.1, 1.0, 2.0, 0.5])
-    arms = []
-    weights = np.bincount(strata) / len(strata)
+    sides = []
+    shares = np.bincount(strata) / len(strata)
     for _ in range(2):
         values = level[strata] + spread[strata] * (rng.gamma(2, 0.5, (RUNS, len(strata))) - 1)
-        arms.append(inference.stratified_arm(values, strata, weights))
-    check(inference.effect(*arms))
+        sides.append(arms.stratified_arm(values, strata, shares))
+    check(effects.effect(*sides))
 
 
 def test_clustered(rng):
-    arms, naive = [], []
+    sides, naive = [], []
     for n_clusters in (70, 60):
         size = rng.integers(1, 9, n_clusters)
         cluster = np.repeat(np.arange(n_clusters), size)
         values = rng.normal(TRUTH, 1, (RUNS, n_clusters))[:, cluster] + rng.normal(size=(RUNS, size.sum()))
         sums = np.add.reduceat(values, np.cumsum(size) - size, axis=1)
-        arms.append(inference.arm(sums, np.broadcast_to(size.astype(float), sums.shape)))
-        naive.append(inference.arm(values))
-    check(inference.effect(*arms))
+        sides.append(arms.arm(sums, np.broadcast_to(size.astype(float), sums.shape)))
+        naive.append(arms.arm(values))
+    check(effects.effect(*sides))
     # Taking rows for independent is what the cluster option is there against.
-    assert np.mean(inference.effect(*naive).p_value < 0.05) > 0.2
+    assert np.mean(effects.effect(*naive).p_value < 0.05) > 0.2
 
 
 def looks(rng, n, every):
@@ -120,8 +130,8 @@ def looks(rng, n, every):
 def test_sequential_holds_under_fifty_looks(rng):
     diff, se, n = looks(rng, 2000, 40)
     assert diff.shape[1] == 50
-    half = se * inference.always_valid_multiplier(n, 2000)
-    p = inference.always_valid_p(diff / se, n, 2000)
+    half = se * always_valid.always_valid_multiplier(n, 2000)
+    p = always_valid.always_valid_p(diff / se, n, 2000)
     assert np.mean((np.abs(diff) <= half).all(axis=1)) >= 0.95
     assert np.mean((p <= 0.05).any(axis=1)) <= 0.05
     assert np.mean((p <= 0.2).any(axis=1)) <= 0.2
@@ -131,14 +141,14 @@ def test_sequential_holds_under_fifty_looks(rng):
 
 def test_paired_t(rng):
     d = users(rng, 300)[0] - users(rng, 300)[0]
-    check(inference.one_sample(inference.arm(d)))
+    check(effects.one_sample(arms.arm(d)))
 
 
 def test_equivalence_at_the_margin(rng):
     # The true difference is the margin itself, where TOST must reject in 5 % of the runs.
     d = rng.normal(TRUTH, 3, (RUNS, 300))
-    arm = inference.arm(d)
-    p = inference.equivalence_p(arm.mean, np.sqrt(arm.var), arm.df, TRUTH)
+    found = arms.arm(d)
+    p = student.equivalence_p(found.mean, np.sqrt(found.var), found.df, TRUTH)
     assert 0.035 <= np.mean(p <= 0.05) <= 0.065
 
 
@@ -150,36 +160,36 @@ class Found:
 def test_sign_flips(rng):
     d = (users(rng, 200)[0] - users(rng, 200)[0]).T
     n, mean = len(d), d.mean(axis=0)
-    sums = resampling.sign_sums([*d.T, np.ones(n)], 1000, 0)
+    sums = weights.sign_sums([*d.T, np.ones(n)], 1000, 0)
     flipped, ones = sums[:, :-1], sums[:, -1:]
     centred = (flipped - mean * ones) / n * np.sqrt(n / (n - 1))
-    interval = resampling.sign_flip_interval(centred, mean, alternative="two-sided", confidence=0.95)
-    check(Found(resampling.sign_flip_p(flipped, d.sum(axis=0), "two-sided"), interval))
+    interval = sign_flips.sign_flip_interval(centred, mean, alternative="two-sided", confidence=0.95)
+    check(Found(sign_flips.sign_flip_p(flipped, d.sum(axis=0), "two-sided"), interval))
 
 
 def test_poisson_bootstrap_of_differences(rng):
     d = (users(rng, 300)[0] - users(rng, 300)[0]).T
-    sums = resampling.poisson_sums([*d.T, np.ones(len(d))], 1000, 0)
+    sums = weights.poisson_sums([*d.T, np.ones(len(d))], 1000, 0)
     means = sums[:, :-1] / sums[:, -1:]
-    interval = resampling.quantile_interval(means, d.mean(axis=0), alternative="two-sided", confidence=0.95)
-    check(Found(resampling.bootstrap_p(means, "two-sided"), interval))
+    interval = bootstrap.quantile_interval(means, d.mean(axis=0), alternative="two-sided", confidence=0.95)
+    check(Found(bootstrap.bootstrap_p(means, "two-sided"), interval))
 
 
 def test_poisson_bootstrap_of_two_arms(rng):
-    arms = []
+    sides = []
     for side, n in enumerate((400, 400)):
         num, den = ratio(rng, n)
-        samples = [inference.Sample(a, b) for a, b in zip(num, den, strict=True)]
+        samples = [arms.Sample(a, b) for a, b in zip(num, den, strict=True)]
         nothing = [0.0] * RUNS
-        arms.append(resampling.replicate_estimates(samples, nothing, nothing, 1000, (0, side)))
-    diff = arms[1] - arms[0]
-    interval = resampling.quantile_interval(diff, np.zeros(RUNS), alternative="two-sided", confidence=0.95)
-    check(Found(resampling.bootstrap_p(diff, "two-sided"), interval))
+        sides.append(bootstrap.replicate_estimates(samples, nothing, nothing, 1000, (0, side)))
+    diff = sides[1] - sides[0]
+    interval = bootstrap.quantile_interval(diff, np.zeros(RUNS), alternative="two-sided", confidence=0.95)
+    check(Found(bootstrap.bootstrap_p(diff, "two-sided"), interval))
 
 
 def test_sample_ratio(rng):
     shares = np.array([0.5, 0.3, 0.2])
-    p = np.array([inference.share_test(counts, shares)[1] for counts in rng.multinomial(5000, shares, RUNS)])
+    p = np.array([counts.share_test(row, shares)[1] for row in rng.multinomial(5000, shares, RUNS)])
     assert stats.kstest(p, "uniform").pvalue > 0.005
 
 
@@ -187,5 +197,5 @@ def test_sample_ratio(rng):
 def test_family_wise_error(rng, method):
     # No effect anywhere: holm, bonferroni and bh all keep the chance of any rejection at alpha.
     p = rng.random((RUNS, 10))
-    rejected = np.mean([(inference.adjust(row, method) <= 0.05).any() for row in p])
+    rejected = np.mean([(many_tests.adjust(row, method) <= 0.05).any() for row in p])
     assert 0.035 <= rejected <= 0.065

@@ -1,0 +1,126 @@
+"""Rows of an experiment as codes: variant, segment, user, stratum and cluster of every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, DuplicateError, OptionError
+from ..inputs.options import as_columns
+from .columns import Codes, group_codes, key_codes, some_keys, split
+from .join import in_several_variants
+from .options import Columns
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True)
+class ExperimentRows:
+    """What is known of the rows besides their metrics.
+
+    `variants` are the labels of the codes in `variant`, `control` is one of these codes, `groups` the labels of
+    the codes in `group` (one code without labels if there are no segments). `users` is None if no key is known.
+    """
+
+    variants: pd.Series
+    control: int
+    variant: Codes
+    groups: pd.DataFrame
+    group: Codes
+    users: Codes | None
+    strata: tuple[Codes, pd.DataFrame] | None
+    clusters: Codes | None
+    cells: list[Codes]
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self.variants.tolist())
+
+    @property
+    def treatments(self) -> list[int]:
+        return [t for t in range(len(self.variants)) if t != self.control]
+
+    def arms(self, group: int, treatment: int) -> tuple[Codes, Codes]:
+        """Rows of the control and of a treatment, in the order of the users' ids."""
+        return self._arm(group, self.control), self._arm(group, treatment)
+
+    def _arm(self, group: int, variant: int) -> Codes:
+        rows = self.cells[group * len(self.variants) + variant]
+        # The order of the ids, so that no sum depends on the order of the rows.
+        return rows if self.users is None else rows[np.argsort(self.users[rows], kind="stable")]
+
+    @property
+    def randomised(self) -> Codes | None:
+        """Code of what was assigned: clusters that are each in one variant, else users; None if neither is known."""
+        if self.clusters is not None:
+            n = int(self.clusters.max(initial=-1)) + 1
+            if not in_several_variants(self.clusters, self.variant, n).any():
+                return self.clusters
+        return self.users
+
+
+def read_rows(
+    data: pd.DataFrame,
+    control: Any,
+    variant_col: str,
+    by_cols: list[str],
+    user_col: Columns | None,
+    strata: list[str],
+    cluster: list[str],
+) -> ExperimentRows:
+    """Code the rows; refuse a control that is not there, users in two variants, several rows of a user."""
+    if variant_col in by_cols:
+        raise OptionError(f"by={variant_col!r} is the column of the variant; name columns of segments")
+    variant, labels = group_codes(data, "data", [variant_col])
+    names = labels[variant_col].tolist()
+    if control not in names:
+        raise OptionError(f"control={control!r} is not in data[{variant_col!r}]; its variants are {names}")
+    if len(names) < 2:
+        raise OptionError(f"data[{variant_col!r}] has one variant, {names[0]!r}; a comparison needs at least two")
+    group, groups = group_codes(data, "data", by_cols)
+    users = _user_codes(data, user_col, by_cols, cluster, variant, group)
+    stratum = group_codes(data, "data", strata) if strata else None
+    clusters = key_codes([("data", data)], cluster)[0][0] if cluster else None
+    cells = split(group * len(names) + variant, len(groups) * len(names))
+    base = names.index(control)
+    return ExperimentRows(
+        labels[variant_col], base, variant, groups[by_cols], group, users, stratum, clusters, cells
+    )
+
+
+def _user_codes(
+    data: pd.DataFrame, user_col: Columns | None, by_cols: list[str], cluster: list[str], variant: Codes, group: Codes
+) -> Codes | None:
+    """Codes of the users if a key is known; a user in two variants, or in several rows without a cluster, raises."""
+    keys = as_columns(user_col)
+    if not keys:
+        known = as_columns(data.attrs.get("recdf_experiment", {}).get("user_col")) or ["user_id"]
+        keys = known if all(name in data.columns for name in known) else []
+    if not keys:
+        return None
+    (codes,), n = key_codes([("data", data)], keys)
+    # Rows within other clusters (a region, an hour) may be assigned row by row.
+    if cluster and set(cluster) != set(keys):
+        return codes
+    several = in_several_variants(codes, variant, n)
+    if several.any():
+        raise DataError(
+            f"{np.count_nonzero(several):,} users of data are in more than one variant "
+            f"({some_keys(data, several[codes], keys)}); build data with join_experiment, which can drop them"
+        )
+    if cluster:
+        return codes
+    cell = group * n + codes
+    again = np.ones(len(cell), bool)
+    again[np.unique(cell, return_index=True)[1]] = False
+    if again.any():
+        one = keys[0] if len(keys) == 1 else keys
+        raise DuplicateError(
+            f"data has several rows per {[*by_cols, *keys]}: {int(again.sum()):,} rows too many "
+            f"({some_keys(data, again, keys)}). Rows of one user are not independent: pass cluster={one!r}, roll them "
+            "up first with rd.roll_up, or name in by= the columns that tell them apart"
+        )
+    return codes

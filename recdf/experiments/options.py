@@ -1,0 +1,29 @@
+"""Values that the options of experiments and comparisons take, for type checkers and at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from ..inputs.options import check_choice
+from .stats.bootstrap import Percentile
+from .stats.numbers import Alternative, Correction
+
+Columns = str | Sequence[str]
+
+Method = Literal["welch", "bootstrap"]
+PairTest = Literal["t", "randomization", "bootstrap", "wilcoxon"]
+PairUsers = Literal["raise", "inner", "zero"]
+Missing = Literal["raise", "zero", "nan", "drop"]
+RaiseOrDrop = Literal["raise", "drop"]
+Roll = Literal["mean", "sum", "min", "max"]
+
+__all__ = [
+    "Alternative", "Columns", "Correction", "Method", "Missing", "PairTest", "PairUsers", "Percentile", "RaiseOrDrop",
+    "Roll", "check_literal",
+]  # fmt: skip
+
+
+def check_literal(name: str, value: str, literal: object) -> None:
+    """Raise OptionError unless the value is one of those of the Literal type."""
+    check_choice(name, value, get_args(literal))

@@ -1,0 +1,114 @@
+"""Per-user values of several models as one table: the same users in the columns, a model in each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, DuplicateError, OptionError
+from .columns import Codes, Floats, frame_of, group_codes, key_codes, metric_values, require, some_keys
+from .options import PairUsers
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Rows of all models: `place` is model · n_cells + cell, a cell being a user or a (user, fold)."""
+
+    parts: list[tuple[str, pd.DataFrame]]
+    models: list[Any]
+    place: Codes
+    n_cells: int
+    user_of_cell: Codes | None
+    show: Callable[[Codes], str]
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """What `evaluate` wrote about the first frame."""
+        return self.parts[0][1].attrs.get("recdf") or {}
+
+    def table(self, metric: str) -> Floats:
+        """Values of a metric as (models, cells), NaN where there is none; cells in the order of the ids."""
+        values = np.full(len(self.models) * self.n_cells, np.nan)
+        read = [metric_values(frame, role, metric) for role, frame in self.parts]
+        values[self.place] = read[0] if len(read) == 1 else np.concatenate(read)
+        return values.reshape(len(self.models), self.n_cells)
+
+    def per_user(self, values: Floats) -> Floats:
+        """Mean over the folds of each user, NaN skipped; the values themselves without folds."""
+        if self.user_of_cell is None:
+            return values
+        defined = ~np.isnan(values)
+        of = self.user_of_cell[defined]
+        n = int(self.user_of_cell.max(initial=-1)) + 1
+        with np.errstate(invalid="ignore"):
+            return np.bincount(of, weights=values[defined], minlength=n) / np.bincount(of, minlength=n)
+
+
+def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str) -> Runs:
+    """Check the frames and give every row its place."""
+    if isinstance(per_user, Mapping):
+        models = list(per_user)
+        parts = [(f"per_user[{name!r}]", frame_of(f"per_user[{name!r}]", per_user[name])) for name in models]
+        model = np.repeat(np.arange(len(parts)), [len(frame) for _, frame in parts])
+    else:
+        parts = [("per_user", frame_of("per_user", per_user))]
+        model, labels = group_codes(per_user, "per_user", [model_col])
+        models = labels[model_col].tolist()
+    if len(models) < 2:
+        raise OptionError(f"per_user has {len(models)} models ({models}); a comparison needs at least two")
+    for role, frame in parts:
+        require(frame, role, [*keys, *folds])
+    coded, n_cells = key_codes(parts, [*keys, *folds])
+    cell = np.concatenate(coded)
+    place = model * n_cells + cell
+
+    def show(cells: Codes) -> str:
+        """Keys of up to five cells."""
+        ends = np.cumsum([len(frame) for _, frame in parts])
+        shown = []
+        for one in cells[:5]:
+            row = int(np.argmax(cell == one))
+            part = int(np.searchsorted(ends, row, side="right"))
+            frame = parts[part][1]
+            at = row - int(ends[part]) + len(frame)
+            shown.append(some_keys(frame, [at], [*keys, *folds]))
+        return ", ".join(shown)
+
+    counts = np.bincount(place, minlength=len(models) * n_cells)
+    if (counts > 1).any():
+        twice = np.unique(np.flatnonzero(counts > 1) % max(n_cells, 1))
+        raise DuplicateError(
+            f"per_user has several rows per model and {[*keys, *folds]}: {len(twice):,} keys, such as {show(twice)}. "
+            "Name the columns that tell them apart in user_col= or fold=, or roll them up first with rd.roll_up"
+        )
+    user_of_cell = None
+    if folds:
+        user_of_cell = np.zeros(n_cells, np.int64)
+        user_of_cell[cell] = np.concatenate(key_codes(parts, keys)[0])
+    return Runs(parts, models, place, n_cells, user_of_cell, show)
+
+
+def paired_values(
+    metric: str, table: Floats, pair: tuple[int, int], runs: Runs, users: PairUsers
+) -> tuple[Floats, Floats, tuple[int, int]]:
+    """Values of both models by cell, NaN in both or in none, and how many cells only one of them has."""
+    base, model = table[pair[0]], table[pair[1]]
+    has_base, has_model = ~np.isnan(base), ~np.isnan(model)
+    only = has_base & ~has_model, has_model & ~has_base
+    if users == "raise" and (only[0] | only[1]).any():
+        first, second = (runs.models[i] for i in pair)
+        raise DataError(
+            f"{metric!r} has a value for {first!r} only in {int(only[0].sum()):,} users and for {second!r} only in "
+            f'{int(only[1].sum()):,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass users="inner" to leave '
+            'them out, or "zero" to count 0 for the model that lacks them'
+        )
+    if users == "zero":
+        return np.where(only[1], 0.0, base), np.where(only[0], 0.0, model), (int(only[0].sum()), int(only[1].sum()))
+    both = has_base & has_model
+    return np.where(both, base, np.nan), np.where(both, model, np.nan), (int(only[0].sum()), int(only[1].sum()))

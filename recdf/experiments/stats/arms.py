@@ -1,0 +1,139 @@
+"""One arm of a comparison: its estimate, the variance of the estimate, adjustment by a covariate or by strata.
+
+Contract: every estimator reduces the last axis (the units: users, or sums per cluster) and broadcasts
+over the others, so the same code runs one experiment or thousands of simulated ones. A result that
+does not exist (no variance, a sum of denominators that is 0) is NaN, never an exception.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .numbers import Floats, Number
+
+__all__: list[str] = []
+
+# Standard deviations below this share of the largest value are rounding error, not variation.
+_ROUNDING = 1e-12
+
+
+class Sample(NamedTuple):
+    """Units of one arm: numerators, denominators (None: a plain mean), the same for a covariate."""
+
+    num: Floats
+    den: Floats | None = None
+    x_num: Floats | None = None
+    x_den: Floats | None = None
+
+
+class Arm(NamedTuple):
+    """Estimate of one arm, the variance of that estimate, and the degrees of freedom of the variance."""
+
+    mean: Number
+    var: Number
+    df: Number
+
+
+def linearise(num: Floats, den: Floats | None = None) -> tuple[Number, Floats]:
+    """Return the mean m = Σy/n with z = y − m, or the ratio R = ΣN/ΣD with z = (N − R·D)/mean(D).
+
+    The variance of either estimate is Σz²/(n − 1)/n (delta method for the ratio).
+    """
+    if den is None:
+        mean = num.mean(axis=-1)
+        return mean, num - mean[..., None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = num.sum(axis=-1) / den.sum(axis=-1)
+        return ratio, (num - ratio[..., None] * den) / den.mean(axis=-1)[..., None]
+
+
+def arm(num: Floats, den: Floats | None = None) -> Arm:
+    """Mean or ratio of the last axis with its variance and n − 1 degrees of freedom."""
+    mean, z = linearise(num, den)
+    return Arm(mean, _variance_of_mean(z, _largest(num, den)), np.float64(num.shape[-1] - 1))
+
+
+def pool(control: Sample, treatment: Sample) -> Sample:
+    """The units of two arms as one sample."""
+    return Sample(
+        *(
+            None if c is None or t is None else np.concatenate([c, t], axis=-1)
+            for c, t in zip(control, treatment, strict=True)
+        )  # type: ignore[arg-type]
+    )
+
+
+def cuped_theta(both: Sample) -> tuple[Number, Number]:
+    """θ = Σz_y z_x / Σz_x² over the two arms together, and the covariate's value x over both.
+
+    A covariate without variance explains nothing: θ = 0.
+    """
+    z = linearise(both.num, both.den)[1]
+    x, zx = linearise(_covariate(both), both.x_den)
+    squares = _sum_of_squares(zx)
+    constant = np.sqrt(squares / zx.shape[-1]) <= _ROUNDING * _largest(_covariate(both), both.x_den)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        theta = np.where(constant, 0.0, np.einsum("...i,...i->...", z, zx) / squares)
+    return theta, x
+
+
+def cuped_arm(sample: Sample, theta: Number, x: Number) -> Arm:
+    """Arm of the metric adjusted by a covariate: m' = m − θ(x_arm − x), z' = z − θ·z_x (Deng et al. 2013)."""
+    mean, z = linearise(sample.num, sample.den)
+    x_arm, zx = linearise(_covariate(sample), sample.x_den)
+    adjusted = z - np.asarray(theta)[..., None] * zx
+    var = _variance_of_mean(adjusted, _largest(sample.num, sample.den))
+    return Arm(mean - theta * (x_arm - x), var, np.float64(z.shape[-1] - 1))
+
+
+def stratified_arm(values: Floats, strata: npt.NDArray[np.int64], weights: Floats) -> Arm:
+    """Post-stratified mean Σ W_h ȳ_h with variance Σ W_h² s_h²/n_h.
+
+    `strata` are codes 0..H−1 of the last axis, each present at least twice; `weights` W_h sum to 1. The
+    degrees of freedom are Satterthwaite's, v²/Σ((W_h² s_h²/n_h)²/(n_h − 1)).
+    """
+    order = np.argsort(strata, kind="stable")
+    counts = np.bincount(strata, minlength=len(weights))
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    ordered = values[..., order]
+    means = np.add.reduceat(ordered, starts, axis=-1) / counts
+    z = ordered - np.repeat(means, counts, axis=-1)
+    squares = np.add.reduceat(z * z, starts, axis=-1)
+    parts = weights**2 * squares / (counts - 1) / counts
+    largest = np.abs(values).max(axis=-1)
+    constant = np.sqrt(squares.sum(axis=-1) / len(strata)) <= _ROUNDING * largest
+    var = np.where(constant, 0.0, parts.sum(axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = var**2 / (parts**2 / (counts - 1)).sum(axis=-1)
+    return Arm((means * weights).sum(axis=-1), var, df)
+
+
+def _sum_of_squares(z: Floats) -> Number:
+    squares: Number = np.einsum("...i,...i->...", z, z)
+    return squares
+
+
+def _largest(num: Floats, den: Floats | None) -> Number:
+    """Largest value of the numerator in units of the estimate: what a spread is negligible against."""
+    # Two reductions take no temporary array, unlike abs.
+    largest: Number = np.maximum(num.max(axis=-1), -num.min(axis=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return largest if den is None else largest / np.abs(den.mean(axis=-1))
+
+
+def _variance_of_mean(z: Floats, largest: Number) -> Number:
+    n = z.shape[-1]
+    squares = _sum_of_squares(z)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        var = squares / (n - 1) / n
+        # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference "significant".
+        return np.where(np.sqrt(squares / n) <= _ROUNDING * largest, 0.0, var)
+
+
+def _covariate(sample: Sample) -> Floats:
+    if sample.x_num is None:
+        raise ValueError("the sample has no covariate")
+    return sample.x_num

@@ -1,0 +1,104 @@
+"""Poisson bootstrap: replicates of means and ratios, their spread, quantiles and p-value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from .arms import Sample
+from .numbers import Alternative, Floats
+from .weights import Seed, poisson_sums
+
+__all__: list[str] = []
+
+Percentile = Literal["percentile", "basic"]
+
+
+def replicate_estimates(
+    samples: Sequence[Sample],
+    thetas: Sequence[float],
+    xs: Sequence[float],
+    n_resamples: int,
+    seed: Seed,
+    unordered: bool = False,
+) -> Floats:
+    """Replicates (n_resamples, samples) of ΣN/ΣD − θ(ΣX/ΣX_d − x) over the same units; a missing D is 1.
+
+    `unordered` units have no ids to be in the order of; they are put in the order of their own values, which
+    makes the replicates the same for any order of the rows. A missing covariate (x_num None) adds nothing.
+    """
+    columns: list[Floats] = [np.ones(len(samples[0].num))]
+    places: list[list[int]] = []
+    for sample in samples:
+        place = []
+        for values in sample:
+            if values is None:
+                place.append(0)
+                continue
+            known = next((j for j, column in enumerate(columns) if column is values), len(columns))
+            columns += [values] if known == len(columns) else []
+            place.append(known)
+        places.append(place)
+    if unordered:
+        order = np.lexsort(columns)
+        columns = [values[order] for values in columns]
+    sums = poisson_sums(columns, n_resamples, seed)
+    replicates = np.empty((n_resamples, len(samples)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for j, (sample, (num, den, x_num, x_den)) in enumerate(zip(samples, places, strict=True)):
+            replicates[:, j] = sums[:, num] / sums[:, den]
+            if sample.x_num is not None:
+                replicates[:, j] -= thetas[j] * (sums[:, x_num] / sums[:, x_den] - xs[j])
+    return replicates
+
+
+def standard_error(replicates: Floats) -> Floats:
+    """Standard deviation of the replicates (B, columns)."""
+    return _by_column(lambda part: np.asarray(part.std(axis=0, ddof=1)), replicates)
+
+
+def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
+    """p of "the effect is 0" by the share of replicates on the other side of 0, +1 in both counts.
+
+    `replicates` (B, columns) are replicates of the effect; two-sided takes twice the smaller tail.
+    """
+
+    def p_value(part: Floats) -> Floats:
+        below = (1 + (part <= 0).sum(axis=0)) / (len(part) + 1)
+        above = (1 + (part >= 0).sum(axis=0)) / (len(part) + 1)
+        if alternative == "two-sided":
+            return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)))
+        return np.asarray(below if alternative == "greater" else above)
+
+    return _by_column(p_value, replicates)
+
+
+def quantile_interval(
+    replicates: Floats,
+    estimate: Floats,
+    *,
+    alternative: Alternative,
+    confidence: float,
+    method: Percentile = "percentile",
+) -> tuple[Floats, Floats]:
+    """Percentile interval of replicates (B, columns), or the basic one: 2·estimate − the opposite percentile."""
+    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+    low, high = _by_column(lambda part: np.asarray(np.quantile(part, [tail, 1 - tail], axis=0)), replicates)
+    if method == "basic":
+        low, high = 2 * estimate - high, 2 * estimate - low
+    if alternative == "greater":
+        high = np.where(np.isnan(high), np.nan, np.inf)
+    elif alternative == "less":
+        low = np.where(np.isnan(low), np.nan, -np.inf)
+    return low, high
+
+
+def _by_column(statistic: Callable[[Floats], Floats], replicates: Floats) -> Floats:
+    """A statistic of every column of replicates, without the replicates in which no unit got a weight (NaN)."""
+    if not np.isnan(replicates).any():
+        return statistic(replicates)
+    width = np.full_like(statistic(np.zeros((2, 1))), np.nan)
+    parts = [column[~np.isnan(column)][:, None] for column in replicates.T]
+    return np.concatenate([statistic(part) if len(part) > 1 else width for part in parts], axis=-1)

@@ -1,0 +1,18 @@
+"""What the statistics are computed with: arrays of float64, or single numbers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+__all__: list[str] = []
+
+Floats = npt.NDArray[np.float64]
+
+# A result of a function that reduces the last axis: a number for one experiment, an array for many.
+Number = Floats | float
+
+Alternative = Literal["two-sided", "greater", "less"]
+Correction = Literal["holm", "bh", "bonferroni", "none"]

@@ -1,0 +1,39 @@
+"""Quantiles and p-values of Student's t.
+
+Only tail functions are used, because 1 − cdf underflows where a p-value is most interesting.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .numbers import Alternative, Number
+from .scipy_extra import scipy_module
+
+__all__: list[str] = []
+
+
+def t_quantile(df: Number, alternative: Alternative, confidence: float) -> Number:
+    """Upper t quantile of a two-sided or one-sided interval."""
+    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+    # The lower tail mirrored: stdtrit(df, 1 - tail) loses digits when tail is small.
+    quantile: Number = -scipy_module("special").stdtrit(df, tail)
+    return quantile
+
+
+def t_p_value(statistic: Number, df: Number, alternative: Alternative) -> Number:
+    """p-value of a t statistic from its tail."""
+    special = scipy_module("special")
+    if alternative == "two-sided":
+        p: Number = 2 * special.stdtr(df, -np.abs(statistic))
+    else:
+        p = special.stdtr(df, -statistic if alternative == "greater" else statistic)
+    return p
+
+
+def equivalence_p(diff: Number, se: Number, df: Number, margin: float) -> Number:
+    """TOST: the larger p of H0 diff ≤ −margin and H0 diff ≥ margin (Schuirmann 1987)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = t_p_value((diff + margin) / se, df, "greater")
+        below = t_p_value((diff - margin) / se, df, "less")
+    return np.maximum(above, below)

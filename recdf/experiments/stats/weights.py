@@ -1,0 +1,74 @@
+"""Random weights of units in fixed tiles: Poisson(1) counts and signs.
+
+Contract: `columns` are arrays over the same units, in the order of the units' ids; a replicate is a
+weighted sum of every column. The weights of unit u in replicate b depend on (seed, u, b) alone, because
+they come in fixed tiles of 1024 units × 1024 replicates with a generator each. So a result is the same for
+any row order, any number of replicates asked for later, any machine, and takes the memory of one tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .numbers import Floats
+
+__all__: list[str] = []
+
+# One number, or several where samples must get weights of their own (the arms of an experiment).
+Seed = int | tuple[int, ...]
+
+TILE = 1024
+
+# Poisson(1) from a uniform 16-bit number: how many of the 65,536 numbers mean a count of 0, 1, .. 7.
+_POISSON_COUNTS = (24110, 24109, 12054, 4018, 1005, 200, 35, 5)
+
+_POISSON = np.repeat(np.arange(8, dtype=np.float64), _POISSON_COUNTS)
+
+
+def poisson_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats:
+    """Sums of every column under Poisson(1) weights per unit: an array (n_resamples, columns)."""
+    return _tiled_sums(columns, n_resamples, seed, _poisson_tile)
+
+
+def sign_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats:
+    """Sums of every column under random signs per unit: an array (n_resamples, columns)."""
+    # A sign is 1 − 2·bit, so Σ s·x = Σ x − 2 Σ bit·x and the tile stays 0/1.
+    totals = np.array([values.sum() for values in columns])
+    return totals - 2 * _tiled_sums(columns, n_resamples, seed, _sign_tile)
+
+
+def _tiled_sums(
+    columns: Sequence[Floats], n_resamples: int, seed: Seed, tile: Callable[[Seed, int, int, int], Floats]
+) -> Floats:
+    n = len(columns[0])
+    sums = np.zeros((n_resamples, len(columns)))
+    block = np.empty((TILE, len(columns)))
+    for unit_tile, start in enumerate(range(0, n, TILE)):
+        width = min(TILE, n - start)
+        for j, values in enumerate(columns):
+            block[:width, j] = values[start : start + width]
+        for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
+            rows = min(TILE, n_resamples - first)
+            weights = tile(seed, unit_tile, replicate_tile, rows)
+            sums[first : first + rows] += weights[:, :width] @ block[:width]
+    return sums
+
+
+def _poisson_tile(seed: Seed, unit_tile: int, replicate_tile: int, rows: int) -> Floats:
+    raw = _raw(seed, unit_tile, replicate_tile, rows * TILE // 4)
+    return _POISSON.take(raw.astype("<u8", copy=False).view("<u2")).reshape(rows, TILE)
+
+
+def _sign_tile(seed: Seed, unit_tile: int, replicate_tile: int, rows: int) -> Floats:
+    raw = _raw(seed, unit_tile, replicate_tile, rows * TILE // 64)
+    bits = np.unpackbits(raw.astype("<u8", copy=False).view(np.uint8)).reshape(rows, TILE)
+    return bits.astype(np.float64)
+
+
+def _raw(seed: Seed, unit_tile: int, replicate_tile: int, words: int) -> npt.NDArray[np.uint64]:
+    # random_raw is the bit generator's own stream, which NumPy keeps stable over versions.
+    seeds = [*([seed] if isinstance(seed, int) else seed), unit_tile, replicate_tile]
+    return np.random.default_rng(seeds).bit_generator.random_raw(words)
