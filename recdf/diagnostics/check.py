@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,12 @@ import pandas as pd
 from ..errors import EmptyPopulationError, RecdfWarning, examples
 from ..inputs.frames import as_frame, column, id_frame, order_source, read_numbers
 from ..inputs.ids import read_ids
-from ..inputs.options import NAMES, Options, as_columns, check_names, takes_options
+from ..inputs.options import Options, as_columns, takes_options
 from ..matching.lists import Hits
-from ..matching.match import match
 from ..matching.matched import Matched
 from ..matching.side_tables.sides import Given
-from ..metrics.metric import check_k, compute, find, label_frame, mean
+from ..metrics.call import Call, check_k
+from ..metrics.metric import compute, find, label_frame, mean
 from .check_ids import Findings, check_ids, check_side, plain_rows
 
 __all__ = ["check"]
@@ -62,8 +63,7 @@ def check(true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = No
                              finding severity  count  share examples
     0  users without recommendations  warning      1    0.5      'v'
     """
-    check_names(list(options), NAMES, "check")
-    shared = Options.of({**options, "ties": "item_desc", "undefined": "nan"})
+    shared = Call.of("check", {**options, "ties": "item_desc", "undefined": "nan"}).options
     k, found = check_k(k), Findings()
     true_frame = as_frame(true, "true", shared.user_col, shared.item_col)
     pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
@@ -81,13 +81,15 @@ def check(true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = No
         usable = check_side(found, "items", items, [shared.item_col], offered)
         items = items[items[shared.item_col].notna()] if usable else None
     forgiving = shared.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecdfWarning)
-        matched = match(true_frame, pred_frame, forgiving, Given(items=items))
-    _check_lists(found, matched, true_frame, pred_frame, k, shared)
-    _check_order(found, matched, pred_frame, order, k, shared)
-    if items is not None:
-        _check_catalogue(found, matched, true_frame[shared.item_col], pred_frame[shared.item_col])
+    with ExitStack() as stack:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecdfWarning)
+            call = Call(forgiving, given=Given(items=items))
+            matched = stack.enter_context(call.match(true_frame, pred_frame))
+        _check_lists(found, matched, true_frame, pred_frame, k, shared)
+        _check_order(found, matched, pred_frame, order, k, shared)
+        if items is not None:
+            _check_catalogue(found, matched, true_frame[shared.item_col], pred_frame[shared.item_col])
     if log is not None:
         log = as_frame(log, "log", shared.user_col, shared.item_col)
         if check_side(found, "log", log, [*as_columns(shared.user_col), shared.item_col], offered):
@@ -334,12 +336,13 @@ def _check_seen(found: Findings, log: pd.DataFrame, pred: pd.DataFrame, k: int, 
         for name in keys:
             column(log, name, "log")
         try:
-            known = match(log[keys], pred, past)
+            known = Call(past).match(log[keys], pred)
         except EmptyPopulationError:  # the log has nobody who was recommended something
             return
-    seen = known.at(k).n_hits
-    shown = int(known.at(k).n_shown.sum())
+    with known:
+        seen = known.at(k).n_hits
+        shown = int(known.at(k).n_shown.sum())
+        names = _names(known, seen > 0)
     severity = "warning" if shown and seen.sum() > MANY_SEEN * shown else "info"
     effect = "they can be right only where users want again what they had"
-    names = _names(known, seen > 0)
     found.add("recommendations already in the log", severity, int(seen.sum()), shown, names, effect)

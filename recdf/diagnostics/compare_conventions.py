@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
-from ..inputs.options import NAMES, Options, check_names, takes_options
-from ..matching.match import match
-from ..metrics.metric import check_k, compute, find, mean
+from ..inputs.options import Options, takes_options
+from ..matching.matched import Matched
+from ..metrics.call import Call, check_k
+from ..metrics.metric import compute, find, mean
 
 __all__ = ["compare_conventions"]
 
@@ -68,14 +70,23 @@ def compare_conventions(
     for name in ("by", "like"):
         if options.get(name) is not None:
             raise OptionError(f"compare_conventions takes no {name}=")
-    check_names(list(options), NAMES, "compare_conventions")
+    Call.of("compare_conventions", options)  # checks their names and values
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:
         raise OptionError("conventions is empty; name at least one")
     for record in records:
         Options.of({**options, "like": record})  # a wrong option is the caller's, not a refusal of data
-    measure = _Measure(true, pred, check_k(k), options)
-    rows = []
+    with ExitStack() as stack:
+        rows = _compared(_Measure(true, pred, check_k(k), options, stack), metrics, records, k)
+    names = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
+    return pd.DataFrame(rows, columns=names).astype({"k": "Int64", "n": "int64", "n_undefined": "int64"})
+
+
+def _compared(
+    measure: _Measure, metrics: Sequence[str], records: list[Convention], k: int
+) -> list[tuple[Any, ...]]:
+    """One row per metric and convention that has it."""
+    rows: list[tuple[Any, ...]] = []
     for name in metrics:
         metric = find(name).name
         having = [record for record in records if metric in record.metrics]
@@ -92,22 +103,21 @@ def compare_conventions(
                 base, start = record, value
             rule = "" if record is base else _rule(measure, metric, base, record, value)
             rows.append((metric, k, record.name, value, value - start, n, n_undefined, rule))
-    names = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
-    return pd.DataFrame(rows, columns=names).astype({"k": "Int64", "n": "int64", "n_undefined": "int64"})
+    return rows
 
 
 class _Measure:
-    """Mean of a metric by a convention; frames are matched once per set of options."""
+    """Mean of a metric by a convention; frames are matched once per set of options, until `stack` closes them."""
 
-    def __init__(self, true: Any, pred: Any, k: int, given: dict[str, Any]) -> None:
-        self.frames, self.k, self.given = (true, pred), k, given
-        self.matched: dict[Any, Any] = {}
+    def __init__(self, true: Any, pred: Any, k: int, given: dict[str, Any], stack: ExitStack) -> None:
+        self.frames, self.k, self.given, self.stack = (true, pred), k, given, stack
+        self.matched: dict[Any, Matched] = {}
 
     def __call__(self, metric: str, record: Convention) -> tuple[float, int, int]:
         options = Options.of({**self.given, "like": record})
         key = self._key(record)
         if key not in self.matched:
-            self.matched[key] = match(*self.frames, options)
+            self.matched[key] = self.stack.enter_context(Call(options).match(*self.frames))
         request = find(metric).request({}, self.k, options)
         values = next(iter(compute(self.matched[key], request, options).values()))
         undefined = int(np.isnan(values).sum())

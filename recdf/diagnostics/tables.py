@@ -15,25 +15,22 @@ import pandas as pd
 
 from ..evaluation.summary import CONFIDENCE, summarize
 from ..inputs.frames import as_frame
-from ..inputs.options import NAMES, Options, as_columns, check_names, takes_options
+from ..inputs.options import as_columns, takes_options
 from ..matching.counts import Counts
 from ..matching.grouping import spans
 from ..matching.lists import ratio
-from ..matching.match import match
 from ..matching.matched import Matched
 from ..matching.side_tables.sides import Given
-from ..metrics.metric import check_k, label_frame
+from ..metrics.call import Call, check_k
+from ..metrics.metric import label_frame
 
 __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 
 
-def _matched(
-    true: Any, pred: Any, items: Any, options: dict[str, Any], what: str
-) -> tuple[Matched, pd.DataFrame, Options]:
-    check_names(list(options), NAMES, what)
-    shared = Options.of(options)
-    frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
-    return match(true, frame, shared, Given(items=items)), frame, shared
+def _call(what: str, pred: Any, items: Any, options: dict[str, Any]) -> tuple[Call, pd.DataFrame]:
+    """What the function `what` was asked for, and `pred` as a frame, from which labels are taken at the end."""
+    call = Call.of(what, options, Given(items=items))
+    return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)
 
 
 @takes_options
@@ -70,12 +67,17 @@ def hit_table(true: Any, pred: Any, k: int = 10, *, items: Any = None, **options
     0     ann       a     1   True   1.0
     1     ann       x     2  False   0.0
     """
-    matched, frame, shared = _matched(true, pred, items, options, "hit_table")
-    lists = matched.at(check_k(k))
+    call, frame = _call("hit_table", pred, items, options)
+    with call.match(true, frame) as matched:
+        return _hit_rows(matched, check_k(k), frame, call.options.item_col)
+
+
+def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> pd.DataFrame:
+    lists = matched.at(k)
     places = spans(matched.start, lists.n_shown)
     of_list = np.repeat(np.arange(len(lists)), lists.n_shown)
     table = label_frame(matched).take(of_list).reset_index(drop=True)
-    table[shared.item_col] = frame[shared.item_col].take(matched.rows(places)).reset_index(drop=True)
+    table[item_col] = frame[item_col].take(matched.rows(places)).reset_index(drop=True)
     table["rank"] = places - matched.start[of_list] + 1
     gain = np.zeros(len(matched.item))
     gain[matched.judged.place] = matched.judged.gain
@@ -122,8 +124,13 @@ def position_table(true: Any, pred: Any, k: int = 10, **options: Any) -> pd.Data
     0     1      2     1
     1     2      1     0
     """
-    matched, _, _ = _matched(true, pred, None, options, "position_table")
-    lists, n_by = matched.at(check_k(k)), len(matched.by)
+    call, frame = _call("position_table", pred, None, options)
+    with call.match(true, frame) as matched:
+        return _position_rows(matched, check_k(k))
+
+
+def _position_rows(matched: Matched, k: int) -> pd.DataFrame:
+    lists, n_by = matched.at(k), len(matched.by)
     # How many lists show an item at rank r: those of at least r items.
     deep = np.zeros((n_by, k + 2), np.int64)
     np.add.at(deep, (matched.list_by, lists.n_shown), 1)
@@ -175,27 +182,32 @@ def exposure_table(pred: Any, k: int | None = 10, *, items: Any = None, **option
     1       b      1  0.333            0     0.631
     2       c      0  0.000            0     0.000
     """
-    matched, frame, shared = _matched(None, pred, items, options, "exposure_table")
-    lists = matched.at(None if k is None else check_k(k))
+    call, frame = _call("exposure_table", pred, items, options)
+    with call.match(None, frame) as matched:
+        return _exposure_rows(matched, None if k is None else check_k(k), frame, call.options.item_col)
+
+
+def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_col: str) -> pd.DataFrame:
+    lists = matched.at(k)
     everywhere = matched.item[np.sort(spans(matched.start, lists.n_shown))]
     labels, codes = [], np.empty(0, np.int32)
-    if items is not None:
+    if matched.sides.has("items"):
         catalogue = matched.sides.catalogue
         codes = catalogue.codes
-        labels.append(catalogue.frame[shared.item_col].take(catalogue.row_of_first[codes]))
+        labels.append(catalogue.frame[item_col].take(catalogue.row_of_first[codes]))
     others = pd.unique(everywhere)
     others = others[~np.isin(others, codes)]
     if len(others) or not labels:
         place = np.empty(matched.n_items, np.int64)
         place[matched.item[::-1]] = np.arange(len(matched.item))[::-1]
-        labels.append(frame[shared.item_col].take(matched.rows(place[others])))
+        labels.append(frame[item_col].take(matched.rows(place[others])))
     codes = np.concatenate([codes, others])
     ids = pd.concat(labels, ignore_index=True) if len(labels) > 1 else labels[0].reset_index(drop=True)
     parts = []
     for by in range(len(matched.by)):
         counts = Counts(lists, by)
         part = matched.by.take(np.full(len(codes), by)).reset_index(drop=True)
-        part[shared.item_col] = ids
+        part[item_col] = ids
         shown = counts.shown[codes]
         part["shown"], part["share"] = shown, ratio(shown, counts.shown.sum())
         part["first_shown"], part["exposure"] = counts.first_shown[codes], counts.exposure()[codes]

@@ -14,10 +14,11 @@ from ..errors import OptionError
 from ..experiments.columns import frame_of
 from ..experiments.compare_models import compare_models
 from ..experiments.join import join_experiment, own_variant
-from ..inputs.options import NAMES, Options, as_columns, check_names, takes_options
-from ..matching.match import match
+from ..inputs.options import Options, as_columns, takes_options
 from ..matching.side_tables.sides import SIDES, Given
-from ..metrics.metric import Metric, Request, check_needs, compute, per_user_frame
+from ..metrics.call import Call
+from ..metrics.metric import Metric, compute, per_user_frame
+from ..metrics.record import Request
 from ..metrics.strings import parse
 from .storage import write_tables
 from .summary import CONFIDENCE
@@ -294,24 +295,21 @@ def evaluate(
     2   recall  1   0.25  2
     3   recall  3   0.50  2
     """
-    check_names(list(options), NAMES, "evaluate")
-    shared = Options.of(options)
-    requests = parse(metrics, k, shared)
     given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
+    call = Call.of("evaluate", options, given)
+    requests = parse(metrics, k, call.options)
     if item_by is not None and items is None:
         raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
-    check_needs(requests, shared, given, true)
-    matched = match(true, pred, shared, given)
-    columns: dict[str, np.ndarray] = {}
-    for request in requests:
-        if request.metric.per == "list":
-            columns.update(compute(matched, request, shared))
-    per_user = per_user_frame(matched, {"n_true": matched.n_true, "n_pred": matched.n_pred, **columns})
-    spec = spec_of(requests, shared, matched.order, matched.counts)
-    summary = summary_table(columns, matched, requests, shared, item_by, spec)
+    call = call.asking(requests, true)
+    with call.match(true, pred) as matched:
+        columns: dict[str, np.ndarray] = {}
+        for request in call.per_list:
+            columns.update(compute(matched, request, call.options))
+        per_user = per_user_frame(matched, {"n_true": matched.n_true, "n_pred": matched.n_pred, **columns})
+        spec = spec_of(requests, call.options, matched.order, matched.counts)
+        summary = summary_table(columns, matched, requests, call.options, item_by, spec)
     if item_by is not None:
         spec["item_by"] = item_by
-    matched.close()
     # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, spec)

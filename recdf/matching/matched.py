@@ -134,6 +134,12 @@ class Matched:
             self._views[k] = Lists(self, k)
         return self._views[k]
 
+    def __enter__(self) -> Matched:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Forget what points back here or to the hits: else memory stays until Python looks for cycles."""
         self._views.clear()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -19,22 +18,15 @@ from ..errors import ColumnError, OptionError, UndefinedMetricError, closest
 from ..inputs.options import NAMES, Options, check_choice, parameters
 from ..matching.counts import Counts
 from ..matching.list_keys import labels_of
-from ..matching.match import match
 from ..matching.matched import Matched
 from ..matching.side_tables.sides import SIDES, Given
+from .call import Call, check_k
 from .docstrings import full_doc, section
+from .record import Request, show
 
 __all__ = ["METRICS", "Metric", "metric", "metrics_table"]
 
 Kernel = Callable[..., Any]
-
-# What a metric may need beyond `pred`, and the argument that gives it.
-NEEDS = {
-    "true": "true= (what was wanted)",
-    "value": "value_col= (a value of items in pred, true or items)",
-    "candidates": "items= (the catalogue) or judged_only=True",
-    **SIDES,
-}
 
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, str] = {}
@@ -112,16 +104,15 @@ class Metric:
         return str(self.__module__).startswith("recdf.")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        matched, request, shared = self._match(args, kwargs)
-        if shared.by:
-            where = "evaluate" if self.per == "item" else f"{self.name}.per_user or evaluate"
-            raise OptionError(f"{self.name}(...) is one number; with by= use {where}")
-        if self.per == "item":
-            value = compute_counts([Counts(matched.at(request.k))], request, shared)[0]
-            matched.close()
-            return value
-        found = {name: mean(values) for name, values in compute(matched, request, shared).items()}
-        matched.close()
+        call, true, pred = self._call(args, kwargs)
+        (request,) = call.requests
+        with call.match(true, pred) as matched:
+            if call.options.by:
+                where = "evaluate" if self.per == "item" else f"{self.name}.per_user or evaluate"
+                raise OptionError(f"{self.name}(...) is one number; with by= use {where}")
+            if self.per == "item":
+                return compute_counts([Counts(matched.at(request.k))], request, call.options)[0]
+            found = {name: mean(values) for name, values in compute(matched, request, call.options).items()}
         return found if len(found) > 1 else next(iter(found.values()))
 
     @property
@@ -135,12 +126,12 @@ class Metric:
 
     def _per_user(self, *args: Any, **kwargs: Any) -> pd.DataFrame:
         """One row per list of the population: `by` columns, list key columns, the metric at k."""
-        matched, request, shared = self._match(args, kwargs)
-        columns = compute(matched, request, shared)
-        matched.close()
-        return per_user_frame(matched, columns)
+        call, true, pred = self._call(args, kwargs)
+        with call.match(true, pred) as matched:
+            return per_user_frame(matched, compute(matched, call.requests[0], call.options))
 
-    def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Matched, Request, Options]:
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Any, Any]:
+        """What is asked by these arguments, and `true` and `pred` among them."""
         given = self._bind(args, kwargs)
         shared = Options.of({name: value for name, value in given.items() if name in NAMES})
         params = {name: value for name, value in given.items() if name in self.defaults}
@@ -149,8 +140,8 @@ class Metric:
         request = self.request(params, check_k(k) if self.cut and not whole else None, shared)
         taken = {*self.arguments, *self.sides}
         sides = Given(**{name: value for name, value in given.items() if name in SIDES and name in taken})
-        check_needs([request], shared, sides, given.get("true"))
-        return match(given.get("true"), given["pred"], shared, sides), request, shared
+        true = given.get("true")
+        return Call(shared, given=sides).asking([request], true), true, given["pred"]
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by name, as Python binds them."""
@@ -179,7 +170,7 @@ class Metric:
         for name, value in (*params.items(), *defaults.items()):
             self._check(name, value)
         changed = {n: params[n] for n in self.defaults if n in params and params[n] != self.defaults[n]}
-        inside = ",".join(f"{n}={_show(v)}" for n, v in changed.items())
+        inside = ",".join(f"{n}={show(v)}" for n, v in changed.items())
         name = label or self.name + (f"({inside})" if inside else "")
         return Request(self, {**self.defaults, **defaults, **params}, k, name)
 
@@ -210,33 +201,6 @@ class Metric:
 
     def __repr__(self) -> str:
         return f"<recdf metric {self.name}: {self.doc}>"
-
-
-@dataclass(frozen=True)
-class Request:
-    """One metric with its parameters at one k (None: k is ignored), and the name of its results."""
-
-    metric: Metric
-    params: dict[str, Any]
-    k: int | None
-    name: str
-    own_column: str | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns of the per-user table."""
-        if self.own_column is not None:
-            return [self.own_column]
-        at = "" if self.k is None else f"@{self.k}"
-        if len(self.metric.outputs) == 1:
-            return [self.name + at]
-        return [self.name.replace(self.metric.name, output, 1) + at for output in self.metric.outputs]
-
-    @property
-    def definition(self) -> str:
-        """Canonical metric string with every parameter written out."""
-        inside = ",".join(f"{name}={_show(value)}" for name, value in self.params.items())
-        return self.metric.name + (f"({inside})" if inside else "") + ("" if self.k is None else f"@{self.k}")
 
 
 def compute(matched: Matched, request: Request, options: Options) -> dict[str, np.ndarray]:
@@ -334,28 +298,6 @@ def per_user_frame(matched: Matched, columns: dict[str, np.ndarray]) -> pd.DataF
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-def check_k(k: Any) -> int:
-    """Return k as an int, or raise."""
-    if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k < 2**31:
-        raise OptionError(f"k={k!r}; expected a positive integer below 2**31")
-    return int(k)
-
-
-def check_needs(requests: Sequence[Request], options: Options, given: Given, true: Any) -> None:
-    """Raise if a metric lacks what it needs beyond `pred`."""
-    for request in requests:
-        there = {
-            **{name: given.has(name) for name in SIDES},
-            "true": true is not None,
-            "value": options.value_col is not None,
-            "candidates": given.has("items") or options.judged_only,
-            "features": given.has("features") or given.has("items"),
-        }
-        for need in request.metric.needs:
-            if not there[need]:
-                raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
 
 
 # -------------------------------------------------------------------------------------------- registry
@@ -466,7 +408,7 @@ def metrics_table() -> pd.DataFrame:
             "metric": m.name,
             "family": m.family,
             "aliases": ", ".join(m.aliases),
-            "parameters": ", ".join(f"{name}={_show(value)}" for name, value in m.defaults.items()),
+            "parameters": ", ".join(f"{name}={show(value)}" for name, value in m.defaults.items()),
             "better": m.better or "",
             "low": np.nan if m.bounds[0] is None else float(m.bounds[0]),
             "high": np.nan if m.bounds[1] is None else float(m.bounds[1]),
@@ -487,7 +429,3 @@ def find(name: str) -> Metric:
         known = sorted([*METRICS, *_ALIASES])
         raise OptionError(f"unknown metric {name!r}{closest(name, known)}; valid are {', '.join(known)}")
     return found
-
-
-def _show(value: Any) -> str:
-    return getattr(value, "__name__", None) or str(value)

@@ -14,7 +14,9 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import Options
-from .metric import Metric, Request, check_k, find
+from .call import check_k
+from .metric import Metric, find
+from .record import Request
 
 _STRING = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*(?:@\s*(\w+))?\s*")
 

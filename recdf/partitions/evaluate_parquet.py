@@ -29,11 +29,13 @@ from ..evaluation.summary_rows import merged_table
 from ..inputs.codes import check_kinds
 from ..inputs.frames import column, order_source, read_users
 from ..inputs.ids import read_ids
-from ..inputs.options import NAMES, Options, as_columns, check_names, takes_options
+from ..inputs.options import as_columns, takes_options
 from ..matching.match import match, no_lists, warn_duplicates, warn_no_truth
 from ..matching.matched import Matched
 from ..matching.side_tables.sides import Given, as_frames, read_sides
-from ..metrics.metric import Metric, Request, check_needs, compute, label_frame
+from ..metrics.call import Call
+from ..metrics.metric import Metric, compute, label_frame
+from ..metrics.record import Request
 from ..metrics.strings import parse
 from .exposure_sums import Exposure
 from .overlap import Overlap
@@ -137,11 +139,9 @@ def evaluate_parquet(
     >>> stored == rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
     True
     """
-    check_names(list(options), NAMES, "evaluate_parquet")
-    shared = Options.of(options)
-    requests = parse(metrics, k, shared)
     given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
-    check_needs(requests, shared, given, true_path)
+    call = Call.of("evaluate_parquet", options, given)
+    call = call.asking(parse(metrics, k, call.options), true_path)
     limit = memory_bytes(memory_limit)
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
@@ -150,29 +150,31 @@ def evaluate_parquet(
             staging = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recdf-")))
         else:
             staging = stack.enter_context(staged(out, overwrite=overwrite))
-        call = _Call(Source(true_path, "true"), Source(pred_path, "pred"), requests, shared, as_frames(given, shared))
-        call.deal(staging, limit, buckets, stack, progress)
-        summary, spec = call.measure(staging, stack)
+        call = replace(call, given=as_frames(given, call.options))  # every part reads them again
+        files = _Files(Source(true_path, "true"), Source(pred_path, "pred"), call)
+        files.deal(staging, limit, buckets, stack, progress)
+        summary, spec = files.measure(staging, stack)
         if out is None:
             return read_parquet(staging)
     return StoredEvaluation(Path(out), summary, spec)
 
 
-class _Call:
-    """One call: its columns and options, checked, then the rows by part, then the results."""
+class _Files:
+    """The files of one call: their columns, checked, then the rows by part, then the results."""
 
-    def __init__(self, true: Source, pred: Source, requests: list[Request], options: Options, sides: Given) -> None:
+    def __init__(self, true: Source, pred: Source, call: Call) -> None:
         self.sources = {"true": true, "pred": pred}
-        self.requests, self.options, self.sides = requests, options, sides
+        self.call = call
+        self.requests, self.options, self.sides = call.requests, call.options, call.given
+        options, sides = call.options, call.given
         self.user_cols, self.by = as_columns(options.user_col), as_columns(options.by)
         empty = {role: as_frame(source.schema.empty_table()) for role, source in self.sources.items()}
         with suppress(EmptyPopulationError):  # raises what columns, types and options alone can tell
-            match(empty["true"], empty["pred"], options, sides)
+            call.match(empty["true"], empty["pred"])
         doors = read_sides(sides, options)
         self.of_sides = {name: n for table in doors.tables.values() for name, n in table.counts.items()}
         self.order = order_source(empty["pred"], options)
-        self.per_list = [request for request in requests if request.metric.per == "list"]
-        self.columns = [name for request in self.per_list for name in request.columns]
+        self.columns = call.columns
         taken = [name for name in ("n_true", "n_pred", *self.columns) if name in (*self.by, *self.user_cols)]
         if taken:
             raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
@@ -272,17 +274,17 @@ class _Call:
             if matched is None:
                 self._count_repeats(tables)
             else:
-                found = self._measure(part, tables, matched)
-                results.add(found)
-                n_lists += np.bincount(matched.list_by, minlength=len(by))
-                if self.columns:
-                    values = [found[name].to_numpy() for name in self.columns]
-                    of_part = Moments.of(values, matched.list_by, len(by))
-                    moments = of_part if moments is None else moments + of_part
-                exposure.add(matched, tables)
-                overlap.add(matched)
-                self._count(matched.counts)
-                matched.close()
+                with matched:
+                    found = self._measure(part, tables, matched)
+                    results.add(found)
+                    n_lists += np.bincount(matched.list_by, minlength=len(by))
+                    if self.columns:
+                        values = [found[name].to_numpy() for name in self.columns]
+                        of_part = Moments.of(values, matched.list_by, len(by))
+                        moments = of_part if moments is None else moments + of_part
+                    exposure.add(matched, tables)
+                    overlap.add(matched)
+                    self._count(matched.counts)
                 del found
             self.progress.add(sum(map(len, tables.values())))
             del tables, matched
@@ -304,14 +306,14 @@ class _Call:
     def _match(self, part: int, tables: dict[str, pa.Table]) -> Matched | None:
         """The lists of one part; None if it has none."""
         true, pred = as_frame(tables["true"]), as_frame(tables["pred"])
-        options = self.options
+        call = self.call
         if self.given is not None:
-            options = options.updated(users=self.given.iloc[self.given_part == part])
+            call = replace(call, options=self.options.updated(users=self.given.iloc[self.given_part == part]))
         by_values = as_frame(self.checks["pred"].by_values) if self.by else None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RecdfWarning)  # given once, for all parts
             try:
-                return match(true, pred, options, self.sides, by_values)
+                return call.match(true, pred, by_values)
             except EmptyPopulationError:
                 return None
             except RecdfError as error:
@@ -324,7 +326,8 @@ class _Call:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RecdfWarning)
                 shown = as_frame(tables["pred"].slice(0, 0))
-                self._count(match(as_frame(tables["true"]), shown, alone, self.sides).counts)
+                with match(as_frame(tables["true"]), shown, alone, self.sides) as matched:
+                    self._count(matched.counts)
 
     def _measure(self, part: int, tables: dict[str, pa.Table], matched: Matched) -> pa.Table:
         """Results of one part's lists, with their places in the whole."""
@@ -334,7 +337,7 @@ class _Call:
             columns.update((name, pa.array(matched.keys[name].array)) for name in self.user_cols)
         columns |= {"n_true": matched.n_true, "n_pred": matched.n_pred}
         try:
-            for request in self.per_list:
+            for request in self.call.per_list:
                 columns.update(compute(matched, self._of_whole(request), self.options))
         except RecdfError as error:
             raise self._counted_here(error) from error

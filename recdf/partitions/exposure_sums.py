@@ -21,7 +21,7 @@ from ..matching.counts import Counts, Over
 from ..matching.match import match
 from ..matching.matched import Matched
 from ..matching.side_tables.sides import Given, Sides
-from ..metrics.metric import Request
+from ..metrics.record import Request
 from .source import as_frame
 
 

@@ -16,6 +16,7 @@ import recdf as rd
 from recdf.cli import main
 from recdf.evaluation import storage
 from recdf.metrics import __all__ as NAMES
+from recdf.metrics import call as calling
 from recdf.partitions import evaluate_parquet as streaming
 from recdf.partitions import exposure_sums as merging
 from recdf.partitions import results
@@ -483,7 +484,7 @@ def test_a_result_is_not_replaced_unasked(tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "where"),
-    [(streaming, "match"), (streaming, "compute"), (streaming, "part_of"), (merging, "match"), (storage, "to_arrow")],
+    [(calling, "match"), (streaming, "compute"), (streaming, "part_of"), (merging, "match"), (storage, "to_arrow")],
 )
 @pytest.mark.parametrize("earlier", [False, True])
 def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, module, where, earlier):

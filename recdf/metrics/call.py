@@ -1,0 +1,92 @@
+"""What was asked for: options, metric requests and side tables, checked once, before any row is read.
+
+Contract: a `Call` is frozen and can be pickled. `evaluate`, metric objects, `evaluate_parquet`, `check` and the tables
+of diagnostics all start from one, so that the same mistake gives the same error everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import OptionError
+from ..inputs.options import NAMES, Options, check_names
+from ..matching.match import match
+from ..matching.matched import Matched
+from ..matching.side_tables.sides import NOTHING, SIDES, Given
+from .record import Request
+
+# What a metric may need beyond `pred`, and the argument that gives it.
+NEEDS = {
+    "true": "true= (what was wanted)",
+    "value": "value_col= (a value of items in pred, true or items)",
+    "candidates": "items= (the catalogue) or judged_only=True",
+    **SIDES,
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a caller asked for.
+
+    options : checked options · requests : the metrics, each with its parameters and its k · given : side tables as
+    the caller gave them, which are read when lists are matched.
+    """
+
+    options: Options
+    requests: tuple[Request, ...] = ()
+    given: Given = NOTHING
+
+    @classmethod
+    def of(cls, what: str, options: Mapping[str, Any], given: Given = NOTHING) -> Call:
+        """Check the names and values of options that the function `what` was given."""
+        check_names(list(options), NAMES, what)
+        return cls(Options.of(dict(options)), given=given)
+
+    def asking(self, requests: Sequence[Request], true: Any) -> Call:
+        """The call with these requests; raises if one of them lacks what it needs beyond `pred`."""
+        for request in requests:
+            there = {
+                **{name: self.given.has(name) for name in SIDES},
+                "true": true is not None,
+                "value": self.options.value_col is not None,
+                "candidates": self.given.has("items") or self.options.judged_only,
+                "features": self.given.has("features") or self.given.has("items"),
+            }
+            for need in request.metric.needs:
+                if not there[need]:
+                    raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
+        return replace(self, requests=tuple(requests))
+
+    @property
+    def per_list(self) -> list[Request]:
+        """The requests that give a value for each list."""
+        return [request for request in self.requests if request.metric.per == "list"]
+
+    @property
+    def per_item(self) -> list[Request]:
+        """The requests for metrics of exposure, which give one number for all lists of a `by` value."""
+        return [request for request in self.requests if request.metric.per == "item"]
+
+    @property
+    def columns(self) -> list[str]:
+        """The metric columns of the per-user table."""
+        return [name for request in self.per_list for name in request.columns]
+
+    def match(self, true: Any, pred: Any, by_values: pd.DataFrame | None = None) -> Matched:
+        """Match two frames by the options of this call; use it in a `with` statement, which frees memory at the end.
+
+        `by_values` are the distinct `by` values of the whole of which these frames are a part.
+        """
+        return match(true, pred, self.options, self.given, by_values)
+
+
+def check_k(k: Any) -> int:
+    """Return k as an int, or raise."""
+    if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k < 2**31:
+        raise OptionError(f"k={k!r}; expected a positive integer below 2**31")
+    return int(k)
