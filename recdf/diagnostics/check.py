@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import EmptyPopulationError, RecdfWarning, examples
-from ..inputs.frames import as_frame, column, id_frame, order_source, read_numbers
+from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.options import NAMES, Options, as_columns, check_names, takes_options
+from ..inputs.tables import order_source
 from ..matching.lists import Hits
 from ..matching.match import match
 from ..matching.matched import Matched
