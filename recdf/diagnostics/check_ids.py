@@ -1,8 +1,7 @@
-"""Findings of `check`, and those of them that are about ids."""
+"""What `check` finds about ids: nulls, kinds that cannot match, ids that no other frame has."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,45 +15,15 @@ from ..inputs.frames import column
 from ..inputs.ids import Ids, read_ids
 from ..inputs.options import Options, as_columns
 from ..matching.list_keys import run_heads
+from .findings import Findings, plain_rows
 
 # A share of `true` that nobody was recommended is worth a word above this.
 FEW_ITEMS_IN_COMMON = 0.5
 
 
-@dataclass
-class Findings:
-    """Rows of the result, in the order in which they are found."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, finding: str, severity: str, count: int, of: int, examples: Any, effect: str) -> None:
-        """One finding that concerns `count` of `of`; nothing if it concerns none."""
-        if count:
-            words = examples if isinstance(examples, str) else ", ".join(map(repr, list(examples)[:5]))
-            share = count / of if of else float("nan")
-            values = (finding, severity, int(count), share, words, effect)
-            self.rows.append(dict(zip(COLUMNS, values, strict=True)))
-
-    def table(self) -> pd.DataFrame:
-        types = {
-            "finding": "str",
-            "severity": "str",
-            "count": "int64",
-            "share": "float64",
-            "examples": "str",
-            "effect": "str",
-        }
-        table = pd.DataFrame(self.rows, columns=COLUMNS).astype(types)
-        order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
-        return table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)
-
-
-COLUMNS = ["finding", "severity", "count", "share", "examples", "effect"]
-
-
 def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: Options) -> dict[str, Ids] | None:
     """Null ids, kinds that cannot match, look-alikes: the ids of `pred` by column, None if nothing can be compared."""
-    comparable, offered = len(true) > 0 and len(pred) > 0, {}
+    comparable, found_in_pred = len(true) > 0 and len(pred) > 0, {}
     by = None
     if options.by is not None and comparable:
         for name in as_columns(options.by):
@@ -63,26 +32,26 @@ def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: 
     for what, names in (("user", as_columns(options.user_col)), ("item", [options.item_col])):
         for name in names:
             pair = [_read(found, column(frame, name, role), role) for role, frame in (("true", true), ("pred", pred))]
-            wanted, offers = pair
-            comparable &= wanted is not None and offers is not None
-            if wanted is None or offers is None or not comparable:
+            true_ids, pred_ids = pair
+            comparable &= true_ids is not None and pred_ids is not None
+            if true_ids is None or pred_ids is None or not comparable:
                 continue
-            offered[name] = offers
+            found_in_pred[name] = pred_ids
             try:
-                check_kinds([wanted, offers])
+                check_kinds([true_ids, pred_ids])
             except IdTypeError as error:
                 effect = "no row can ever match: every metric would be 0"
-                found.add(f"{what} ids that cannot match", "error", len(offers), len(offers), str(error), effect)
+                found.add(f"{what} ids that cannot match", "error", len(pred_ids), len(pred_ids), str(error), effect)
                 comparable = False
                 continue
-            code, common = _check_common(found, what, wanted, offers)
+            code, common = _check_common(found, what, true_ids, pred_ids)
             comparable &= bool(common.any())
             if by is not None and common.any():
                 _check_by(found, what, pred[as_columns(options.by)], by, np.append(common, False)[code])
-    return offered if comparable else None
+    return found_in_pred if comparable else None
 
 
-def check_side(found: Findings, role: str, frame: pd.DataFrame, names: list[str], offered: dict[str, Ids]) -> bool:
+def check_side(found: Findings, role: str, frame: pd.DataFrame, names: list[str], pred_ids: dict[str, Ids]) -> bool:
     """Ids of a side table that are null, or that can never equal those of `pred`; False if it cannot be looked up."""
     usable = True
     for name in names:
@@ -91,7 +60,7 @@ def check_side(found: Findings, role: str, frame: pd.DataFrame, names: list[str]
             usable = False
             continue
         try:
-            check_kinds([offered[name], ids])
+            check_kinds([pred_ids[name], ids])
         except IdTypeError as error:
             effect = f"no row of {role} can ever match"
             found.add(f"ids of {role} that cannot match", "error", len(ids), len(ids), str(error), effect)
@@ -128,20 +97,14 @@ def _check_by(found: Findings, what: str, labels: pd.DataFrame, by: np.ndarray, 
         found.add(f"no {what} in common", "error", int(rows[silent].sum()), len(by), examples, effect)
 
 
-def plain_rows(frame: pd.DataFrame) -> list[Any]:
-    """Rows as tuples of Python objects, of one column as the objects."""
-    rows = frame.astype(object).to_numpy().tolist()
-    return [row[0] if len(row) == 1 else tuple(row) for row in rows]
-
-
-def _check_common(found: Findings, what: str, wanted: Ids, offered: Ids) -> tuple[np.ndarray, np.ndarray]:
+def _check_common(found: Findings, what: str, true_ids: Ids, pred_ids: Ids) -> tuple[np.ndarray, np.ndarray]:
     """Ids of `true` that nobody of `pred` has, and whether they only look different.
 
     The code of each row of `pred`, and whether an id is in both frames by code.
     """
-    heads = [None if ids.null is not None else run_heads([ids]) for ids in (wanted, offered)]
+    heads = [None if ids.null is not None else run_heads([ids]) for ids in (true_ids, pred_ids)]
     codes = encode(
-        [ids if head is None else ids.take(head) for ids, head in zip((wanted, offered), heads, strict=True)]
+        [ids if head is None else ids.take(head) for ids, head in zip((true_ids, pred_ids), heads, strict=True)]
     )
     present = []
     for code in codes.codes:
@@ -151,20 +114,20 @@ def _check_common(found: Findings, what: str, wanted: Ids, offered: Ids) -> tupl
     common = present[0] & present[1]
     own, theirs = (
         code if head is None else np.repeat(code, np.diff(np.append(head, len(ids))))
-        for code, head, ids in zip(codes.codes, heads, (wanted, offered), strict=True)
+        for code, head, ids in zip(codes.codes, heads, (true_ids, pred_ids), strict=True)
     )
     _check_look_alikes(found, what, codes.labels, own, *present)
     if not common.any():
-        sample = [ids.show(np.arange(min(2, len(ids)))) for ids in (wanted, offered)]
+        sample = [ids.show(np.arange(min(2, len(ids)))) for ids in (true_ids, pred_ids)]
         examples = f"true {sample[0]}, pred {sample[1]}"
-        found.add(f"no {what} in common", "error", len(wanted), len(wanted), examples, "every list scores 0")
+        found.add(f"no {what} in common", "error", len(true_ids), len(true_ids), examples, "every list scores 0")
         return theirs, common
     lost = ~np.append(common, True)[own]
     missed = int(lost.sum())
-    if what == "item" and missed > FEW_ITEMS_IN_COMMON * len(wanted):
-        row = np.flatnonzero(lost)[:5]
-        effect = f"recall cannot pass {1 - missed / len(wanted):.3g} of the rows of true"
-        found.add("relevant items that nobody was recommended", "info", missed, len(wanted), wanted.show(row), effect)
+    if what == "item" and missed > FEW_ITEMS_IN_COMMON * len(true_ids):
+        some = true_ids.show(np.flatnonzero(lost)[:5])
+        effect = f"recall cannot pass {1 - missed / len(true_ids):.3g} of the rows of true"
+        found.add("relevant items that nobody was recommended", "info", missed, len(true_ids), some, effect)
     return theirs, common
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from ..inputs.codes import Coded, encode_keys
-from ..inputs.frames import Table
 from ..inputs.ids import Ids, read_by, take_rows
 from ..inputs.options import Options, as_columns
+from ..inputs.tables import Table
 from ..inputs.threads import each
 
 # Rows that are looked at together.

@@ -23,22 +23,11 @@ from ..errors import (
     outside_recdf,
 )
 from ..inputs.codes import Coded, Codes, encode, encode_keys
-from ..inputs.frames import (
-    Table,
-    as_frame,
-    column,
-    order_source,
-    raw_ratings,
-    raw_scores,
-    read_pred,
-    read_true,
-    read_users,
-    read_values,
-)
+from ..inputs.frames import as_frame, column, read_values
 from ..inputs.ids import Ids
-from ..inputs.memory import keep_freed_memory
 from ..inputs.options import Options, as_columns
-from ..inputs.threads import each
+from ..inputs.tables import Table, order_source, raw_ratings, raw_scores, read_pred, read_true, read_users
+from ..inputs.threads import each, keep_freed_memory
 from .grouping import offsets, spans
 from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
 from .lists import Hits

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from ..inputs.codes import Codes
-from ..inputs.frames import Table
 from ..inputs.options import Options
+from ..inputs.tables import Table
 from ..inputs.threads import each
 from .blocks import Block
 from .grouping import Pairs, offsets

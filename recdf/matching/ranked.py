@@ -14,8 +14,8 @@ import numpy as np
 
 from ..errors import DuplicateError, TieError
 from ..inputs.codes import Coded, Codes
-from ..inputs.frames import Table
 from ..inputs.options import Options
+from ..inputs.tables import Table
 from ..inputs.threads import each
 from .blocks import Block, Column, list_blocks
 from .grouping import Pairs, at, distinct, offsets, pair_within, rank_within, sort_within, spans

@@ -27,9 +27,10 @@ from ..evaluation.storage import staged, write_files
 from ..evaluation.summary import SUMMARY
 from ..evaluation.summary_rows import merged_table
 from ..inputs.codes import check_kinds
-from ..inputs.frames import column, order_source, read_users
+from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns, takes_options
+from ..inputs.tables import order_source, read_users
 from ..matching.match import match, no_lists, warn_duplicates, warn_no_truth
 from ..matching.matched import Matched
 from ..matching.side_tables.sides import Given, as_frames, read_sides

@@ -511,7 +511,7 @@ def test_freed_memory_stays_for_the_next_call(frames, monkeypatch):
     watch = Watch(monkeypatch, match, "keep_freed_memory")
     result(*frames)
     assert len(watch.calls) == 1
-    memory = importlib.import_module("recdf.inputs.memory")
+    memory = importlib.import_module("recdf.inputs.threads")
     sizes = []
     monkeypatch.setattr(memory.np, "empty", lambda size, dtype: sizes.append(size * np.dtype(dtype).itemsize))
     memory.keep_freed_memory()

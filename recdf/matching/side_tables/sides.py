@@ -17,9 +17,10 @@ import pandas as pd
 
 from ...errors import ColumnError, DataError, IdTypeError, OptionError
 from ...inputs.codes import encode_keys
-from ...inputs.frames import Table, as_frame, column, order_source, read_catalogue, read_keyed, read_pred
+from ...inputs.frames import as_frame, column
 from ...inputs.ids import Ids, read_ids
 from ...inputs.options import Options, as_columns
+from ...inputs.tables import Table, order_source, read_catalogue, read_keyed, read_pred
 from .features import Features
 from .knowledge import Aspects, BaseLists, Catalogue, Log, unique_rows
 

@@ -1,0 +1,70 @@
+"""What `check` finds about lists: rows that repeat, users in one frame only, short and long lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..matching.matched import Matched
+from .findings import Data, Findings, Severity, labels_where, plain_rows
+
+
+def check_lists(found: Findings, data: Data, matched: Matched) -> None:
+    """Add the findings about lists."""
+    _check_duplicates(found, data, matched)
+    _check_population(found, data, matched)
+    _check_lengths(found, data, matched)
+
+
+def _check_duplicates(found: Findings, data: Data, matched: Matched) -> None:
+    for role, frame, names, lists in (
+        ("true", data.true, data.pair, matched.truth),
+        ("pred", data.pred, [*data.by, *data.pair], matched),
+    ):
+        count = matched.counts.get(f"{role}_duplicates", 0)
+        if not count:
+            continue
+        effect = 'evaluate keeps the best and warns; duplicates="keep" counts them all'
+        if data.options.judged_only:  # other rows are dropped as well
+            rows = plain_rows(frame[names][frame[names].duplicated().to_numpy()].dropna().head(5))
+        else:
+            rows = _dropped(frame, names, lists.rows(np.arange(len(lists.item))))
+        found.add(f"duplicate rows in {role}", "warning", count, len(frame), rows, effect)
+
+
+def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[Any]:
+    """The first rows with ids that are not among the positions `kept`: these stand elsewhere too."""
+    gone = np.ones(len(frame), bool)
+    gone[kept] = False
+    return plain_rows(frame[names].take(np.flatnonzero(gone)).dropna().head(5))
+
+
+def _check_population(found: Findings, data: Data, matched: Matched) -> None:
+    """Users who are in one of the frames only, or have nothing relevant."""
+    judged, served = matched.list_truth >= 0, matched.n_pred > 0
+
+    def add(finding: str, severity: Severity, where: np.ndarray, of: np.ndarray, effect: str) -> None:
+        found.add(finding, severity, where.sum(), of.sum(), labels_where(matched, where), effect)
+
+    effect = 'they score 0; users="both" leaves them out'
+    add("users without recommendations", "warning", judged & ~served, judged, effect)
+    effect = 'not evaluated; users="pred" counts them'
+    add("users without truth", "info", served & ~judged, served, effect)
+    effect = "recall and ndcg are undefined there and skipped by the mean"
+    add("users without a relevant item", "info", judged & (matched.n_true == 0), judged, effect)
+
+
+def _check_lengths(found: Findings, data: Data, matched: Matched) -> None:
+    """Lists shorter than k, and lists with more relevant items than k."""
+    k, judged, served = data.k, matched.list_truth >= 0, matched.n_pred > 0
+    short = served & (matched.n_pred < k)
+    effect = f"precision@{k} counts the missing ranks as misses"
+    found.add(f"lists shorter than {k}", "info", short.sum(), served.sum(), labels_where(matched, short), effect)
+    long, n_true = matched.n_true > k, matched.n_true[judged]
+    if long.any():
+        limit = (np.minimum(n_true, k) / np.maximum(n_true, 1))[n_true > 0].mean()
+        effect = f"mean recall@{k} cannot pass {limit:.4g}; precision@{k} is not limited there"
+        names = labels_where(matched, long)
+        found.add(f"more than {k} relevant items", "info", long.sum(), judged.sum(), names, effect)

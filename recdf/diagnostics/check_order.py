@@ -1,0 +1,147 @@
+"""What `check` finds about order: equal scores, ranks with gaps, columns that contradict one another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from ..inputs.frames import read_numbers
+from ..inputs.ids import read_ids
+from ..inputs.options import Options, as_columns
+from ..matching.lists import Hits
+from ..matching.matched import Matched
+from ..metrics.metric import compute, find, mean
+from .findings import Data, Findings, labels_where
+
+TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
+
+
+def check_order(found: Findings, data: Data, matched: Matched) -> None:
+    """Add the findings about the order of `pred`."""
+    if matched.tie_level is not None:
+        _check_ties(found, data, matched, matched.tie_level)
+    if data.order["by"] == "rank" and "pred_duplicates" not in matched.counts:
+        _check_ranks(found, data, matched)
+        if "score" in data.pred.columns and pd.api.types.is_numeric_dtype(data.pred["score"].dtype):
+            _check_scores_beside_ranks(found, data, matched)
+    if data.order["by"] == "score":
+        _check_rows_beside_scores(found, data, matched)
+
+
+def _check_ties(found: Findings, data: Data, matched: Matched, level: np.ndarray) -> None:
+    """Equal scores: of a whole list, across rank k, or elsewhere."""
+    k, served = data.k, np.flatnonzero(matched.n_pred > 0)
+    start, length = matched.start[served], matched.n_pred[served]
+    constant = np.zeros(len(matched), bool)
+    constant[served] = (length > 1) & (level[start] == level[start + length - 1])
+    effect = "their order is the order of item ids, or of rows: it says nothing"
+    found.add("constant scores", "warning", constant.sum(), len(served), labels_where(matched, constant), effect)
+    cut = length > k
+    across = np.zeros(len(matched), bool)
+    across[served[cut]] = level[start[cut] + k - 1] == level[start[cut] + k]
+    effect = _tie_range(matched, k)
+    if across.any():
+        names = labels_where(matched, across)
+        found.add(f"ties across rank {k}", "warning", across.sum(), len(served), names, effect)
+    else:
+        tied = _lists_where(matched, _tied(matched))
+        found.add("equal scores", "info", tied.sum(), len(served), labels_where(matched, tied), effect)
+
+
+def _check_ranks(found: Findings, data: Data, matched: Matched) -> None:
+    """Ranks that do not count 1, 2, 3, ... within a list."""
+    served = np.flatnonzero(matched.n_pred > 0)
+    rank = _in_list_order(matched, read_numbers(data.pred[data.order["column"]], "rank"))
+    first = np.zeros(len(matched), bool)
+    first[served] = rank[matched.start[served]] != 1
+    effect = "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 as it stands"
+    names = labels_where(matched, first)
+    found.add("ranks that do not start at 1", "warning", first.sum(), len(served), names, effect)
+    gaps = _lists_where(matched, rank[1:] > rank[:-1] + 1)
+    effect = "gaps close up: items below a gap move up"
+    found.add("ranks with gaps", "warning", gaps.sum(), len(served), labels_where(matched, gaps), effect)
+
+
+def _check_scores_beside_ranks(found: Findings, data: Data, matched: Matched) -> None:
+    """Scores that are all equal, or that contradict the ranks."""
+    served = np.flatnonzero(matched.n_pred > 0)
+    score = _in_list_order(matched, read_numbers(data.pred["score"], "score"))
+    several = matched.n_pred > 1
+    if several.any() and not _lists_where(matched, score[1:] != score[:-1]).any():
+        effect = "rank decides; by these scores, as other tools order, every list is one tie"
+        names = labels_where(matched, several)
+        found.add("constant scores", "info", several.sum(), len(served), names, effect)
+    against = _lists_where(matched, score[1:] > score[:-1])
+    effect = "rank decides; pass score_col= to order by score"
+    names = labels_where(matched, against)
+    found.add("score order that contradicts the ranks", "warning", against.sum(), len(served), names, effect)
+
+
+def _check_rows_beside_scores(found: Findings, data: Data, matched: Matched) -> None:
+    """Rows that stand in another order than the scores say."""
+    n_served = np.count_nonzero(matched.n_pred > 0)
+    if matched.as_given or n_served != _runs(data.pred, data.options):
+        return
+    rows = matched.rows(np.arange(len(matched.item)))
+    against = _lists_where(matched, (rows[1:] < rows[:-1]) & ~_tied(matched))
+    effect = "the score decides; if the rows were in the right order, smaller scores are better: pass rank_col="
+    names = labels_where(matched, against)
+    found.add("row order that contradicts the scores", "info", against.sum(), n_served, names, effect)
+
+
+def _in_list_order(matched: Matched, number: np.ndarray) -> np.ndarray:
+    return number if matched.as_given else number.take(matched.rows(np.arange(len(matched.item))))
+
+
+def _lists_where(matched: Matched, step: np.ndarray) -> np.ndarray:
+    """Lists in which a step from one place to the next is flagged."""
+    served = np.flatnonzero(matched.n_pred > 0)
+    served = served[np.argsort(matched.start[served], kind="stable")]
+    start = matched.start[served]
+    step[start[1:] - 1] = False  # a step into the next list
+    flagged = np.zeros(len(matched), bool)
+    flagged[served[np.searchsorted(start, np.flatnonzero(step), side="right") - 1]] = True
+    return flagged
+
+
+def _tied(matched: Matched) -> np.ndarray:
+    if matched.tie_level is None:
+        return np.zeros(max(len(matched.item) - 1, 0), bool)
+    return np.diff(matched.tie_level) == 0
+
+
+def _runs(pred: pd.DataFrame, options: Options) -> int:
+    """Number of runs of equal list keys: that of the lists where the frame is grouped."""
+    keys = [read_ids(pred[name], name) for name in (*as_columns(options.by), *as_columns(options.user_col))]
+    if any(ids.null is not None for ids in keys):
+        return -1
+    return int(np.logical_or.reduce([ids.changes(slice(None)) for ids in keys]).sum()) + 1
+
+
+def _tie_range(matched: Matched, k: int) -> str:
+    """Mean of each metric with the relevant items of every tie last, and first."""
+    assert matched.tie_level is not None
+    judged, options = matched.judged, Options()
+    own = matched.tie_level[judged.place]
+    begin = matched.start[judged.list]
+    top = np.searchsorted(matched.tie_level, own, side="left") - begin
+    bottom = np.searchsorted(matched.tie_level, own, side="right") - begin
+    words = []
+    cases = []
+    for best in (False, True):
+        order = np.lexsort((-judged.gain if best else judged.gain, own))
+        first = np.searchsorted(own[order], own[order], side="left")
+        last = np.searchsorted(own[order], own[order], side="right")
+        number = np.arange(len(order))
+        rank = top[order] + 1 + (number - first) if best else bottom[order] - (last - 1 - number)
+        hits = Hits.of(judged.list[order], rank, judged.gain[order], judged.place[order], judged.truth[order])
+        cases.append(replace(matched, judged=hits, _views={}))
+    evaluated = matched.list_truth >= 0
+    for name in TIE_METRICS:
+        request = find(name).request({}, k, options)
+        low, high = (mean(next(iter(compute(case, request, options).values()))[evaluated]) for case in cases)
+        if high - low > 1e-12:
+            words.append(f"{name}@{k} from {low:.4g} to {high:.4g}")
+    return "; ".join(words) if words else f"no metric at {k} depends on it"

@@ -1,0 +1,88 @@
+"""Findings of `check`: rows that are collected one after another and given as one table, errors first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..inputs.options import Options, as_columns
+from ..inputs.tables import Order
+from ..matching.matched import Matched
+from ..metrics.metric import label_frame
+
+Severity = Literal["error", "warning", "info"]
+
+COLUMNS = {
+    "finding": "str",
+    "severity": "str",
+    "count": "int64",
+    "share": "float64",
+    "examples": "str",
+    "effect": "str",
+}
+N_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is checked: both frames, the cut-off that the findings refer to, the options, and what orders `pred`."""
+
+    true: pd.DataFrame
+    pred: pd.DataFrame
+    k: int
+    options: Options
+    order: Order
+
+    @property
+    def by(self) -> list[str]:
+        """Columns of `pred` that tell recommenders apart."""
+        return as_columns(self.options.by)
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns of the list key."""
+        return as_columns(self.options.user_col)
+
+    @property
+    def pair(self) -> list[str]:
+        """Columns that name an item of a list."""
+        return [*self.keys, self.options.item_col]
+
+
+@dataclass
+class Findings:
+    """Rows of the result, in the order in which they are found.
+
+    `refused_numbers` tells that lists cannot be made, because of null scores or of relevances that are no gains.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    refused_numbers: bool = False
+
+    def add(self, finding: str, severity: Severity, count: Any, of: Any, examples: Any, effect: str) -> None:
+        """One finding that concerns `count` of `of`; nothing if it concerns none."""
+        if count:
+            words = examples if isinstance(examples, str) else ", ".join(map(repr, list(examples)[:N_EXAMPLES]))
+            share = count / of if of else float("nan")
+            values = (finding, severity, int(count), share, words, effect)
+            self.rows.append(dict(zip(COLUMNS, values, strict=True)))
+
+    def table(self) -> pd.DataFrame:
+        """All findings: errors, then warnings, then what is worth knowing."""
+        table = pd.DataFrame(self.rows, columns=list(COLUMNS)).astype(COLUMNS)
+        order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
+        return table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)
+
+
+def plain_rows(frame: pd.DataFrame) -> list[Any]:
+    """Rows as tuples of Python objects, of one column as the objects."""
+    rows = frame.astype(object).to_numpy().tolist()
+    return [row[0] if len(row) == 1 else tuple(row) for row in rows]
+
+
+def labels_where(matched: Matched, where: np.ndarray) -> list[Any]:
+    """Labels of the first lists where `where`."""
+    return plain_rows(label_frame(matched).take(np.flatnonzero(where)[:5]))

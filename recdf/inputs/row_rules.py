@@ -1,0 +1,175 @@
+"""What a row of `true` or `pred` must not hold: one table of rules, for frames in memory and for files read in batches.
+
+Contract: a reader says where each column of a batch of rows breaks a rule. `RowFindings.add` answers which rows go,
+and `RowFindings.settle`, after the last batch, raises the error of the first broken rule or counts what was dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ..errors import DataError, NullKeyError, RecdfError, examples
+from .options import Options
+
+Answer = Literal["raise", "drop", "keep"]
+
+# Distinct values that are kept as examples for a message.
+N_EXAMPLES = 5
+
+
+class Broken(NamedTuple):
+    """Rows of one batch that break a rule in one column: which ones (one bool per row), and some of their values."""
+
+    rule: RowRule
+    where: str  # the column as messages name it, such as pred['score']
+    rows: np.ndarray
+    some: np.ndarray | None = None
+
+
+@dataclass
+class Count:
+    """How often a rule was broken in one column, and a few of the values."""
+
+    n: int
+    some: list[float]
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """One rule: what breaks it, what then happens to the row, and the error where that is not allowed.
+
+    `error` takes the role of the frame, the counts by column and the number of rows. `counted_as` is the name in
+    `spec["counts"]` of the rows that were dropped, behind the role.
+    """
+
+    breaks: str
+    answer: Callable[[Options], Answer]
+    error: Callable[[str, Mapping[str, Count], int], RecdfError]
+    counted_as: str = ""
+
+
+def _refused(options: Options) -> Answer:
+    return "raise"
+
+
+def _bad_relevance(what: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
+    def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
+        ((where, count),) = found.items()
+        return DataError(
+            f"{where} holds {count.n:,} {what} relevances ({examples(count.some)}); "
+            "expected finite numbers, 0 for not relevant"
+        )
+
+    return error
+
+
+def _null_order(by: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
+    def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
+        ((where, count),) = found.items()
+        return DataError(
+            f'{where} holds {count.n:,} null {by}s of {n_rows:,}; drop these rows or pass nan_score="last" or "drop"'
+        )
+
+    return error
+
+
+def _null_ids(role: str, found: Mapping[str, Count], n_rows: int) -> NullKeyError:
+    counts = ", ".join(f"{count.n:,} in {where}" for where, count in found.items() if count.n)
+    return NullKeyError(f'{role} has null ids: {counts}; drop these rows or pass null_keys="drop"')
+
+
+def _of_nan_score(options: Options) -> Answer:
+    answers: dict[str, Answer] = {"raise": "raise", "last": "keep", "drop": "drop"}
+    return answers[options.nan_score]
+
+
+def _of_null_keys(options: Options) -> Answer:
+    return "raise" if options.null_keys == "raise" else "drop"
+
+
+# In the order in which they are reported: a broken rule further up hides those below.
+NULL_RELEVANCE = RowRule("null relevance", _refused, _bad_relevance("null"))
+INFINITE_RELEVANCE = RowRule("infinite relevance", _refused, _bad_relevance("infinite"))
+NEGATIVE_RELEVANCE = RowRule("negative relevance", _refused, _bad_relevance("negative"))
+NULL_SCORE = RowRule("null score", _of_nan_score, _null_order("score"), "null_scores")
+NULL_RANK = RowRule("null rank", _of_nan_score, _null_order("rank"), "null_scores")
+NULL_ID = RowRule("null id", _of_null_keys, _null_ids, "null_keys")
+RULES = (NULL_RELEVANCE, INFINITE_RELEVANCE, NEGATIVE_RELEVANCE, NULL_SCORE, NULL_RANK, NULL_ID)
+
+
+def broken_relevance(gain: np.ndarray, where: str) -> list[Broken]:
+    """The rules that some relevances break."""
+    found = []
+    for rule, bad in ((NULL_RELEVANCE, np.isnan), (INFINITE_RELEVANCE, np.isinf), (NEGATIVE_RELEVANCE, _negative)):
+        rows = bad(gain)
+        if rows.any():
+            found.append(Broken(rule, where, rows, gain[rows]))
+    return found
+
+
+def _negative(gain: np.ndarray) -> np.ndarray:
+    negative: np.ndarray = (gain < 0) & ~np.isinf(gain)
+    return negative
+
+
+def broken_order(null: np.ndarray | None, where: str, by: str) -> list[Broken]:
+    """The rule that null scores or ranks break, if there are any."""
+    if null is None:
+        return []
+    return [Broken(NULL_RANK if by == "rank" else NULL_SCORE, where, null)]
+
+
+def broken_ids(null: Mapping[str, np.ndarray | None]) -> list[Broken]:
+    """The rule that null ids break, column by column, in the order of `null` whichever batch has the first one."""
+    found = [rows for rows in null.values() if rows is not None]
+    if not found:
+        return []
+    none = np.zeros(len(found[0]), bool)
+    return [Broken(NULL_ID, where, none if rows is None else rows) for where, rows in null.items()]
+
+
+class RowFindings:
+    """Broken rules of one frame, over all of its batches."""
+
+    def __init__(self, role: str, options: Options) -> None:
+        self.role, self.options = role, options
+        self._found: dict[RowRule, dict[str, Count]] = {}
+        self._dropped: dict[RowRule, int] = {}
+
+    @property
+    def failed(self) -> bool:
+        """Whether `settle` will raise, so that rows need not be kept."""
+        return any(rule.answer(self.options) == "raise" for rule in self._found)
+
+    def add(self, broken: Iterable[Broken]) -> np.ndarray | None:
+        """Take note of a batch; which of its rows go, None if none does."""
+        found, gone = list(broken), None
+        for rule in reversed(RULES):  # a row with a null id is dropped for that, whatever its score
+            here = [one for one in found if one.rule is rule]
+            if not here:
+                continue
+            for one in here:
+                self._note(one)
+            if rule.answer(self.options) == "drop":
+                rows = np.logical_or.reduce([one.rows for one in here])
+                new = rows if gone is None else rows & ~gone
+                self._dropped[rule] = self._dropped.get(rule, 0) + int(np.count_nonzero(new))
+                gone = rows if gone is None else gone | rows
+        return gone
+
+    def _note(self, one: Broken) -> None:
+        count = self._found.setdefault(one.rule, {}).setdefault(one.where, Count(0, []))
+        count.n += int(np.count_nonzero(one.rows))
+        if one.some is not None and len(count.some) < N_EXAMPLES:
+            count.some = list(dict.fromkeys([*count.some, *one.some[:1000].tolist()]))[:N_EXAMPLES]
+
+    def settle(self, n_rows: int) -> dict[str, int]:
+        """Raise the error of the first rule that rows of the frame must not break; else count what was dropped."""
+        for rule in RULES:
+            if rule in self._found and rule.answer(self.options) == "raise":
+                raise rule.error(self.role, self._found[rule], n_rows)
+        return {f"{self.role}_{rule.counted_as}": n for rule, n in self._dropped.items()}

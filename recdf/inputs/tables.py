@@ -1,0 +1,189 @@
+"""Tables: the rows of `true`, of `pred` and of side tables, their ids read and their rows checked.
+
+Contract: a `Table` holds the rows that count, as ids and numbers beside the frame that they stand in. Which rows may
+not stand there is said by `row_rules`, and raises or drops rows as the options of the call ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypedDict, overload
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, NullKeyError, OptionError
+from .frames import column, id_frame, read_numbers
+from .ids import Ids, read_by, read_ids
+from .options import Options, as_columns
+from .row_rules import Broken, RowFindings, broken_ids, broken_order, broken_relevance
+
+
+class Order(TypedDict):
+    """What orders `pred`: a score, a rank, or the rows as they stand."""
+
+    by: Literal["score", "rank", "row"]
+    column: str | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """One long frame after the door: the ids and numbers of its rows that count.
+
+    `number` is the gain of a row of `true`, the score (`descending`) or rank of a row of `pred` (None: as the
+    rows stand). `row` are the positions of the rows in `frame`, None where all are there.
+    """
+
+    role: str
+    frame: pd.DataFrame
+    keys: list[Ids]
+    by: list[Ids]
+    item: Ids
+    number: np.ndarray | None
+    row: np.ndarray | None
+    counts: dict[str, int]
+    descending: bool = True
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @overload
+    def frame_rows(self, rows: np.ndarray) -> np.ndarray: ...
+    @overload
+    def frame_rows(self, rows: None) -> np.ndarray | None: ...
+    def frame_rows(self, rows: np.ndarray | None) -> np.ndarray | None:
+        """Positions in `frame` of rows of the table; None stands for all in order."""
+        if self.row is None or rows is None:
+            return self.row if rows is None else rows
+        found: np.ndarray = self.row[rows]
+        return found
+
+    def kept(self, keep: np.ndarray) -> Table:
+        rows = np.flatnonzero(keep)
+        return replace(
+            self,
+            keys=[ids.take(rows) for ids in self.keys],
+            by=[ids.take(rows) for ids in self.by],
+            item=self.item.take(rows),
+            number=None if self.number is None else self.number[rows],
+            row=self.frame_rows(rows),
+        )
+
+
+def _read(
+    frame: pd.DataFrame, role: str, number: np.ndarray | None, by: list[str], options: Options, broken: Sequence[Broken]
+) -> Table:
+    """Read the id columns; raise or drop rows with null ids and the rows that are `broken` in another way."""
+
+    def ids(name: str) -> Ids:
+        return read_ids(column(frame, name, role), f"{role}[{name!r}]")
+
+    if len(frame) >= 2**31:
+        raise DataError(f"{role} has {len(frame):,} rows; one call takes fewer than 2**31: evaluate parts by user")
+    by_ids = [read_by([column(frame, name, role)], f"{role}[{name!r}]")[0] for name in by]
+    keys, item = [ids(name) for name in as_columns(options.user_col)], ids(options.item_col)
+    findings = RowFindings(role, options)
+    gone = findings.add([*broken, *broken_ids({one.where: one.null for one in (*keys, *by_ids, item)})])
+    table = Table(role, frame, keys, by_ids, item, number, None, findings.settle(len(frame)))
+    return table if gone is None else table.kept(~gone)
+
+
+def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
+    """The column of `true` that holds relevances."""
+    return options.relevance_col
+
+
+def read_true(frame: pd.DataFrame, options: Options) -> Table:
+    """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
+    name = relevance_source(frame, options)
+    if name is None:
+        if options.min_relevance is not None:
+            raise OptionError(f"min_relevance={options.min_relevance} needs relevance_col")
+        return _read(frame, "true", np.broadcast_to(1.0, len(frame)), [], options, [])  # one number, read many times
+    where = f"true[{name!r}]"
+    given = read_numbers(column(frame, name, "true"), where).astype(np.float64)
+    return _read(frame, "true", gains(given, options), [], options, broken_relevance(given, where))
+
+
+def gains(relevance: np.ndarray, options: Options) -> np.ndarray:
+    """Gains of some relevances: below `min_relevance` a row is judged and not relevant."""
+    least = options.min_relevance
+    return relevance if least is None else np.where(relevance >= least, relevance, 0.0)
+
+
+def order_source(frame: pd.DataFrame, options: Options) -> Order:
+    """What orders `pred`, and the column that holds it."""
+    if options.rank_col is not None:
+        return {"by": "rank", "column": options.rank_col}
+    if options.score_col is not None:
+        return {"by": "score", "column": options.score_col}
+    taken = {*as_columns(options.user_col), *as_columns(options.by), options.item_col, options.value_col}
+    order = "rank" if options.convention is None else options.convention.order
+    known: dict[str, tuple[Literal["score", "rank"], ...]] = {
+        "rank": ("rank", "score"),
+        "score": ("score", "rank"),
+        "row": (),
+    }
+    for name in known[order]:
+        if name in frame.columns and name not in taken:
+            return {"by": name, "column": name}
+    return {"by": "row", "column": None}
+
+
+def read_pred(frame: pd.DataFrame, order: Order, options: Options, role: str = "pred") -> Table:
+    """Read `pred`, or other recommended lists; its numbers are scores or ranks."""
+    name, by = order["column"], as_columns(options.by)
+    if name is None:
+        return _read(frame, role, None, by, options, [])
+    where = f"{role}[{name!r}]"
+    number = read_numbers(column(frame, name, role), where)
+    broken = broken_order(_null_numbers(number), where, order["by"])
+    return replace(_read(frame, role, number, by, options, broken), descending=order["by"] == "score")
+
+
+def _null_numbers(number: np.ndarray) -> np.ndarray | None:
+    """Which numbers are NaN; None if none is."""
+    # The least number is NaN if any is, and costs no array.
+    some = number.dtype.kind == "f" and len(number) > 0 and np.isnan(number.min())
+    return np.isnan(number) if some else None
+
+
+def read_keyed(frame: pd.DataFrame, role: str, user_cols: list[str], options: Options) -> Table:
+    """Read a side table of (key, item) rows, which may have some of the key columns or none."""
+    return _read(frame, role, None, [], options.updated(user_col=user_cols), [])
+
+
+def _known_ids(frame: pd.DataFrame, role: str, name: str) -> Ids:
+    """Read an id column in which no null makes sense."""
+    ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
+    if ids.null is not None:
+        raise NullKeyError(f"{ids.where} has {ids.null.sum():,} null ids")
+    return ids
+
+
+def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[Ids]]:
+    """Read a population given as ids or as a frame of ids: the frame, and its ids."""
+    frame = id_frame(users, "users", user_cols)
+    return frame, [_known_ids(frame, "users", name) for name in user_cols]
+
+
+def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.DataFrame, Ids]:
+    """Read `items`: a frame with one row per item, or its ids as a list, array, Series or Index."""
+    frame = id_frame(items, role, [item_col])
+    return frame, _known_ids(frame, role, item_col)
+
+
+def raw_ratings(table: Table, rows: np.ndarray, options: Options) -> np.ndarray:
+    """Relevance of rows of `true` as given, whatever `min_relevance` says."""
+    if options.relevance_col is None:
+        raise OptionError("needs relevance_col= (the rating in true)")
+    numbers = read_numbers(table.frame[options.relevance_col], "true").astype(np.float64)
+    return numbers.take(table.frame_rows(rows))
+
+
+def raw_scores(table: Table, rows: np.ndarray, order: Order) -> np.ndarray:
+    """Scores of rows of `pred`."""
+    if order["by"] != "score" or table.number is None:
+        raise OptionError("needs score_col= (the predicted rating in pred)")
+    return table.number.take(rows).astype(np.float64)
