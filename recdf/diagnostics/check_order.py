@@ -12,7 +12,8 @@ from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
 from ..matching.lists import Hits
 from ..matching.matched import Matched
-from ..metrics.metric import compute, find, mean
+from ..metrics.compute import compute, mean
+from ..metrics.metric import find
 from .findings import Data, Findings, labels_where
 
 TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")

@@ -14,7 +14,8 @@ from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.options import Options, takes_options
 from ..matching.matched import Matched
 from ..metrics.call import Call, check_k
-from ..metrics.metric import compute, find, mean
+from ..metrics.compute import compute, mean
+from ..metrics.metric import find
 
 __all__ = ["compare_conventions"]
 

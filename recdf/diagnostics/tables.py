@@ -22,7 +22,7 @@ from ..matching.lists import ratio
 from ..matching.matched import Matched
 from ..matching.side_tables.sides import Given
 from ..metrics.call import Call, check_k
-from ..metrics.metric import label_frame
+from ..metrics.per_user import label_frame
 
 __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 

@@ -17,7 +17,9 @@ from ..experiments.join import join_experiment, own_variant
 from ..inputs.options import Options, as_columns, takes_options
 from ..matching.side_tables.sides import SIDES, Given
 from ..metrics.call import Call
-from ..metrics.metric import Metric, compute, per_user_frame
+from ..metrics.compute import compute
+from ..metrics.metric import Metric
+from ..metrics.per_user import per_user_frame
 from ..metrics.record import Request
 from ..metrics.strings import parse
 from .storage import write_tables

@@ -19,7 +19,7 @@ from ..matching.counts import Counts
 from ..matching.grouping import offsets
 from ..matching.lists import Hits
 from ..matching.matched import Matched, Rating, Truth, Values
-from ..metrics.metric import compute, compute_counts
+from ..metrics.compute import compute, compute_counts
 from ..metrics.record import Request
 from .moments import Moments
 from .summary import SUMMARY, mean_table

@@ -1,95 +1,18 @@
-"""The metrics, one module a family, each metric one function of `Lists`.
+"""The metrics, one module a family, each metric one function of `Lists` (or of `Counts`, for metrics of exposure).
 
-To add one, `@metric` on a function in the module of its family, and its name in these places:
-
-1. `__all__` of that module,
-2. the import from that module, and `__all__`, here,
-3. the import from here, and `__all__`, in `recdf/__init__.py`,
-4. a slow twin under `@oracle` in `tests/oracles/accuracy.py` (families relevance, ranking and money) or
-   `tests/oracles/beyond.py` (all others), then `python tests/test_pages.py` for the table of the README.
-
-The tests say which of these is missing.
+To add a metric, write its function under `@metric` in the module of its family, and its slow oracle in
+`tests/oracles/`. Everything else follows from the registry: this package loads all its modules and exports the
+metrics that they register. `python tests/generated.py` then writes what type checkers and readers see of them:
+`__init__.pyi` beside this file, and the tables of the pages.
 """
 
-from .diversity import a_ndcg, calibration, categories, category_entropy, ild, ils, subtopic_recall
-from .exposure import coverage, entropy, gini, hhi, personalization, user_coverage
-from .fairness import arp_ratio, exposure_ratio, exposure_share, pop_reo, pop_rsp
-from .money import money_ndcg, money_precision, money_recall, revenue
-from .novelty import aclt, aplt, efd, epc, popularity, serendipity, surprisal, unexpectedness, unseen
-from .ranking import arhr, auc, bpref, dcg, err, first_rank, mapr, mar, mrr, ndcg, pap, pauc, rbp
-from .rating import mae, pooled_mae, pooled_rmse, rmse
-from .relevance import (
-    accuracy,
-    confusion,
-    f1,
-    fallout,
-    hitrate,
-    hits,
-    mcc,
-    precision,
-    recall,
-    rprecision,
-    specificity,
-)
+from importlib import import_module as _import_module
+from pkgutil import walk_packages as _walk_packages
 
-__all__ = [
-    "a_ndcg",
-    "accuracy",
-    "aclt",
-    "aplt",
-    "arhr",
-    "arp_ratio",
-    "auc",
-    "bpref",
-    "calibration",
-    "categories",
-    "category_entropy",
-    "confusion",
-    "coverage",
-    "dcg",
-    "efd",
-    "entropy",
-    "epc",
-    "err",
-    "exposure_ratio",
-    "exposure_share",
-    "f1",
-    "fallout",
-    "first_rank",
-    "gini",
-    "hhi",
-    "hitrate",
-    "hits",
-    "ild",
-    "ils",
-    "mae",
-    "mapr",
-    "mar",
-    "mcc",
-    "money_ndcg",
-    "money_precision",
-    "money_recall",
-    "mrr",
-    "ndcg",
-    "pap",
-    "pauc",
-    "personalization",
-    "pooled_mae",
-    "pooled_rmse",
-    "pop_reo",
-    "pop_rsp",
-    "popularity",
-    "precision",
-    "rbp",
-    "recall",
-    "revenue",
-    "rmse",
-    "rprecision",
-    "serendipity",
-    "specificity",
-    "subtopic_recall",
-    "surprisal",
-    "unexpectedness",
-    "unseen",
-    "user_coverage",
-]
+from .metric import METRICS as _METRICS
+
+for _module in _walk_packages(__path__, f"{__name__}."):
+    _import_module(_module.name)
+
+__all__ = sorted(name for name, one in _METRICS.items() if one.built_in)
+globals().update({name: _METRICS[name] for name in __all__})

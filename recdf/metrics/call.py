@@ -22,7 +22,7 @@ from .record import Request
 
 # What a metric may need beyond `pred`, and the argument that gives it.
 NEEDS = {
-    "true": "true= (what was wanted)",
+    "true": "true= (what is relevant to each user)",
     "value": "value_col= (a value of items in pred, true or items)",
     "candidates": "items= (the catalogue) or judged_only=True",
     **SIDES,

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ..errors import OptionError
 from .metric import find
-
-__all__: list[str] = []
+from .record import Better, Bounds
 
 
 class Direction(NamedTuple):
     """`better` is None where neither direction is, a bound is None where the metric has none."""
 
-    better: Literal["larger", "smaller"] | None
-    bounds: tuple[float | None, float | None]
+    better: Better
+    bounds: Bounds
 
 
 def direction_of(column: str) -> Direction | None:

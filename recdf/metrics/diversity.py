@@ -9,12 +9,10 @@ import numpy as np
 
 from ..errors import OptionError
 from ..matching.lists import Lists, ratio
-from ..matching.side_tables.categories import mixes
-from ..matching.side_tables.features import mean_similarity
+from .category_mixes import mixes
 from .metric import metric
+from .similarity import mean_similarity
 from .subtopics import alpha_dcg, aspect_counts, even_ideal, greedy_ideal
-
-__all__ = ["a_ndcg", "calibration", "categories", "category_entropy", "ild", "ils", "subtopic_recall"]
 
 Similarity = Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray]
 

@@ -9,8 +9,6 @@ import numpy as np
 from ..matching.counts import Counts
 from .metric import metric
 
-__all__ = ["coverage", "entropy", "gini", "hhi", "personalization", "user_coverage"]
-
 
 @metric(arguments=("items", "pred"), k=None, per="item")
 def coverage(counts: Counts) -> float:

@@ -17,8 +17,6 @@ from ..matching.lists import Lists, ratio
 from ..matching.side_tables.categories import Labels
 from .metric import metric
 
-__all__ = ["arp_ratio", "exposure_ratio", "exposure_share", "pop_reo", "pop_rsp"]
-
 
 def _by_group(labels: Labels, per_item: np.ndarray) -> np.ndarray:
     """Sum of one number per item code over each group."""

@@ -1,39 +1,34 @@
-"""A metric is one record beside its kernel: `Metric`, the `@metric` decorator, the registry.
-
-Contract: a kernel is a function of `Lists` (all lists cut at k) and keyword parameters that returns one
-float per list, NaN where the metric has no value. Its docstring and signature are the record's only source.
-"""
+"""Metrics as users meet them: what can be called, the `@metric` decorator, and the registry."""
 
 from __future__ import annotations
 
 import inspect
-import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, overload
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, overload
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, UndefinedMetricError, closest
-from ..inputs.options import NAMES, Options, check_choice, parameters
+from ..errors import OptionError, closest
+from ..inputs.options import NAMES, Options
 from ..matching.counts import Counts
-from ..matching.list_keys import labels_of
-from ..matching.matched import Matched
 from ..matching.side_tables.sides import SIDES, Given
 from .call import Call, check_k
-from .docstrings import full_doc, section
-from .record import Request, show
+from .compute import compute, compute_counts, mean
+from .per_user import per_user_frame
+from .record import Kernel, MetricRecord, show
 
 __all__ = ["METRICS", "Metric", "metric", "metrics_table"]
-
-Kernel = Callable[..., Any]
 
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, str] = {}
 
+P = ParamSpec("P")
 
-class Metric:
-    """One metric: a callable record.
+
+class Metric(MetricRecord, ABC):
+    """One metric: a record that can be called.
 
     Call it with frames for the mean over the population, `.per_user` for one value per list, or name it in
     `evaluate`. Attributes: `name`, `doc` (meaning, direction and range in a line), `formula`, `bounds`,
@@ -43,92 +38,9 @@ class Metric:
     and has no `per_user`).
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        *,
-        bounds: tuple[float | None, float | None] = (0.0, 1.0),
-        better: Literal["larger", "smaller"] | None = "larger",
-        aliases: Sequence[str] = (),
-        needs: Sequence[str] = (),
-        outputs: Sequence[str] = (),
-        cut: bool = True,
-        arguments: Sequence[str] = ("true", "pred"),
-        optional: Sequence[str] = (),
-        k: int | None = 10,
-        per: Literal["list", "item"] = "list",
-    ) -> None:
-        self.kernel = kernel
-        self.name = self.__name__ = self.__qualname__ = kernel.__name__
-        self.__module__ = kernel.__module__
-        self.family = kernel.__module__.rpartition(".")[2]
-        doc = inspect.getdoc(kernel) or ""
-        self.doc = doc.split("\n\n")[0].replace("\n", " ")
-        self.formula = section(doc, "Formula")
-        self.references = section(doc, "References")
-        self.bounds, self.better, self.aliases = bounds, better, tuple(aliases)
-        self.outputs, self.cut, self.per = tuple(outputs) or (self.name,), cut, per
-        self.arguments, self.optional, self.default_k = tuple(arguments), tuple(optional), k
-        self.needs = tuple(dict.fromkeys([*needs, *(name for name in arguments if name in SIDES)]))
-        if "true" in arguments and "true" not in optional:
-            self.needs = ("true", *self.needs)
-        # Side tables by keyword: the catalogue may always be given, it may hold values.
-        self.sides = tuple(n for n in SIDES if n not in arguments and n in ("items", *self.needs, *optional))
-        own = list(inspect.signature(kernel).parameters.values())[1:]
-        self.defaults: dict[str, Any] = {p.name: p.default for p in own}
-        for p in own:
-            if p.default is inspect.Parameter.empty or p.name in (*NAMES, *self.arguments, *self.sides, "k"):
-                raise OptionError(
-                    f"parameter {p.name!r} of metric {self.name!r} must have a default and not be named like an option"
-                )
-        try:
-            self._types = typing.get_type_hints(kernel)
-        except NameError:  # a user's annotations may name what is not there at run time
-            self._types = {}
-        self.__signature__ = self._signature(own)
-        self.__doc__ = full_doc(doc, self.arguments, self.default_k, self.sides, self.optional, per)
-
-    def _signature(self, own: list[inspect.Parameter]) -> inspect.Signature:
-        by_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-        found = [inspect.Parameter(name, by_place) for name in self.arguments]
-        found.append(inspect.Parameter("k", by_place, default=self.default_k))
-        found += [p for p in own if p.kind is by_place]
-        self._positional = [p.name for p in found]
-        found += [p for p in own if p.kind is not by_place]
-        found += [inspect.Parameter(name, by_name, default=None) for name in self.sides]
-        return inspect.Signature([*found, *parameters()])
-
-    @property
-    def built_in(self) -> bool:
-        """Whether the metric comes with the package."""
-        return str(self.__module__).startswith("recdf.")
-
+    @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call, true, pred = self._call(args, kwargs)
-        (request,) = call.requests
-        with call.match(true, pred) as matched:
-            if call.options.by:
-                where = "evaluate" if self.per == "item" else f"{self.name}.per_user or evaluate"
-                raise OptionError(f"{self.name}(...) is one number; with by= use {where}")
-            if self.per == "item":
-                return compute_counts([Counts(matched.at(request.k))], request, call.options)[0]
-            found = {name: mean(values) for name, values in compute(matched, request, call.options).items()}
-        return found if len(found) > 1 else next(iter(found.values()))
-
-    @property
-    def per_user(self) -> Callable[..., pd.DataFrame]:
-        """One row per list of the population: `by` columns, list key columns, the metric at k."""
-        if self.per == "item":
-            raise AttributeError(
-                f"{self.name} is one number for all lists, so it has no per_user; for users, evaluate parts of pred"
-            )
-        return self._per_user
-
-    def _per_user(self, *args: Any, **kwargs: Any) -> pd.DataFrame:
-        """One row per list of the population: `by` columns, list key columns, the metric at k."""
-        call, true, pred = self._call(args, kwargs)
-        with call.match(true, pred) as matched:
-            return per_user_frame(matched, compute(matched, call.requests[0], call.options))
+        """The value over all lists."""
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Any, Any]:
         """What is asked by these arguments, and `true` and `pred` among them."""
@@ -145,13 +57,13 @@ class Metric:
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by name, as Python binds them."""
-        if len(args) > len(self._positional):
+        if len(args) > len(self.positional):
             raise TypeError(
-                f"{self.name}() takes {len(self._positional)} positional arguments ({', '.join(self._positional)}) "
+                f"{self.name}() takes {len(self.positional)} positional arguments ({', '.join(self.positional)}) "
                 f"but {len(args)} were given"
             )
-        given = dict(zip(self._positional, args, strict=False))
-        known = [*self._positional, *self.defaults, *self.sides, *NAMES]
+        given = dict(zip(self.positional, args, strict=False))
+        known = [*self.positional, *self.defaults, *self.sides, *NAMES]
         for name, value in kwargs.items():
             if name in given:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
@@ -164,162 +76,75 @@ class Metric:
                 raise TypeError(f"{self.name}() is missing the argument {name!r}")
         return given
 
-    def request(self, params: Mapping[str, Any], k: int | None, options: Options, label: str | None = None) -> Request:
-        """Check parameters and say what is to be computed; a convention fills in what is not given."""
-        defaults = options.parameters(self.name)
-        for name, value in (*params.items(), *defaults.items()):
-            self._check(name, value)
-        changed = {n: params[n] for n in self.defaults if n in params and params[n] != self.defaults[n]}
-        inside = ",".join(f"{n}={show(v)}" for n, v in changed.items())
-        name = label or self.name + (f"({inside})" if inside else "")
-        return Request(self, {**self.defaults, **defaults, **params}, k, name)
 
-    def choices(self, name: str) -> list[Any]:
-        """Values of a parameter that is annotated with `Literal`, or an empty list."""
-        hint = self._types.get(name)
-        literals = [one for one in (hint, *typing.get_args(hint)) if typing.get_origin(one) is Literal]
-        return [choice for one in literals for choice in typing.get_args(one)]
+class ListMetric(Metric):
+    """A metric with one value per list; called, it is the mean over the population."""
 
-    def _check(self, name: str, value: Any) -> None:
-        if name not in self.defaults:
-            known = list(self.defaults)
-            raise OptionError(
-                f"{self.name} has no parameter {name!r}{closest(name, known)}; valid are {', '.join(known) or 'none'}"
-            )
-        kind, choices = self._types.get(name), self.choices(name)
-        if choices and not (callable(value) and typing.get_origin(kind) is not Literal):
-            check_choice(f"{self.name} parameter {name}", value, choices)
-        elif float in (kind, *typing.get_args(kind)) and not (
-            _is_number(value) or value is self.defaults[name] is None
-        ):
-            raise OptionError(f"{self.name} parameter {name}={value!r}; expected a finite number")
-        elif kind is bool and not isinstance(value, bool):
-            raise OptionError(f"{self.name} parameter {name}={value!r}; expected True or False")
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call, true, pred = self._call(args, kwargs)
+        with call.match(true, pred) as matched:
+            if call.options.by:
+                raise OptionError(f"{self.name}(...) is one number; with by= use {self.name}.per_user or evaluate")
+            found = {name: mean(values) for name, values in compute(matched, call.requests[0], call.options).items()}
+        return found if len(found) > 1 else next(iter(found.values()))
 
-    def __reduce__(self) -> str:
-        return self.__qualname__
-
-    def __repr__(self) -> str:
-        return f"<recdf metric {self.name}: {self.doc}>"
+    def per_user(self, *args: Any, **kwargs: Any) -> pd.DataFrame:
+        """One row per list of the population: `by` columns, list key columns, the metric at k."""
+        call, true, pred = self._call(args, kwargs)
+        with call.match(true, pred) as matched:
+            return per_user_frame(matched, compute(matched, call.requests[0], call.options))
 
 
-def compute(matched: Matched, request: Request, options: Options) -> dict[str, np.ndarray]:
-    """Values per list of one request, by column."""
-    lists = matched.at(request.k)
-    try:
-        found = request.metric.kernel(lists, **request.params)
-    except OptionError as error:
-        raise OptionError(f"{request.definition}: {error}") from None
-    parts = found if isinstance(found, tuple) else (found,)
-    if len(parts) != len(request.columns):
-        raise TypeError(f"metric {request.metric.name!r} returned {len(parts)} arrays, expected {len(request.columns)}")
-    result = {}
-    for column, part in zip(request.columns, parts, strict=True):
-        values = np.asarray(part, dtype=np.float64)
-        if values is part and not (request.metric.built_in and values.flags.writeable):
-            values = values.copy()  # others may read the array; those that built-in kernels share are read-only
-        if values.shape != (len(lists),):
-            raise TypeError(
-                f"metric {request.metric.name!r} returned shape {values.shape}, "
-                f"expected one value per list, ({len(lists)},)"
-            )
-        values = _onto_bounds(values, request.metric.bounds)
-        count = {} if options.convention is None else options.convention.undefined
-        if request.metric.name in count:
-            empty = (lists.n_true if count[request.metric.name] == "n_true" else lists.n_pred) == 0
-            values = np.where(empty, np.nan, values)
-        result[column] = _settle_undefined(column, values, options)
-    return result
+class ExposureMetric(Metric):
+    """A metric of exposure: one number for all lists, from counts per item."""
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call, true, pred = self._call(args, kwargs)
+        (request,) = call.requests
+        with call.match(true, pred) as matched:
+            if call.options.by:
+                raise OptionError(f"{self.name}(...) is one number; with by= use evaluate")
+            return compute_counts([Counts(matched.at(request.k))], request, call.options)[0]
 
-def _onto_bounds(values: np.ndarray, bounds: tuple[float | None, float | None]) -> np.ndarray:
-    """Take back the last digits by which rounding carries a value past a bound."""
-    for bound, beyond in zip(bounds, (np.less, np.greater), strict=True):
-        if bound is not None and beyond(values, bound).any():
-            values = np.where(beyond(values, bound) & np.isclose(values, bound, rtol=1e-12, atol=1e-12), bound, values)
-    return values
-
-
-def compute_counts(counts: Iterable[Counts], request: Request, options: Options) -> list[Any]:
-    """Value of one request for the counts of each `by` value: a number, or a mapping of groups to numbers."""
-    found: list[Any] = []
-    for one in counts:
-        try:
-            value = request.metric.kernel(one, **request.params)
-        except OptionError as error:
-            raise OptionError(f"{request.definition}: {error}") from None
-        parts = value if isinstance(value, dict) else {None: value}
-        values = _onto_bounds(np.array(list(parts.values()), np.float64), request.metric.bounds)
-        values = _settle_undefined(request.columns[0], values, options)
-        settled = dict(zip(parts, values.tolist(), strict=True))
-        found.append(settled if isinstance(value, dict) else settled[None])
-    return found
-
-
-def _settle_undefined(column: str, values: np.ndarray, options: Options) -> np.ndarray:
-    if options.undefined == "nan":
-        return values
-    missing = np.isnan(values)
-    if not missing.any():
-        return values
-    if options.undefined == "raise":
-        raise UndefinedMetricError(
-            f'{column} has no value for {missing.sum():,} of {len(values):,} lists; undefined="raise"'
+    @property
+    def per_user(self) -> NoReturn:
+        """There is none."""
+        raise AttributeError(
+            f"{self.name} is one number for all lists, so it has no per_user; for users, evaluate parts of pred"
         )
-    return np.where(missing, 0.0, values)
 
 
-def mean(values: np.ndarray) -> float:
-    """Mean of the defined values, NaN if there are none."""
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else float("nan")
+# -------------------------------------------------------------------------------------------- decorator
 
 
-def label_frame(matched: Matched) -> pd.DataFrame:
-    """`by` and list key columns, one row per list."""
-    return per_user_frame(matched, {})
+class MetricDecorator(Protocol[P]):
+    """`@metric`, or `@metric(...)` with the keywords P: those of the record.
+
+    For a type checker both make a `ListMetric`, which is what a user's metric nearly always is.
+    """
+
+    @overload
+    def __call__(self, kernel: Kernel, /) -> ListMetric: ...
+    @overload
+    def __call__(self, *args: P.args, **keywords: P.kwargs) -> Callable[[Kernel], ListMetric]: ...
 
 
-def per_user_frame(matched: Matched, columns: dict[str, np.ndarray]) -> pd.DataFrame:
-    """`by` and list key columns, then others, one row per list."""
-    labels = [(str(name), matched.keys[name]) for name in matched.keys.columns]
-    if len(matched.by.columns):
-        by = labels_of(matched.by, list(matched.by.columns), matched.list_by)
-        labels = [*((str(name), by[name]) for name in by.columns), *labels]
-    found = dict(labels)
-    if len(found) < len(labels):
-        raise ColumnError(f"the key and by columns {[name for name, _ in labels]} have equal names")
-    taken = [name for name in columns if name in found]
-    if taken:
-        raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
-    # Not consolidated: millions of lists times many metrics would be copied.
-    return pd.DataFrame({**found, **columns}, copy=False)
+def _keywords_of(
+    record: Callable[Concatenate[Kernel, P], MetricRecord],
+) -> Callable[[Callable[..., Any]], MetricDecorator[P]]:
+    """Give a decorator the keywords of a record, so that they are written once: as the record's fields."""
+
+    def give(decorator: Any) -> Any:
+        fields = [p for p in inspect.signature(record).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        kernel = inspect.Parameter("kernel", inspect.Parameter.POSITIONAL_ONLY, default=None)
+        decorator.__signature__ = inspect.Signature([kernel, *fields])
+        return decorator
+
+    return give
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-# -------------------------------------------------------------------------------------------- registry
-
-
-@overload
-def metric(kernel: Kernel, /) -> Metric: ...
-@overload
-def metric(
-    *,
-    bounds: tuple[float | None, float | None] = ...,
-    better: Literal["larger", "smaller"] | None = ...,
-    aliases: Sequence[str] = ...,
-    needs: Sequence[str] = ...,
-    outputs: Sequence[str] = ...,
-    cut: bool = ...,
-    arguments: Sequence[str] = ...,
-    optional: Sequence[str] = ...,
-    k: int | None = ...,
-    per: Literal["list", "item"] = ...,
-) -> Callable[[Kernel], Metric]: ...
-def metric(kernel: Kernel | None = None, /, **record: Any) -> Any:
+@_keywords_of(MetricRecord)
+def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     """Make a function of `Lists` a metric that works everywhere a built-in one does.
 
     Parameters
@@ -373,12 +198,21 @@ def metric(kernel: Kernel | None = None, /, **record: Any) -> Any:
     [0.333]
     """
     if kernel is None:
-        return lambda function: metric_of(function, record)
-    return metric_of(kernel, record)
+        return lambda function: _register(_made(function, keywords))
+    return _register(_made(kernel, keywords))
 
 
-def metric_of(kernel: Kernel, record: dict[str, Any]) -> Metric:
-    made = Metric(kernel, **record)
+def _made(kernel: Kernel, keywords: dict[str, Any]) -> Metric:
+    """The callable record of a kernel."""
+    kind = ExposureMetric if keywords.get("per") == "item" else ListMetric
+    return kind(kernel, **keywords)
+
+
+# -------------------------------------------------------------------------------------------- registry
+
+
+def _register(made: Metric) -> Metric:
+    """Enter a metric under its name and aliases; those of built-in metrics are taken."""
     for name in (made.name, *made.aliases):
         held = METRICS.get(_ALIASES.get(name, name))
         if held is not None and held.built_in and held.__module__ != made.__module__:

@@ -10,8 +10,6 @@ from ..matching.grouping import rank_within
 from ..matching.lists import Hits, Lists, ratio
 from .metric import metric
 
-__all__ = ["money_ndcg", "money_precision", "money_recall", "revenue"]
-
 Negative = Literal["error", "clip"]
 
 

@@ -13,21 +13,9 @@ import numpy as np
 from ..errors import OptionError
 from ..matching.grouping import pair_within
 from ..matching.lists import Lists, ratio
-from ..matching.side_tables.features import nearest
 from .diversity import Similarity
 from .metric import metric
-
-__all__ = [
-    "aclt",
-    "aplt",
-    "efd",
-    "epc",
-    "popularity",
-    "serendipity",
-    "surprisal",
-    "unexpectedness",
-    "unseen",
-]
+from .similarity import nearest
 
 Base = Literal["users", "events"]
 

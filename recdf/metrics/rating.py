@@ -13,8 +13,6 @@ from ..matching.counts import Counts
 from ..matching.lists import Lists, ratio
 from .metric import metric
 
-__all__ = ["mae", "pooled_mae", "pooled_rmse", "rmse"]
-
 
 def _errors(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
     """List and error of each rated recommendation that has a score."""

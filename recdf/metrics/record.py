@@ -1,36 +1,215 @@
-"""What is asked of a metric: `Request`, and what it must know of the metric itself, `Record`.
+"""What a metric is: one record beside its kernel, and a request for its values. Nothing is computed here.
 
-Contract: this module stands below everything that computes, so that a `Call` can hold requests without knowing how a
-metric is called or registered.
+A kernel is a function of `Lists` (all lists cut at k) and of keyword parameters. It returns one float per list, NaN
+where the metric has no value. A kernel of exposure is a function of `Counts` and returns one float, or one per group.
+The kernel's docstring and signature are the only source of what the record says about them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import OptionError, closest
+from ..inputs.options import NAMES, Options, check_choice, parameters
+from ..matching.side_tables.sides import SIDES
+from .docstrings import full_doc, section
+
+Kernel = Callable[..., Any]
+Bounds = tuple[float | None, float | None]
+Better = Literal["larger", "smaller"] | None
+
+# Where the families live; the rest of a module's path names the family.
+ROOM = __name__.rpartition(".")[0] + "."
 
 
-class Record(Protocol):
-    """The parts of a metric that requests, calls and computations read. `Metric` has them all."""
+@dataclass(frozen=True, eq=False, repr=False)
+class MetricRecord:
+    """All that is known about one metric. The fields are the keywords of `@rd.metric`, which explains them.
 
-    name: str
-    kernel: Callable[..., Any]
-    bounds: tuple[float | None, float | None]
-    needs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    per: Literal["list", "item"]
+    What the kernel's docstring and signature say is read from there: `name`, `family` (the module of a built-in
+    metric), `doc` (meaning, direction and range in one line), `formula`, `references`, `defaults` (of the metric's
+    own parameters). `sides` are the side tables that a call may name by keyword.
+    """
+
+    kernel: Kernel
+    _: KW_ONLY
+    bounds: Bounds = (0.0, 1.0)
+    better: Better = "larger"
+    aliases: Sequence[str] = ()
+    needs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    cut: bool = True
+    arguments: Sequence[str] = ("true", "pred")
+    optional: Sequence[str] = ()
+    k: int | None = 10
+    per: Literal["list", "item"] = "list"
+
+    def __post_init__(self) -> None:
+        self._check_parameters()
+        needs = dict.fromkeys([*self.needs, *(name for name in self.arguments if name in SIDES)])
+        if "true" in self.arguments and "true" not in self.optional:
+            needs = {"true": None, **needs}
+        settled = {
+            "aliases": tuple(self.aliases),
+            "needs": tuple(needs),
+            "outputs": tuple(self.outputs) or (self.name,),
+            "arguments": tuple(self.arguments),
+            "optional": tuple(self.optional),
+            # `help`, `inspect` and `pickle` read these from a metric as they do from a function.
+            "__module__": self.kernel.__module__,
+            "__name__": self.name,
+            "__qualname__": self.name,
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "__doc__", self._full_doc())
+        object.__setattr__(self, "__signature__", self._signature())
+
+    def _check_parameters(self) -> None:
+        for p in self._own:
+            if p.default is inspect.Parameter.empty or p.name in (*NAMES, *self.arguments, *self.sides, "k"):
+                raise OptionError(
+                    f"parameter {p.name!r} of metric {self.name!r} must have a default and not be named like an option"
+                )
+
+    # ------------------------------------------------------------------- what the kernel says about itself
+
+    @property
+    def name(self) -> str:
+        """Name of the metric, which is its kernel's."""
+        return self.kernel.__name__
 
     @property
     def built_in(self) -> bool:
         """Whether the metric comes with the package."""
+        return str(self.__module__).startswith(ROOM)
+
+    @property
+    def family(self) -> str:
+        """Module of a built-in metric below `recdf.metrics`, such as "ranking"; the last part of any other module."""
+        module = str(self.kernel.__module__)
+        return module.removeprefix(ROOM).partition(".")[0] if module.startswith(ROOM) else module.rpartition(".")[2]
+
+    @cached_property
+    def _docstring(self) -> str:
+        return inspect.getdoc(self.kernel) or ""
+
+    @property
+    def doc(self) -> str:
+        """Meaning, direction and range in one line."""
+        return self._docstring.split("\n\n")[0].replace("\n", " ")
+
+    @property
+    def formula(self) -> str:
+        """Section Formula of the kernel's docstring, in one line."""
+        return section(self._docstring, "Formula")
+
+    @property
+    def references(self) -> str:
+        """Section References of the kernel's docstring, in one line."""
+        return section(self._docstring, "References")
+
+    @cached_property
+    def _own(self) -> list[inspect.Parameter]:
+        return list(inspect.signature(self.kernel).parameters.values())[1:]
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The metric's own parameters and their defaults."""
+        return {p.name: p.default for p in self._own}
+
+    @cached_property
+    def hints(self) -> dict[str, Any]:
+        """Types of the parameters and of the result, where the kernel is annotated."""
+        try:
+            return typing.get_type_hints(self.kernel)
+        except NameError:  # a user's annotations may name what is not there at run time
+            return {}
+
+    # --------------------------------------------------------------------------- what a call of it looks like
+
+    @property
+    def default_k(self) -> int | None:
+        """Default of k; None is the whole list."""
+        return self.k
+
+    @cached_property
+    def sides(self) -> tuple[str, ...]:
+        """Side tables by keyword. The catalogue may always be given, since it may hold values."""
+        useful = ("items", *self.needs, *self.optional)
+        return tuple(name for name in SIDES if name in useful and name not in self.arguments)
+
+    @cached_property
+    def positional(self) -> list[str]:
+        """Names of the arguments that may be given by place."""
+        own = [p.name for p in self._own if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        return [*self.arguments, "k", *own]
+
+    def _signature(self) -> inspect.Signature:
+        by_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        found = [inspect.Parameter(name, by_place) for name in self.arguments]
+        found.append(inspect.Parameter("k", by_place, default=self.default_k))
+        found += [p for p in self._own if p.kind is by_place]
+        found += [p for p in self._own if p.kind is not by_place]
+        found += [inspect.Parameter(name, by_name, default=None) for name in self.sides]
+        return inspect.Signature([*found, *parameters()])
+
+    def _full_doc(self) -> str:
+        return full_doc(self._docstring, self.arguments, self.default_k, self.sides, self.optional, self.per)
+
+    # ------------------------------------------------------------------------------------------ requests
+
+    def request(self, params: Mapping[str, Any], k: int | None, options: Options, label: str | None = None) -> Request:
+        """Check parameters and say what is to be computed; a convention fills in what is not given."""
+        defaults = options.parameters(self.name)
+        for name, value in (*params.items(), *defaults.items()):
+            self._check(name, value)
+        changed = {n: params[n] for n in self.defaults if n in params and params[n] != self.defaults[n]}
+        inside = ",".join(f"{n}={show(v)}" for n, v in changed.items())
+        name = label or self.name + (f"({inside})" if inside else "")
+        return Request(self, {**self.defaults, **defaults, **params}, k, name)
+
+    def choices(self, name: str) -> list[Any]:
+        """Values of a parameter that is annotated with `Literal`, or an empty list."""
+        hint = self.hints.get(name)
+        literals = [one for one in (hint, *typing.get_args(hint)) if typing.get_origin(one) is Literal]
+        return [choice for one in literals for choice in typing.get_args(one)]
+
+    def _check(self, name: str, value: Any) -> None:
+        if name not in self.defaults:
+            known = list(self.defaults)
+            raise OptionError(
+                f"{self.name} has no parameter {name!r}{closest(name, known)}; valid are {', '.join(known) or 'none'}"
+            )
+        kind, choices = self.hints.get(name), self.choices(name)
+        if choices and not (callable(value) and typing.get_origin(kind) is not Literal):
+            check_choice(f"{self.name} parameter {name}", value, choices)
+        elif float in (kind, *typing.get_args(kind)) and not (
+            _is_number(value) or value is self.defaults[name] is None
+        ):
+            raise OptionError(f"{self.name} parameter {name}={value!r}; expected a finite number")
+        elif kind is bool and not isinstance(value, bool):
+            raise OptionError(f"{self.name} parameter {name}={value!r}; expected True or False")
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<recdf metric {self.name}: {self.doc}>"
 
 
 @dataclass(frozen=True)
 class Request:
     """One metric with its parameters at one k (None: k is ignored), and the name of its results."""
 
-    metric: Record
+    metric: MetricRecord
     params: dict[str, Any]
     k: int | None
     name: str
@@ -54,5 +233,9 @@ class Request:
 
 
 def show(value: Any) -> str:
-    """A parameter's value as metric strings write it: a function by its name."""
+    """A parameter's value as it stands in a metric string: the name of a function, else the value."""
     return getattr(value, "__name__", None) or str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))

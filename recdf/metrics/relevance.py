@@ -10,20 +10,6 @@ from ..errors import OptionError
 from ..matching.lists import Lists, ratio
 from .metric import metric
 
-__all__ = [
-    "accuracy",
-    "confusion",
-    "f1",
-    "fallout",
-    "hitrate",
-    "hits",
-    "mcc",
-    "precision",
-    "recall",
-    "rprecision",
-    "specificity",
-]
-
 
 @metric(aliases=("hr", "success"))
 def hitrate(lists: Lists) -> np.ndarray:

@@ -35,7 +35,9 @@ from ..matching.match import match, no_lists, warn_duplicates, warn_no_truth
 from ..matching.matched import Matched
 from ..matching.side_tables.sides import Given, as_frames, read_sides
 from ..metrics.call import Call
-from ..metrics.metric import Metric, compute, label_frame
+from ..metrics.compute import compute
+from ..metrics.metric import Metric
+from ..metrics.per_user import label_frame
 from ..metrics.record import Request
 from ..metrics.strings import parse
 from .exposure_sums import Exposure

@@ -255,10 +255,10 @@ def test_blocks_do_not_matter(monkeypatch):
         return rd.evaluate(None, pred, metrics, k=[3, 20], users=range(60), **side).per_user
 
     whole = values()
-    monkeypatch.setattr("recdf.matching.side_tables.features.BLOCK_BYTES", 1000)
-    monkeypatch.setattr("recdf.matching.side_tables.features.PRODUCT", 150)
+    monkeypatch.setattr("recdf.metrics.similarity.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("recdf.metrics.similarity.PRODUCT", 150)
     monkeypatch.setattr("recdf.matching.side_tables.features.WIDEST", 0)
-    monkeypatch.setattr("recdf.matching.side_tables.categories.BLOCK", 7)
+    monkeypatch.setattr("recdf.metrics.category_mixes.BLOCK", 7)
     pd.testing.assert_frame_equal(values(), whole, rtol=1e-12)
 
 

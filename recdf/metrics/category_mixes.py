@@ -1,0 +1,44 @@
+"""How the categories of items mix in lists. In a mix, each of an item's categories has an equal part of the item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..matching.grouping import spans
+from ..matching.lists import Lists
+from ..matching.side_tables.categories import Labels
+from ..matching.side_tables.knowledge import Log
+
+# Entries of one block of the lists × categories matrix.
+BLOCK = 2**20
+
+
+def mixes(lists: Lists, labels: Labels, log: Log | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Blocks of lists with, per list and category, the items shown and those of the user's log (zeros without)."""
+    n_labels = max(len(labels.names), 1)
+    size = max(1, BLOCK // n_labels)
+    for low in range(0, len(lists), size):
+        block = slice(low, min(low + size, len(lists)))
+        n_shown = lists.n_shown[block]
+        items = lists.matched.item[spans(lists.matched.start[block], n_shown)]
+        shown = _mix(items, np.repeat(np.arange(len(n_shown)), n_shown), None, labels, (len(n_shown), n_labels))
+        past = np.zeros_like(shown)
+        if log is not None:
+            start, item, count = log.pairs
+            length = log.n_history[block]
+            rows = spans(np.append(start[:-1], 0)[log.list_user[block]], length)
+            past = _mix(item[rows], np.repeat(np.arange(len(n_shown)), length), count[rows], labels, past.shape)
+        yield block, shown, past
+
+
+def _mix(
+    items: np.ndarray, of_list: np.ndarray, weights: np.ndarray | None, labels: Labels, shape: tuple[int, ...]
+) -> np.ndarray:
+    position, category = labels.entries(items)
+    parts = 1.0 / np.maximum(labels.length[items], 1)
+    if weights is not None:
+        parts = parts * weights
+    flat = np.bincount(of_list[position] * shape[1] + category, weights=parts[position], minlength=shape[0] * shape[1])
+    return flat.reshape(shape)

@@ -1,0 +1,95 @@
+"""Running a kernel: one value per list, or one for all lists, within the metric's bounds and with undefined settled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OptionError, UndefinedMetricError
+from ..inputs.options import Options
+from ..matching.counts import Counts
+from ..matching.matched import Matched
+from .record import Bounds, Request
+
+Floats = npt.NDArray[np.float64]
+
+
+def compute(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:
+    """Values per list of one request, by column."""
+    lists = matched.at(request.k)
+    found = _run(request, lists)
+    parts = found if isinstance(found, tuple) else (found,)
+    if len(parts) != len(request.columns):
+        raise TypeError(f"metric {request.metric.name!r} returned {len(parts)} arrays, expected {len(request.columns)}")
+    result = {}
+    for column, part in zip(request.columns, parts, strict=True):
+        values = np.asarray(part, dtype=np.float64)
+        if values is part and not (request.metric.built_in and values.flags.writeable):
+            values = values.copy()  # others may read the array; those that built-in kernels share are read-only
+        if values.shape != (len(lists),):
+            raise TypeError(
+                f"metric {request.metric.name!r} returned shape {values.shape}, "
+                f"expected one value per list, ({len(lists)},)"
+            )
+        values = _onto_bounds(values, request.metric.bounds)
+        count = {} if options.convention is None else options.convention.undefined
+        if request.metric.name in count:
+            empty = (lists.n_true if count[request.metric.name] == "n_true" else lists.n_pred) == 0
+            values = np.where(empty, np.nan, values)
+        result[column] = _settle_undefined(column, values, options)
+    return result
+
+
+def compute_counts(
+    counts: Iterable[Counts], request: Request, options: Options
+) -> list[float | dict[object, float]]:
+    """Value of one request for the counts of each `by` value: a number, or a mapping of groups to numbers."""
+    found: list[float | dict[object, float]] = []
+    for one in counts:
+        value = _run(request, one)
+        parts = value if isinstance(value, dict) else {None: value}
+        values = _onto_bounds(np.array(list(parts.values()), np.float64), request.metric.bounds)
+        values = _settle_undefined(request.columns[0], values, options)
+        settled: dict[object, float] = dict(zip(parts, values.tolist(), strict=True))
+        found.append(settled if isinstance(value, dict) else settled[None])
+    return found
+
+
+def _run(request: Request, of: object) -> Any:
+    """What the kernel returns; an error says in which request it came up."""
+    try:
+        return request.metric.kernel(of, **request.params)
+    except OptionError as error:
+        raise OptionError(f"{request.definition}: {error}") from None
+
+
+def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
+    """Take back the last digits by which rounding carries a value past a bound."""
+    for bound, beyond in zip(bounds, (np.less, np.greater), strict=True):
+        if bound is not None and beyond(values, bound).any():
+            near = np.isclose(values, bound, rtol=1e-12, atol=1e-12)
+            values = np.where(beyond(values, bound) & near, bound, values)
+    return values
+
+
+def _settle_undefined(column: str, values: Floats, options: Options) -> Floats:
+    """Undefined values as the option `undefined` has them: NaN, 0 or an error."""
+    if options.undefined == "nan":
+        return values
+    missing = np.isnan(values)
+    if not missing.any():
+        return values
+    if options.undefined == "raise":
+        raise UndefinedMetricError(
+            f'{column} has no value for {missing.sum():,} of {len(values):,} lists; undefined="raise"'
+        )
+    return np.where(missing, 0.0, values)
+
+
+def mean(values: Floats) -> float:
+    """Mean of the defined values, NaN if there are none."""
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else float("nan")

@@ -1,0 +1,84 @@
+"""Average precision and average recall: precision and recall at the rank of each hit."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ...matching.lists import Hits, Lists, ratio
+from ..metric import metric
+
+Normalizer = Literal["relevant", "achievable", "hits", "k", "shown"]
+
+
+def _normalized(lists: Lists, total: np.ndarray, normalizer: str) -> np.ndarray:
+    """total / d; a list without recommendations or hits has 0, not 0/0, where it has relevant items."""
+    n = lists.n_true
+    if normalizer == "k":
+        return total / lists.k
+    if normalizer == "hits":
+        return np.where(lists.n_hits > 0, ratio(total, lists.n_hits), 0.0)
+    if normalizer == "shown":
+        below = np.minimum(n, lists.n_shown)
+        return np.where((n > 0) & (below == 0), 0.0, ratio(total, below))
+    return ratio(total, n if normalizer == "relevant" else np.minimum(lists.k, n))
+
+
+@metric(aliases=("map", "ap"))
+def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
+    """Average precision at the ranks of the hits (MAP over lists); larger is better, in [0, 1].
+
+    Formula
+    -------
+    (1/d) Σ_{i ≤ k} h_i · P@i, P@i = hits in 1..i / i, where d is the normalizer.
+
+    Parameters
+    ----------
+    normalizer : {"relevant", "achievable", "hits", "k", "shown"}, default "relevant"
+        d = n_true (trec_eval) · min(k, n_true) · hits in 1..k, value 0 without hits · k ·
+        min(n_true, items shown). Undefined where n_true = 0, except for "hits" and "k", which give 0.
+
+    References
+    ----------
+    trec_eval `map_cut`; Buckley & Voorhees (2000), SIGIR.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.mapr({"u": ["a", "b"]}, {"u": ["a", "x", "y", "b"]}, k=10)
+    0.75
+    """
+    return _normalized(lists, lists.sum_hits(_precision_there), normalizer)
+
+
+def _precision_there(hits: Hits) -> np.ndarray:
+    return hits.number / hits.rank
+
+
+@metric(aliases=("ar",))
+def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
+    """Average recall at the ranks of the hits; larger is better, in [0, 1].
+
+    Formula
+    -------
+    (1/d) Σ_{i ≤ k} h_i · R@i, R@i = hits in 1..i / n_true, where d is the normalizer.
+
+    Parameters
+    ----------
+    normalizer : {"hits", "relevant", "achievable", "k", "shown"}, default "hits"
+        d = hits in 1..k, value 0 without hits · n_true · min(k, n_true) · k · min(n_true, items shown).
+
+    References
+    ----------
+    rs_metrics `mar`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.mar({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
+    0.75
+    """
+    n_hits = lists.n_hits
+    total = n_hits * (n_hits + 1) / 2  # 1 + 2 + ... hits, since the j-th one makes the recall j / n_true
+    return _normalized(lists, total / np.maximum(lists.n_true, 1), normalizer)

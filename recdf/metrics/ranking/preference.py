@@ -1,0 +1,146 @@
+"""Preference between pairs of items: do hits stand above misses?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ...matching.lists import Hits, Lists, ratio
+from ..metric import metric
+from .tied_ranks import tied_ranks
+
+
+@metric
+def auc(
+    lists: Lists,
+    *,
+    within: Literal["shown", "catalogue"] = "shown",
+    tied: Literal["half", "ranked"] = "half",
+    one_class: Literal["undefined", "share"] = "undefined",
+) -> np.ndarray:
+    """Share of (hit, miss) pairs in the right order, equal scores counting half; larger is better, in [0, 1].
+
+    Formula
+    -------
+    (Σ over hits of misses below + ½ Σ of misses with the same score) / (hits · misses), over the first k shown.
+    Undefined for a list with hits only or misses only.
+
+    Parameters
+    ----------
+    within : {"shown", "catalogue"}, default "shown"
+        "catalogue" (needs `items=` or `judged_only`): over all candidates; those not among the first k tie
+        at the bottom.
+    tied : {"half", "ranked"}, default "half"
+        A pair with equal scores counts half, or as the ranks that `ties` gives it.
+    one_class : {"undefined", "share"}, default "undefined"
+        A list of hits alone or of misses alone, or an empty one, has no value, or the share of hits: 1 or 0.
+
+    References
+    ----------
+    Hanley & McNeil (1982), Radiology 143(1).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.auc({"u": ["a", "b"]}, {"u": ["a", "x", "b", "y"]}, k=4)
+    0.75
+    """
+    above = lists.sum_hits(_misses_above)
+    if tied == "half" and lists.matched.tie_level is not None:
+        hits = lists.tied_hits
+        top, bottom = tied_ranks(lists, hits)
+        level = lists.matched.tie_level[hits.place]
+        first, last = np.searchsorted(level, level, side="left"), np.searchsorted(level, level, side="right")
+        larger, equal = top - hits.number[first], bottom - top + 1 - (last - first)  # misses by their score
+        above = above + lists.sum(larger + equal / 2 - _misses_above(hits), hits)
+    positives, negatives = lists.n_hits, lists.n_shown - lists.n_hits
+    unshown = np.zeros(len(lists))
+    if within == "catalogue":
+        misses = negatives
+        positives, negatives = lists.n_true, lists.n_candidates - lists.n_true
+        unshown = (positives - lists.n_hits) * (negatives - misses) / 2
+    below = lists.n_hits * negatives - above + unshown
+    share = positives / np.maximum(positives + negatives, 1) if one_class == "share" else np.nan
+    return np.where(positives * negatives > 0, ratio(below, positives * negatives), share)
+
+
+def _misses_above(hits: Hits) -> np.ndarray:
+    return hits.rank - hits.number
+
+
+@metric
+def pauc(lists: Lists) -> np.ndarray:
+    """Area under the ROC curve up to k misses, over the whole list; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ over hits of max(0, k − f) / (k · n_true), where f is the number of misses above the hit. The list is not
+    cut at k: k is the number of misses. Undefined for n_true = 0; what is not shown adds nothing.
+
+    References
+    ----------
+    Dodd & Pepe (2003), Biometrics 59(3); RecTools `PartialAUC`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.pauc({"u": ["a", "b"]}, {"u": ["a", "x", "b", "y"]}, k=2)
+    0.75
+    """
+    hits = lists.whole.hits
+    near = hits.where(hits.from_all(_misses_above) < lists.k)
+    return ratio(lists.sum(float(lists.k) - near.from_all(_misses_above), near), lists.k * lists.n_true)
+
+
+@metric
+def pap(lists: Lists) -> np.ndarray:
+    """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ over the first k hits of max(0, k − f) / (k · min(k, n_true)), where f is the number of misses above the
+    hit. The list is not cut at k. Undefined for n_true = 0.
+
+    References
+    ----------
+    Budhiraja, Hiranandani, Yarrabelly, Choure & Dhillon (2020), "Rich-Item Recommendations"; RecTools `PAP`.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.pap({"u": ["a", "b", "c"]}, {"u": ["a", "x", "b", "y", "c"]}, k=2)
+    0.75
+    """
+    hits = lists.whole.hits
+    near = hits.where((hits.from_all(_misses_above) < lists.k) & (hits.number <= lists.k))
+    area = lists.sum(float(lists.k) - near.from_all(_misses_above), near)
+    return ratio(area, lists.k * np.minimum(lists.k, lists.n_true))
+
+
+@metric
+def bpref(lists: Lists) -> np.ndarray:
+    """Preference of judged relevant over judged other items; larger is better, in [0, 1].
+
+    Formula
+    -------
+    (1/R) Σ_{hits i ≤ k} (1 − min(o_i, R) / min(R, N)), the term 1 where o_i = 0: R = n_true, N judged items
+    of the list that are not relevant, o_i those of them above rank i. Needs rows of `true` that are not
+    relevant (gain 0 or below `min_relevance`). Undefined for R = 0.
+
+    References
+    ----------
+    trec_eval `bpref`; Buckley & Voorhees (2004), SIGIR.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.bpref({"u": {"a": 1, "b": 1, "x": 0}}, {"u": ["a", "x", "b"]}, k=3)
+    0.5
+    """
+    judged = lists.judged
+    relevant = judged.gain > 0
+    others_above = judged.number[relevant] - lists.hits.number
+    relevant_of, others_of = lists.n_true[lists.hits.list], (lists.n_judged - lists.n_true)[lists.hits.list]
+    lost = ratio(np.minimum(others_above, relevant_of), np.minimum(relevant_of, others_of))
+    return ratio(lists.sum(1 - np.where(others_above > 0, lost, 0.0)), lists.n_true)

@@ -1,0 +1,134 @@
+"""Reciprocal ranks: how soon does the first hit come, or the item that satisfies the user?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ...errors import DataError, examples
+from ...matching.lists import Hits, Lists, ratio
+from ..metric import metric
+
+
+@metric(aliases=("rr",))
+def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
+    """Reciprocal rank of the first hit, 0 without one; larger is better, in [0, 1].
+
+    Formula
+    -------
+    1 / min{i ≤ k : h_i = 1}; of="all": Σ_{i ≤ k} (h_i / i) / n_true.
+
+    Parameters
+    ----------
+    of : {"first", "all"}, default "first"
+        The first hit, or the mean over all relevant items (undefined where n_true = 0).
+
+    References
+    ----------
+    trec_eval `recip_rank`; Voorhees (1999), TREC-8.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.mrr({"u": ["a"]}, {"u": ["x", "a"]}, k=10)
+    0.5
+    """
+    if of == "all":
+        return ratio(lists.sum_hits(_reciprocal_rank), lists.n_true)
+    return 1 / lists.first_rank
+
+
+def _reciprocal_rank(hits: Hits) -> np.ndarray:
+    return 1 / hits.rank
+
+
+@metric(bounds=(0.0, None))
+def arhr(lists: Lists) -> np.ndarray:
+    """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i).
+
+    Formula
+    -------
+    Σ_{i ≤ k} h_i / i.
+
+    References
+    ----------
+    Deshpande & Karypis (2004), ACM TOIS 22(1).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.arhr({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=10)
+    1.5
+    """
+    return lists.sum_hits(_reciprocal_rank)
+
+
+@metric(bounds=(1.0, None), better="smaller")
+def first_rank(lists: Lists) -> np.ndarray:
+    """Rank of the first hit; smaller is better, at least 1. Undefined without a hit.
+
+    Formula
+    -------
+    min{i ≤ k : h_i = 1}.
+
+    References
+    ----------
+    Field usage; 1 / `mrr` of a list.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.first_rank({"u": ["a"]}, {"u": ["x", "a"]}, k=10)
+    2.0
+    """
+    return np.where(np.isinf(lists.first_rank), np.nan, lists.first_rank)
+
+
+@metric
+def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
+    """Expected reciprocal rank of the item that satisfies the user; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_{i ≤ k} (1/i) s_i Π_{j<i} (1 − s_j), s = (2^g − 1) / 2^g_max.
+
+    Parameters
+    ----------
+    max_gain : float, optional
+        g_max, the largest possible gain; by default the largest in `true`.
+
+    References
+    ----------
+    Chapelle, Metlzer, Zhang & Grinspan (2009), CIKM.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.err({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=2)
+    0.625
+    """
+    gains = lists.matched.truth.gain
+    top = float(gains.max(initial=0.0)) if max_gain is None else float(max_gain)
+    if (gains > top).any():
+        raise DataError(f"err: true has gains above max_gain={top} ({examples(gains[gains > top])})")
+    return lists.sum_hits(_stopped, top)
+
+
+def _stopped(hits: Hits, top: float) -> np.ndarray:
+    return hits.from_all(_stops, top)
+
+
+def _stops(hits: Hits, top: float) -> np.ndarray:
+    """Probability that the user comes to each hit and is satisfied there, over its rank."""
+    satisfied = np.exp2(hits.gain - top) - np.exp2(-top)
+    going_on, reached = 1 - satisfied, np.ones(len(hits))
+    place = np.flatnonzero(hits.number == 1)
+    length = np.diff(np.append(place, len(hits)))
+    place, here = place[np.argsort(-length, kind="stable")], np.ones(len(place))
+    n_longer = len(place) - np.cumsum(np.bincount(length))
+    for n in n_longer[1:-1].tolist():  # the second hit of every list that has one, then the third
+        here = here[:n] * going_on[place[:n]]
+        place = place[:n] + 1
+        reached[place] = here
+    return reached * satisfied / hits.rank

@@ -1,0 +1,132 @@
+"""How similar the items of a list are to one another, and to those of the user's past.
+
+Similarities are taken for blocks of lists at a time, never for all items against all items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..matching.grouping import spans
+from ..matching.lists import Lists
+from ..matching.side_tables.features import Features, Similarity, called
+
+# Bytes of the gathered features of one block of lists: about what a core's cache holds.
+BLOCK_BYTES = 2**22
+
+# A product of two matrices is left to one thread while it has at most this many multiplications. OpenBLAS would
+# share a larger one among threads that must wait for each other, which for one small matrix after another takes
+# many times longer on a busy machine.
+PRODUCT = 2**17
+
+
+def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
+    """Lists × ranks: the row of each item shown in some lists, -1 for none."""
+    n_shown = lists.n_shown[which]
+    ranks = np.arange(n_shown.max(initial=0))
+    places = lists.matched.start[which][:, None] + ranks
+    inside = ranks < n_shown[:, None]
+    if inside.all():
+        return row_of[lists.matched.item[places]]
+    return np.where(inside, row_of[lists.matched.item[np.where(inside, places, 0)]], -1)
+
+
+def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
+    """Lists in blocks that need about BLOCK_BYTES each, lists that need nothing left out, alike ones together."""
+    order = np.argsort(bytes_of_list, kind="stable")
+    order = order[np.searchsorted(bytes_of_list[order], 0, side="right") :]
+    low = 0
+    while low < len(order):
+        high = min(low + max(1, BLOCK_BYTES // int(bytes_of_list[order[low]])), len(order))
+        # The last list of a block needs most, and the block is padded to it.
+        while high - low > 1 and (high - low) * bytes_of_list[order[high - 1]] > 2 * BLOCK_BYTES:
+            high = low + (high - low + 1) // 2
+        yield order[low:high]
+        low = high
+
+
+def mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+    """Mean similarity over the pairs of items shown in each list; NaN for lists without a pair."""
+    key = ("similarity", lists.cut, kind, separator)
+    if key not in lists.matched.cache:
+        lists.matched.cache[key] = _mean_similarity(lists, kind, separator)
+    return lists.matched.cache[key]
+
+
+def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+    features = lists.sides.features
+    row_of = features.known(kind, separator)
+    lists.note("pred_without_features", row_of < 0)
+    total, n = np.zeros(len(lists)), np.zeros(len(lists))
+    product = features.vectors(kind, separator)
+    if product is not None:
+        # Σ over pairs of x·y = (|Σ x|² − Σ |x|²) / 2, so no pair is ever formed.
+        vectors, scale = product
+        squares = np.einsum("ij,ij->i", vectors, vectors)
+        for some in blocks(lists.n_shown * 8 * max(vectors.shape[1], 1)):
+            rows = rows_of(lists, some, row_of)
+            added = vectors[rows[:, 0]]
+            for rank in range(1, rows.shape[1]):
+                added += vectors[rows[:, rank]]
+            total[some] = (np.einsum("ij,ij->i", added, added) - squares[rows].sum(axis=1)) / (2 * scale)
+            n[some] = np.count_nonzero(rows >= 0, axis=1)
+    else:
+        _, pair_bytes, row_bytes = features.similar(kind, separator)
+        for some in blocks(lists.n_shown**2 * pair_bytes + lists.n_shown * row_bytes):
+            rows = rows_of(lists, some, row_of)
+            step = max(1, PRODUCT // (rows.shape[1] * max(row_bytes // 4, 1)))
+            total[some] = _pair_sums(features, kind, separator, rows, step)
+            n[some] = np.count_nonzero(rows >= 0, axis=1)
+    pairs = n * (n - 1) / 2
+    return np.divide(total, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
+
+
+def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows: np.ndarray, step: int) -> np.ndarray:
+    """Sum of the similarities of all pairs of rows of each list, without those of -1, some ranks at a time."""
+    own = kind if callable(kind) else features.function
+    if own is not None:
+        one, two = np.triu_indices(rows.shape[1], 1)
+        return called(own, rows[:, one], rows[:, two]).sum(axis=1)
+    similar, _, _ = features.similar(kind, separator)
+    known, total = rows >= 0, np.zeros(len(rows))
+    for low in range(0, rows.shape[1], step):
+        some = slice(low, low + step)
+        found = similar(rows[:, some], rows[:, low:])
+        if not known.all():
+            found = np.where(known[:, some, None] & known[:, None, low:], found, 0.0)
+        # Of the square at the front, each pair stands there twice, and each row with itself.
+        square = found[:, :, : found.shape[1]]
+        total += found.sum(axis=(1, 2)) - (square.sum(axis=(1, 2)) + np.einsum("ijj->i", square)) / 2
+    return total
+
+
+def nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+    """Largest similarity of each recommended row of the first k to an item of the user's log; NaN where unknown."""
+    key = ("nearest", lists.cut, kind, separator)
+    if key not in lists.matched.cache:
+        lists.matched.cache[key] = _nearest(lists, kind, separator)
+    return lists.matched.cache[key]
+
+
+def _nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
+    features, log, matched = lists.sides.features, lists.sides.log, lists.matched
+    row_of = features.known(kind, separator)
+    lists.note("pred_without_features", row_of < 0)
+    similar, pair_bytes, row_bytes = features.similar(kind, separator)
+    start, item, _ = log.pairs
+    past_row = row_of[item]
+    found = np.full(len(matched.item), np.nan)
+    for some in blocks(log.n_history * lists.n_shown * pair_bytes + (log.n_history > 0) * lists.n_shown * row_bytes):
+        rows = rows_of(lists, some, row_of)
+        length = log.n_history[some]
+        steps = np.arange(length.max())
+        inside = steps < length[:, None]
+        past = np.where(inside, past_row[np.where(inside, start[log.list_user[some]][:, None] + steps, 0)], -1)
+        known = (rows >= 0)[:, :, None] & (past >= 0)[:, None]
+        largest = np.where(known, similar(rows, past), -np.inf).max(axis=2)
+        places = spans(matched.start[some], lists.n_shown[some])
+        largest = largest[np.arange(rows.shape[1]) < lists.n_shown[some][:, None]]
+        found[places] = np.where(np.isneginf(largest), np.nan, largest)
+    return found
