@@ -1,19 +1,17 @@
 """The pages say what is so: their Python runs, their links lead somewhere, and their tables are those of the package.
 
-`python tests/test_pages.py` writes the generated tables between their markers again.
+`python tests/generated.py` writes the generated tables between their markers again.
 """
 
 import builtins
 import doctest
 import re
-from dataclasses import fields
 from pathlib import Path
 
+import generated
 import pytest
 
 import recdf as rd
-from recdf.cli import option_texts
-from recdf.inputs.options import CHOICES, Options
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -98,56 +96,7 @@ def test_names_in_the_text_exist(page):
 # --------------------------------------------------------------------------------------- generated tables
 
 
-def metrics_table():
-    """Rows of the table of metrics: those of the package, family by family."""
-    table = rd.metrics_table()
-    table = table[[rd.METRICS[name].__module__.startswith("recdf.") for name in table["metric"]]]  # no user's own
-    families = ["relevance", "ranking", "money", *table["family"].unique()]
-    table = table.sort_values("family", key=lambda column: column.map(families.index), kind="stable")
-    rows = ["| metric | aliases | meaning | parameters | needs |", "|---|---|---|---|---|"]
-    for row in table.itertuples():
-        cells = [f"`{row.metric}`", row.aliases, row.meaning, code(row.parameters), row.needs]
-        rows.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
-    return rows
-
-
-def options_table():
-    """Rows of the table of options, from the text that all docstrings share."""
-    texts = option_texts()
-    rows = ["| option | values (default first) | meaning |", "|---|---|---|"]
-    for field in fields(Options):
-        values = ", ".join(f'`"{choice}"`' for choice in CHOICES.get(field.name, ()))
-        values = values or f"`{field.default!r}`".replace("'", '"')
-        rows.append(f"| `{field.name}` | {values} | {texts[field.name]} |")
-    return rows
-
-
-def code(text):
-    return f"`{text}`" if text else ""
-
-
-def between(text, name):
-    """The lines between the markers of a table."""
-    found = re.search(rf"<!-- {name}: .*? -->\n(.*?)<!-- end of {name} -->", text, flags=re.S)
-    assert found, f"the page has no markers of the table {name}"
-    return found[1].splitlines()
-
-
-TABLES = {"options": (ROOT / "docs/own_frames.md", options_table), "metrics": (ROOT / "docs/metrics.md", metrics_table)}
-
-
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", generated.TABLES)
 def test_generated_tables(name):
-    page, rows = TABLES[name]
-    assert between(page.read_text(encoding="utf-8"), name) == rows(), "run python tests/test_pages.py"
-
-
-def write_tables():
-    for name, (page, rows) in TABLES.items():
-        text = page.read_text(encoding="utf-8")
-        first, last = re.search(rf"<!-- {name}: .*? -->\n", text), text.index(f"<!-- end of {name} -->")
-        page.write_text(text[: first.end()] + "\n".join([*rows(), text[last:]]), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write_tables()
+    page, rows = generated.TABLES[name]
+    assert generated.between(page.read_text(encoding="utf-8"), name) == rows(), "run python tests/generated.py"

@@ -5,20 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pandas as pd
 
 from ..errors import OptionError, closest
+from .accepted import Duplicates, Ids, NanScore, NullKeys, Population, Ties, Undefined
 from .conventions import Convention, find_convention
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "users": ("true", "pred", "both", "all"),
-    "ties": ("item_desc", "item_asc", "row", "worst", "raise"),
-    "duplicates": ("drop", "keep", "raise"),
-    "null_keys": ("raise", "drop"),
-    "nan_score": ("raise", "last", "drop"),
-    "undefined": ("nan", "zero", "raise"),
+    "users": get_args(Population),
+    "ties": get_args(Ties),
+    "duplicates": get_args(Duplicates),
+    "null_keys": get_args(NullKeys),
+    "nan_score": get_args(NanScore),
+    "undefined": get_args(Undefined),
 }
 
 DESCRIPTION = """\
@@ -68,12 +69,12 @@ class Options:
     value_col: str | None = None
     judged_only: bool = False
     by: str | Sequence[str] | None = None
-    users: Any = "true"
-    ties: str = "item_desc"
-    duplicates: str = "drop"
-    null_keys: str = "raise"
-    nan_score: str = "raise"
-    undefined: str = "nan"
+    users: Population | Ids = "true"
+    ties: Ties = "item_desc"
+    duplicates: Duplicates = "drop"
+    null_keys: NullKeys = "raise"
+    nan_score: NanScore = "raise"
+    undefined: Undefined = "nan"
     like: str | Convention | None = None
 
     @classmethod

@@ -7,32 +7,52 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..inputs.options import DESCRIPTION
 
+
+class Argument(NamedTuple):
+    """One argument: its type for a type checker (a name of `inputs.accepted`), its type in words, its meaning."""
+
+    hint: str
+    kind: str
+    meaning: str
+
+
 ARGUMENTS = {
-    "true": ("DataFrame, mapping or Arrow stream", "What was wanted: one row per (list key, relevant item)."),
-    "pred": ("DataFrame, mapping or Arrow stream", "What was shown: one row per (list key, item)."),
-    "items": (
-        "DataFrame, list, Series or Index",
-        "Catalogue: all items that could have been shown, one row each; with `value_col` also their values.",
+    "true": Argument(
+        "Rows", "DataFrame, mapping or Arrow stream", "What is relevant: one row per (list key, relevant item)."
     ),
-    "log": (
+    "pred": Argument(
+        "Rows", "DataFrame, mapping or Arrow stream", "What was recommended: one row per (list key, item)."
+    ),
+    "items": Argument(
+        "Ids",
+        "DataFrame, list, Series or Index",
+        "Catalogue: all items that could have been recommended, one row each; with `value_col` also their values.",
+    ),
+    "log": Argument(
+        "Rows",
         "DataFrame, mapping or Arrow stream",
         "Past interactions: one row per (user, item), with those columns of the list key that it has.",
     ),
-    "aspects": (
+    "aspects": Argument(
+        "Rows",
         "mapping or DataFrame",
         "User -> list of item sets; or one row per (user, aspect, item); or per (aspect, item), for all users.",
     ),
-    "features": (
+    "features": Argument(
+        "Features",
         "str, list of str, DataFrame, Series, mapping or callable",
         "Columns of `items` (all but its id by default), or a frame indexed by item. Columns hold numbers, lists "
         "of numbers,\n    categories, `A|B` strings or lists of categories. A callable takes two arrays of "
         "positions in `items` and returns\n    the similarities of these pairs.",
     ),
-    "base": ("DataFrame, mapping or Arrow stream", "The baseline's recommendations, in the columns of `pred`."),
-    "popular": ("list, Series, Index or DataFrame", "Items that everybody knows."),
+    "base": Argument(
+        "Rows", "DataFrame, mapping or Arrow stream", "The baseline's recommendations, in the columns of `pred`."
+    ),
+    "popular": Argument("Ids", "list, Series, Index or DataFrame", "Items that everybody knows."),
 }
 
 
@@ -74,5 +94,5 @@ def full_doc(
 
 
 def _argument(name: str, optional: bool) -> str:
-    kind, meaning = ARGUMENTS[name]
-    return f"{name} : {kind}{', optional' if optional else ''}\n    {meaning}"
+    one = ARGUMENTS[name]
+    return f"{name} : {one.kind}{', optional' if optional else ''}\n    {one.meaning}"

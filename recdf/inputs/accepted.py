@@ -1,0 +1,60 @@
+"""What a caller may hand over, as types: frames, catalogues and the shared options.
+
+Type checkers read these; at run time the values of an option are checked against the same `Literal`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypedDict
+
+import numpy as np
+import pandas as pd
+
+from .conventions import Convention
+
+
+class ArrowStream(Protocol):
+    """A table with the Arrow C stream interface: of pyarrow, polars, DuckDB and others."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+# Rows of `true`, `pred` and of side tables: a long frame, or a mapping of users to their items.
+Rows = pd.DataFrame | Mapping[Any, Any] | ArrowStream
+
+# Ids alone, or a frame that has them.
+Ids = (
+    pd.DataFrame | pd.Series | pd.Index | np.ndarray | list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any] | range
+)
+
+# What items are like: columns of `items`, a frame indexed by item, or a similarity of positions in `items`.
+Features = str | list[str] | Rows | pd.Series | Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+Population = Literal["true", "pred", "both", "all"]
+Ties = Literal["item_desc", "item_asc", "row", "worst", "raise"]
+Duplicates = Literal["drop", "keep", "raise"]
+NullKeys = Literal["raise", "drop"]
+NanScore = Literal["raise", "last", "drop"]
+Undefined = Literal["nan", "zero", "raise"]
+
+
+class OptionArguments(TypedDict, total=False):
+    """The shared options as keyword arguments. `Options` holds the same names, with their defaults."""
+
+    user_col: str | Sequence[str]
+    item_col: str
+    score_col: str | None
+    rank_col: str | None
+    relevance_col: str | None
+    min_relevance: float | None
+    value_col: str | None
+    judged_only: bool
+    by: str | Sequence[str] | None
+    users: Population | Ids
+    ties: Ties
+    duplicates: Duplicates
+    null_keys: NullKeys
+    nan_score: NanScore
+    undefined: Undefined
+    like: str | Convention | None

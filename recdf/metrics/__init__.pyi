@@ -1,0 +1,852 @@
+"""The metrics as type checkers see them. Written by `python tests/generated.py`; a test holds it up to date.
+
+At run time the package's `__init__.py` exports what is registered, and `@metric` makes each function of lists a
+record that is called with frames. A type checker can follow neither: no generic type can turn the parameters of a
+kernel into those of a call, to which frames, `k`, side tables and the shared options are added.
+"""
+
+from collections.abc import Callable
+from typing import Literal, Unpack
+
+import numpy as np
+import pandas as pd
+
+from ..inputs.accepted import Features, Ids, OptionArguments, Rows
+from .metric import ListMetric, Metric
+
+__all__ = [
+    "a_ndcg",
+    "accuracy",
+    "aclt",
+    "aplt",
+    "arhr",
+    "arp_ratio",
+    "auc",
+    "bpref",
+    "calibration",
+    "categories",
+    "category_entropy",
+    "confusion",
+    "coverage",
+    "dcg",
+    "efd",
+    "entropy",
+    "epc",
+    "err",
+    "exposure_ratio",
+    "exposure_share",
+    "f1",
+    "fallout",
+    "first_rank",
+    "gini",
+    "hhi",
+    "hitrate",
+    "hits",
+    "ild",
+    "ils",
+    "mae",
+    "mapr",
+    "mar",
+    "mcc",
+    "money_ndcg",
+    "money_precision",
+    "money_recall",
+    "mrr",
+    "ndcg",
+    "pap",
+    "pauc",
+    "personalization",
+    "pooled_mae",
+    "pooled_rmse",
+    "pop_reo",
+    "pop_rsp",
+    "popularity",
+    "precision",
+    "rbp",
+    "recall",
+    "revenue",
+    "rmse",
+    "rprecision",
+    "serendipity",
+    "specificity",
+    "subtopic_recall",
+    "surprisal",
+    "unexpectedness",
+    "unseen",
+    "user_coverage",
+]
+
+class _ANdcg(ListMetric):
+    """α-nDCG: gain from relevant items, shrinking as their aspects come again; larger is better, at least 0."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
+        ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
+        ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+a_ndcg: _ANdcg
+
+class _Accuracy(ListMetric):
+    """Share of the candidates on the right side of the cut; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+accuracy: _Accuracy
+
+class _Aclt(ListMetric):
+    """Number of shown items of the long tail; a count, at least 0."""
+
+    def __call__(
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+aclt: _Aclt
+
+class _Aplt(ListMetric):
+    """Share of the shown items that are of the long tail; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+aplt: _Aplt
+
+class _Arhr(ListMetric):
+    """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i)."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+arhr: _Arhr
+
+class _ArpRatio(ListMetric):
+    """Popularity of the shown items over that of the user's past; 1 is alike, above 1 more popular, at least 0."""
+
+    def __call__(
+        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+arp_ratio: _ArpRatio
+
+class _Auc(ListMetric):
+    """Share of (hit, miss) pairs in the right order, equal scores counting half; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
+        tied: Literal["half", "ranked"] = "half", one_class: Literal["undefined", "share"] = "undefined",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
+        tied: Literal["half", "ranked"] = "half", one_class: Literal["undefined", "share"] = "undefined",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+auc: _Auc
+
+class _Bpref(ListMetric):
+    """Preference of judged relevant over judged other items; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+bpref: _Bpref
+
+class _Calibration(ListMetric):
+    """Divergence of the categories shown from those of the user's past, in nats; smaller is better, at least 0."""
+
+    def __call__(
+        self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divergence: Literal["kl", "js"] = "kl", smoothing: float = 0.01, separator: str = "|",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divergence: Literal["kl", "js"] = "kl", smoothing: float = 0.01, separator: str = "|",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+calibration: _Calibration
+
+class _Categories(ListMetric):
+    """Distinct categories shown, over k; larger is better, at least 0 (at most 1 for items of one category)."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divisor: Literal["k", "shown", "catalogue"] = "k", separator: str = "|", items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divisor: Literal["k", "shown", "catalogue"] = "k", separator: str = "|", items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+categories: _Categories
+
+class _CategoryEntropy(ListMetric):
+    """Shannon entropy of the categories shown, in bits; larger is better, at least 0."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+category_entropy: _CategoryEntropy
+
+class _Confusion(ListMetric):
+    """Confusion counts of the first k, in the four columns tp, fp, fn, tn; counts, at least 0."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> dict[str, float]: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+confusion: _Confusion
+
+class _Coverage(Metric):
+    """Share of the catalogue that is shown to anyone; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+
+coverage: _Coverage
+
+class _Dcg(ListMetric):
+    """Discounted gain of the list; larger is better within one list, at least 0."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", base: float = 2,
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", base: float = 2,
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+dcg: _Dcg
+
+class _Efd(ListMetric):
+    """Expected free discovery, the surprise, in bits, of what is relevant and high up; larger is better, at least 0."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+efd: _Efd
+
+class _Entropy(Metric):
+    """Shannon entropy of exposure, in bits; larger is better, at least 0."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, normalize: bool = False, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+
+entropy: _Entropy
+
+class _Epc(ListMetric):
+    """Expected popularity complement, the novelty of what is relevant and high up; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+epc: _Epc
+
+class _Err(ListMetric):
+    """Expected reciprocal rank of the item that satisfies the user; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, max_gain: float | None = None, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, max_gain: float | None = None, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+err: _Err
+
+class _ExposureRatio(Metric):
+    """Share of each group in the exposure over its share in what is relevant; 1 is proportional, at least 0."""
+
+    def __call__(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, group_col: str = "group",
+        discount: Literal["log", "none"] = "log", relative_to: Literal["relevance", "catalogue"] = "relevance",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> dict[object, float]: ...
+
+exposure_ratio: _ExposureRatio
+
+class _ExposureShare(Metric):
+    """Share of each group of items in the rank-discounted exposure; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, group_col: str = "group", discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> dict[object, float]: ...
+
+exposure_share: _ExposureShare
+
+class _F1(ListMetric):
+    """Weighted harmonic mean of precision and recall; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+f1: _F1
+
+class _Fallout(ListMetric):
+    """Share of the candidates that are not relevant and were shown; smaller is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+fallout: _Fallout
+
+class _FirstRank(ListMetric):
+    """Rank of the first hit; smaller is better, at least 1. Undefined without a hit."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+first_rank: _FirstRank
+
+class _Gini(Metric):
+    """Gini index of exposure over the catalogue; smaller is better, in [0, 1]."""
+
+    def __call__(
+        self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+
+gini: _Gini
+
+class _Hhi(Metric):
+    """Herfindahl-Hirschman index, the concentration of exposure; smaller is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+
+hhi: _Hhi
+
+class _Hitrate(ListMetric):
+    """Share of lists with at least one hit in the first k; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+hitrate: _Hitrate
+
+class _Hits(ListMetric):
+    """Number of hits in the first k; a count, at least 0."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+hits: _Hits
+
+class _Ild(ListMetric):
+    """Intra-list diversity, the mean dissimilarity of two shown items; larger is better, in [0, 2]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *,
+        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, features: Features | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *,
+        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, features: Features | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+ild: _Ild
+
+class _Ils(ListMetric):
+    """Intra-list similarity, the mean similarity of two shown items; smaller is better, in [−1, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *,
+        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, features: Features | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *,
+        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, features: Features | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+ils: _Ils
+
+class _Mae(ListMetric):
+    """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+mae: _Mae
+
+class _Mapr(ListMetric):
+    """Average precision at the ranks of the hits (MAP over lists); larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant", items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant", items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+mapr: _Mapr
+
+class _Mar(ListMetric):
+    """Average recall at the ranks of the hits; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits", items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits", items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+mar: _Mar
+
+class _Mcc(ListMetric):
+    """Matthews correlation of shown and relevant; larger is better, in [−1, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+mcc: _Mcc
+
+class _MoneyNdcg(ListMetric):
+    """NDCG with the value of an item, as bought, as its gain; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+money_ndcg: _MoneyNdcg
+
+class _MoneyPrecision(ListMetric):
+    """Share of the value shown in the first k that is the value of hits; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+money_precision: _MoneyPrecision
+
+class _MoneyRecall(ListMetric):
+    """Value of the hits over the value of all that was bought; larger is better, at least 0."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+money_recall: _MoneyRecall
+
+class _Mrr(ListMetric):
+    """Reciprocal rank of the first hit, 0 without one; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first", items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first", items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+mrr: _Mrr
+
+class _Ndcg(ListMetric):
+    """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", base: float = 2,
+        ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", base: float = 2,
+        ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+ndcg: _Ndcg
+
+class _Pap(ListMetric):
+    """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+pap: _Pap
+
+class _Pauc(ListMetric):
+    """Area under the ROC curve up to k misses, over the whole list; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+pauc: _Pauc
+
+class _Personalization(Metric):
+    """How little two users' lists overlap; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+
+personalization: _Personalization
+
+class _PooledMae(Metric):
+    """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+
+pooled_mae: _PooledMae
+
+class _PooledRmse(Metric):
+    """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+
+pooled_rmse: _PooledRmse
+
+class _PopReo(Metric):
+    """Inequality of the chance of a relevant item to be shown, over groups of items; smaller is better, at least 0."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+
+pop_reo: _PopReo
+
+class _PopRsp(Metric):
+    """Inequality of the chance of an item to be shown, over groups of items; smaller is better, at least 0."""
+
+    def __call__(
+        self, log: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+
+pop_rsp: _PopRsp
+
+class _Popularity(ListMetric):
+    """Mean popularity of the shown items; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+popularity: _Popularity
+
+class _Precision(ListMetric):
+    """Share of the first k that is relevant; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["k", "shown", "achievable"] = "k",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["k", "shown", "achievable"] = "k",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+precision: _Precision
+
+class _Rbp(ListMetric):
+    """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+rbp: _Rbp
+
+class _Recall(ListMetric):
+    """Share of the relevant items that the first k hold; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+recall: _Recall
+
+class _Revenue(ListMetric):
+    """Value of the hits in the first k, in the unit of the value column; larger is better, at least 0."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+revenue: _Revenue
+
+class _Rmse(ListMetric):
+    """Root mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+rmse: _Rmse
+
+class _Rprecision(ListMetric):
+    """Precision at as many ranks as there are relevant items; larger is better, in [0, 1]. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+rprecision: _Rprecision
+
+class _Serendipity(ListMetric):
+    """Share of shown items that are relevant, new, unlike the user's past and not popular; larger is better, in [0,
+    1]."""
+
+    def __call__(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, threshold: float = 0.7, relevant: bool = True,
+        top: int | None = None,
+        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
+        popular: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, threshold: float = 0.7, relevant: bool = True,
+        top: int | None = None,
+        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
+        popular: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+serendipity: _Serendipity
+
+class _Specificity(ListMetric):
+    """Share of the candidates that are not relevant and were not shown; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+specificity: _Specificity
+
+class _SubtopicRecall(ListMetric):
+    """Share of the aspects of the relevant items that the hits cover; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, aspect_col: str | None = None,
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, aspect_col: str | None = None,
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+subtopic_recall: _SubtopicRecall
+
+class _Surprisal(ListMetric):
+    """Mean self-information of the shown items, in bits; larger is better, at least 0."""
+
+    def __call__(
+        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
+        **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+surprisal: _Surprisal
+
+class _Unexpectedness(ListMetric):
+    """Share of the shown items that a baseline does not show; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+unexpectedness: _Unexpectedness
+
+class _Unseen(ListMetric):
+    """Share of the shown items that the user has not had; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+unseen: _Unseen
+
+class _UserCoverage(Metric):
+    """Share of the lists of the population with at least one item; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+
+user_coverage: _UserCoverage

@@ -1,0 +1,167 @@
+"""Everything that follows from the registry and is written to a file: a stub for type checkers, tables of the pages.
+
+`python tests/generated.py` writes it all; tests say when that is due.
+"""
+
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import recdf as rd
+from recdf.cli import option_texts
+from recdf.inputs.options import CHOICES, Options
+from recdf.metrics.docstrings import ARGUMENTS
+
+ROOT = Path(__file__).parents[1]
+STUB = Path(rd.metrics.__path__[0]) / "__init__.pyi"
+WIDTH = 120
+
+
+def built_in():
+    """Metrics of the package, in alphabetical order; those that tests register are not among them."""
+    return [rd.METRICS[name] for name in sorted(rd.METRICS) if rd.METRICS[name].built_in]
+
+
+# -------------------------------------------------------------------------------------- for type checkers
+
+STUB_HEAD = '''\
+"""The metrics as type checkers see them. Written by `python tests/generated.py`; a test holds it up to date.
+
+At run time the package's `__init__.py` exports what is registered, and `@metric` makes each function of lists a
+record that is called with frames. A type checker can follow neither: no generic type can turn the parameters of a
+kernel into those of a call, to which frames, `k`, side tables and the shared options are added.
+"""
+
+from collections.abc import Callable
+from typing import Literal, Unpack
+
+import numpy as np
+import pandas as pd
+
+from ..inputs.accepted import Features, Ids, OptionArguments, Rows
+from .metric import ListMetric, Metric
+
+'''
+
+
+def spelled(hint):
+    """A type as it is written in source code."""
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return f"Literal[{', '.join(repr(one).replace(chr(39), chr(34)) for one in inside)}]"
+    if origin in (typing.Union, types.UnionType):
+        return " | ".join(map(spelled, inside))
+    if origin is Callable:
+        return f"Callable[[{', '.join(map(spelled, inside[0]))}], {spelled(inside[1])}]"
+    if inside:
+        return f"{spelled(origin)}[{', '.join(map(spelled, inside))}]"
+    if hint is type(None):
+        return "None"
+    return f"np.{hint.__name__}" if hint.__module__ == "numpy" else hint.__name__
+
+
+def result_type(metric):
+    """What a call of the metric returns."""
+    if len(metric.outputs) > 1:
+        return "dict[str, float]"
+    return spelled(metric.hints["return"]) if metric.per == "item" else "float"
+
+
+def parameters(metric):
+    """The parameters of a call, with types and defaults, as `inspect.signature` orders them."""
+    found = ["self"]
+    for name in metric.arguments:
+        found.append(f"{name}: {ARGUMENTS[name].hint}" + (" | None" if name in metric.optional else ""))
+    found.append(f"k: int{' | None' if metric.default_k is None else ''} = {metric.default_k}")
+    by_name = []
+    for name, default in metric.defaults.items():
+        into = found if name in metric.positional else by_name
+        into.append(f"{name}: {spelled(metric.hints[name])} = {literal(default)}")
+    by_name += [f"{name}: {ARGUMENTS[name].hint} | None = None" for name in metric.sides]
+    return [*found, *(["*", *by_name] if by_name else []), "**options: Unpack[OptionArguments]"]
+
+
+def literal(value):
+    return repr(value).replace("'", '"')
+
+
+def method(name, metric, result):
+    lines = [""]
+    for one in parameters(metric):
+        if len(lines[-1]) + len(one) > WIDTH - 10:
+            lines.append("")
+        lines[-1] += f"{one}, "
+    inside = "".join(f"        {line.rstrip()}\n" for line in lines)
+    return f"    def {name}(\n{inside}    ) -> {result}: ...\n"
+
+
+def stub():
+    """Text of the stub: a class for each metric, which says what a call takes and returns."""
+    found = [STUB_HEAD, "__all__ = [\n", *(f'    "{metric.name}",\n' for metric in built_in()), "]\n"]
+    for metric in built_in():
+        kind = f"_{''.join(part.title() for part in metric.name.split('_'))}"
+        base = "ListMetric" if metric.per == "list" else "Metric"
+        text = textwrap.fill(f'"""{metric.doc}"""', WIDTH - 4)
+        found.append(f"\nclass {kind}({base}):\n{textwrap.indent(text, '    ')}\n\n")
+        found.append(method("__call__", metric, result_type(metric)))
+        if metric.per == "list":
+            found.append(method("per_user", metric, "pd.DataFrame"))
+        found.append(f"\n{metric.name}: {kind}\n")
+    return "".join(found)
+
+
+# --------------------------------------------------------------------------------------------- for readers
+
+
+def metrics_table():
+    """Rows of the table of metrics: those of the package, family by family."""
+    table = rd.metrics_table()
+    table = table[table["metric"].isin([metric.name for metric in built_in()])]
+    families = ["relevance", "ranking", "money", *table["family"].unique()]
+    table = table.sort_values("family", key=lambda column: column.map(families.index), kind="stable")
+    rows = ["| metric | aliases | meaning | parameters | needs |", "|---|---|---|---|---|"]
+    for row in table.itertuples():
+        cells = [f"`{row.metric}`", row.aliases, row.meaning, code(row.parameters), row.needs]
+        rows.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    return rows
+
+
+def options_table():
+    """Rows of the table of options, from the text that all docstrings share."""
+    texts = option_texts()
+    rows = ["| option | values (default first) | meaning |", "|---|---|---|"]
+    for field in fields(Options):
+        values = ", ".join(f'`"{choice}"`' for choice in CHOICES.get(field.name, ()))
+        values = values or f"`{field.default!r}`".replace("'", '"')
+        rows.append(f"| `{field.name}` | {values} | {texts[field.name]} |")
+    return rows
+
+
+def code(text):
+    return f"`{text}`" if text else ""
+
+
+def between(text, name):
+    """The lines between the markers of a table."""
+    found = re.search(rf"<!-- {name}: .*? -->\n(.*?)<!-- end of {name} -->", text, flags=re.S)
+    assert found, f"the page has no markers of the table {name}"
+    return found[1].splitlines()
+
+
+TABLES = {"options": (ROOT / "docs/own_frames.md", options_table), "metrics": (ROOT / "docs/metrics.md", metrics_table)}
+
+
+def write():
+    for name, (page, rows) in TABLES.items():
+        text = page.read_text(encoding="utf-8")
+        first, last = re.search(rf"<!-- {name}: .*? -->\n", text), text.index(f"<!-- end of {name} -->")
+        page.write_text(text[: first.end()] + "\n".join([*rows(), text[last:]]), encoding="utf-8")
+    STUB.write_text(stub(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

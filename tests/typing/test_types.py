@@ -1,0 +1,77 @@
+"""Type checkers know what `rd.ndcg` takes and returns: they accept every line of right.py and refuse each of wrong.py.
+
+The checkers come with the extra `recdf[lint]`; without them these tests are skipped.
+"""
+
+import importlib.util
+import re
+import runpy
+import subprocess
+import sys
+import tempfile
+from dataclasses import fields
+from pathlib import Path
+from typing import get_type_hints
+
+import generated
+import pytest
+
+import recdf as rd
+from recdf.inputs.accepted import OptionArguments
+from recdf.inputs.options import CHOICES, Options
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+RIGHT, WRONG = HERE / "right.py", HERE / "wrong.py"
+# Kept between runs, outside the checkout: the first run reads pandas, numpy and the package.
+CACHE = Path(tempfile.gettempdir()) / "recdf-mypy"
+
+
+def expected():
+    """Lines of wrong.py and the code of the error that mypy must report there."""
+    lines = WRONG.read_text(encoding="utf-8").splitlines()
+    found = {number: re.search(r"# error: ([\w-]+)$", line) for number, line in enumerate(lines, 1)}
+    return {number: one[1] for number, one in found.items() if one}
+
+
+def output_of(checker, *arguments):
+    """What a type checker prints about the two files."""
+    if importlib.util.find_spec(checker) is None:
+        pytest.skip(f"{checker} is not installed; recdf[lint] brings it")
+    command = [sys.executable, "-m", checker, *arguments, str(RIGHT), str(WRONG)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300).stdout
+
+
+def test_mypy_accepts_right_lines_and_refuses_each_wrong_one():
+    output = output_of("mypy", "--strict", f"--cache-dir={CACHE}")
+    found = re.findall(r"typing[\\/](\w+)\.py:(\d+): error: .*\[([\w-]+)\]$", output, flags=re.M)
+    assert [one for one in found if one[0] == "right"] == []
+    assert {int(line): code for name, line, code in found if name == "wrong"} == expected(), output
+
+
+def test_pyright_accepts_right_lines_and_refuses_each_wrong_one():
+    output = output_of("pyright", f"--pythonpath={sys.executable}")
+    found = re.findall(r"typing[\\/](\w+)\.py:(\d+):\d+ - error", output)
+    assert [one for one in found if one[0] == "right"] == []
+    assert {int(line) for name, line in found if name == "wrong"} == set(expected()), output
+
+
+def test_right_lines_run():
+    known = dict(rd.METRICS)
+    try:
+        runpy.run_path(str(RIGHT))["calls"]()
+    finally:
+        for name in rd.METRICS.keys() - known.keys():
+            del rd.METRICS[name]
+
+
+def test_the_stub_is_up_to_date():
+    assert generated.STUB.read_text(encoding="utf-8") == generated.stub(), "run python tests/generated.py"
+
+
+def test_options_are_typed_once():
+    """`OptionArguments`, which type checkers read, has the names and types of `Options`, which runs."""
+    arguments = get_type_hints(OptionArguments)
+    assert list(arguments) == [field.name for field in fields(Options)]
+    assert arguments == get_type_hints(Options)
+    assert set(CHOICES) == {"users", "ties", "duplicates", "null_keys", "nan_score", "undefined"}

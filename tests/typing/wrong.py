@@ -1,0 +1,29 @@
+"""Calls that type checkers must refuse: mypy's code of the error stands beside each line."""
+
+import pandas as pd
+
+import recdf as rd
+
+
+def calls() -> None:
+    true = pd.DataFrame({"user_id": [1], "item_id": [1]})
+    pred = pd.DataFrame({"user_id": [1], "item_id": [1], "score": [1.0]})
+
+    rd.ndcg(true, pred, kk=10)  # error: call-arg
+    rd.ndcg(true, pred, k="10")  # error: arg-type
+    rd.ndcg(true)  # error: call-arg
+    rd.ndcg(true, pred, ties="foo")  # error: arg-type
+    rd.ndcg(true, pred, gain="exp")  # error: arg-type
+    rd.ndcg(true, pred, users="everyone")  # error: arg-type
+    rd.ndcg(7, pred)  # error: arg-type
+    _y: str = rd.ndcg(true, pred)  # error: assignment
+    _z: float = rd.ndcg.per_user(true, pred)  # error: assignment
+    rd.ndcg.per_user(true, pred, kk=10)  # error: call-arg
+    rd.ndcg.bounds = (0.0, 2.0)  # error: misc
+    rd.mapr(true, pred, normalizer="reachable")  # error: arg-type
+    rd.coverage.per_user([1], pred)  # error: attr-defined
+    rd.coverage(true, pred, by=3)  # error: arg-type
+    _c: float = rd.confusion(true, pred)  # error: assignment
+    rd.ndgc(true, pred)  # error: attr-defined
+    rd.metric(better="bigger")  # error: call-overload
+    rd.metric(bound=(0, 1))  # error: call-overload
