@@ -229,7 +229,8 @@ def _knn(bought: Bools) -> Floats:
     buyers = np.maximum(together.diagonal(), 1.0)
     similarity = together / np.sqrt(np.outer(buyers, buyers))
     # Rounding hides the last bits, in which one machine's matrix product differs from another's.
-    return np.round(x @ similarity, 6)
+    found: Floats = np.round(x @ similarity, 6)
+    return found
 
 
 def _best(score: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:

@@ -83,7 +83,8 @@ def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
 
 def _clipped(similarity: np.ndarray) -> np.ndarray:
     """Without what rounding adds beyond 1."""
-    return np.clip(similarity, -1.0, 1.0)
+    found: np.ndarray = np.clip(similarity, -1.0, 1.0)
+    return found
 
 
 @metric(bounds=(0.0, None), arguments=("true", "pred", "aspects"))
@@ -244,7 +245,8 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
 def _plogp(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Σ_c p log q per row, 0 log 0 being 0; NaN for a row without values."""
     logs = np.log(q, out=np.zeros_like(q), where=(p > 0) | np.isnan(q))
-    return (p * logs).sum(axis=1)
+    found: np.ndarray = (p * logs).sum(axis=1)
+    return found
 
 
 @metric(bounds=(0.0, None), better="smaller", needs=("items",), arguments=("log", "pred"))

@@ -136,4 +136,5 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
 
 def _discounted_gain(hits: Hits) -> np.ndarray:
-    return hits.gain / np.log2(hits.rank + 1)
+    found: np.ndarray = hits.gain / np.log2(hits.rank + 1)
+    return found

@@ -29,7 +29,8 @@ def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
     places = lists.matched.start[which][:, None] + ranks
     inside = ranks < n_shown[:, None]
     if inside.all():
-        return row_of[lists.matched.item[places]]
+        found: np.ndarray = row_of[lists.matched.item[places]]
+        return found
     return np.where(inside, row_of[lists.matched.item[np.where(inside, places, 0)]], -1)
 
 
@@ -52,7 +53,8 @@ def mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.
     key = ("similarity", lists.cut, kind, separator)
     if key not in lists.matched.cache:
         lists.matched.cache[key] = _mean_similarity(lists, kind, separator)
-    return lists.matched.cache[key]
+    found: np.ndarray = lists.matched.cache[key]
+    return found
 
 
 def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
@@ -80,7 +82,8 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
             total[some] = _pair_sums(features, kind, separator, rows, step)
             n[some] = np.count_nonzero(rows >= 0, axis=1)
     pairs = n * (n - 1) / 2
-    return np.divide(total, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
+    found: np.ndarray = np.divide(total, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
+    return found
 
 
 def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows: np.ndarray, step: int) -> np.ndarray:
@@ -88,7 +91,8 @@ def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows:
     own = kind if callable(kind) else features.function
     if own is not None:
         one, two = np.triu_indices(rows.shape[1], 1)
-        return called(own, rows[:, one], rows[:, two]).sum(axis=1)
+        found: np.ndarray = called(own, rows[:, one], rows[:, two]).sum(axis=1)
+        return found
     similar, _, _ = features.similar(kind, separator)
     known, total = rows >= 0, np.zeros(len(rows))
     for low in range(0, rows.shape[1], step):
@@ -107,7 +111,8 @@ def nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
     key = ("nearest", lists.cut, kind, separator)
     if key not in lists.matched.cache:
         lists.matched.cache[key] = _nearest(lists, kind, separator)
-    return lists.matched.cache[key]
+    found: np.ndarray = lists.matched.cache[key]
+    return found
 
 
 def _nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:

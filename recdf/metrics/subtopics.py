@@ -88,7 +88,8 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
         owner = owner[left]
         if not len(owner):
             break
-    return np.append(total, 0.0)[matched.list_truth]
+    found: np.ndarray = np.append(total, 0.0)[matched.list_truth]
+    return found
 
 
 def even_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:

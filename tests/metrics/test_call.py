@@ -10,6 +10,7 @@ import recdf as rd
 from recdf.matching.matched import Matched
 from recdf.matching.side_tables.sides import Given
 from recdf.metrics.call import Call
+from recdf.metrics.metric import ListMetric
 from recdf.metrics.strings import parse
 
 TRUE = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "c"]})
@@ -68,7 +69,7 @@ def at_work(lists):
     raise ZeroDivisionError("at work")
 
 
-breaks = rd.Metric(at_work)  # not registered: tests of every metric would meet it
+breaks = ListMetric(at_work)  # not registered: tests of every metric would meet it
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
 
 
 def _precision_there(hits: Hits) -> np.ndarray:
-    return hits.number / hits.rank
+    found: np.ndarray = hits.number / hits.rank
+    return found
 
 
 @metric(aliases=("ar",))

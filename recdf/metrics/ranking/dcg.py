@@ -25,7 +25,8 @@ def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
                 f"gain=exp2 takes relevances up to {LARGEST_EXPONENT}; true has "
                 f"{examples(gain[gain > LARGEST_EXPONENT])}: scale the relevance column"
             )
-        return np.exp2(gain) - 1
+        found: np.ndarray = np.exp2(gain) - 1
+        return found
     return (gain > 0).astype(np.float64) if kind == "binary" else gain
 
 
@@ -138,7 +139,8 @@ def ndcg(
     total = _dcg(lists, gain, discount, base, tied)
     if ideal == "k":
         rank = np.arange(1, lists.k + 1)
-        return total / np.sum(_gains(gain, np.ones(lists.k)) * _discounts(discount, base, rank))
+        found: np.ndarray = total / np.sum(_gains(gain, np.ones(lists.k)) * _discounts(discount, base, rank))
+        return found
     if ideal == "relevant":
         best = lists.sum_ideal(_discounted, gain, _as_key(discount), base)
     else:

@@ -66,7 +66,8 @@ def auc(
 
 
 def _misses_above(hits: Hits) -> np.ndarray:
-    return hits.rank - hits.number
+    found: np.ndarray = hits.rank - hits.number
+    return found
 
 
 @metric

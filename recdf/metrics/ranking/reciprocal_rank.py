@@ -131,4 +131,5 @@ def _stops(hits: Hits, top: float) -> np.ndarray:
         here = here[:n] * going_on[place[:n]]
         place = place[:n] + 1
         reached[place] = here
-    return reached * satisfied / hits.rank
+    found: np.ndarray = reached * satisfied / hits.rank
+    return found
