@@ -136,8 +136,8 @@ def add_check(commands: Any) -> None:
 def _check(given: argparse.Namespace) -> int:
     options = given_options(given)
     frames = _read(given, ["true", "pred", "items", "log"], options)
-    sides = {name: frames.get(name) for name in ("log", "items")}
-    found = check(frames["true"], frames["pred"], given.k, **sides, **options)
+    log, items = frames.get("log"), frames.get("items")
+    found = check(frames["true"], frames["pred"], given.k, log=log, items=items, **options)
     print(_findings(found) if len(found) else f"nothing odd found at k = {given.k}")
     return int((found["severity"] == "error").any())
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from ..errors import EmptyPopulationError, RecdfWarning, examples
+from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.options import Options, takes_options
 from ..inputs.tables import order_source, relevance_source
@@ -27,7 +28,9 @@ MANY_SEEN = 0.05
 
 
 @takes_options
-def check(true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Any) -> pd.DataFrame:
+def check(
+    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Unpack[OptionArguments]
+) -> pd.DataFrame:
     """What is odd in the data and what it does to the metrics: one row per finding, none for clean data.
 
     Parameters

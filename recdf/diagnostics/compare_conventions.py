@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
+from ..inputs.accepted import OptionArguments
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.options import Options, takes_options
 from ..matching.matched import Matched
@@ -32,7 +33,7 @@ def compare_conventions(
     *,
     metrics: Sequence[str] = METRICS_IN_COMMON,
     conventions: Sequence[str | Convention] = tuple(CONVENTIONS),
-    **options: Any,
+    **options: Unpack[OptionArguments],
 ) -> pd.DataFrame:
     """The same metrics by the rules of every library, and the rules that make the difference.
 
@@ -110,7 +111,7 @@ def _compared(
 class _Measure:
     """Mean of a metric by a convention; frames are matched once per set of options, until `stack` closes them."""
 
-    def __init__(self, true: Any, pred: Any, k: int, given: dict[str, Any], stack: ExitStack) -> None:
+    def __init__(self, true: Any, pred: Any, k: int, given: Mapping[str, Any], stack: ExitStack) -> None:
         self.frames, self.k, self.given, self.stack = (true, pred), k, given, stack
         self.matched: dict[Any, Matched] = {}
 

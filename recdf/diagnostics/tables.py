@@ -5,15 +5,16 @@ Contract: each takes what `evaluate` takes (or gives), and returns one tidy fram
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from ..evaluation.summary import CONFIDENCE, summarize
+from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame
 from ..inputs.options import as_columns, takes_options
 from ..matching.counts import Counts
@@ -27,14 +28,16 @@ from ..metrics.per_user import label_frame
 __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 
 
-def _call(what: str, pred: Any, items: Any, options: dict[str, Any]) -> tuple[Call, pd.DataFrame]:
+def _call(what: str, pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:
     """What the function `what` was asked for, and `pred` as a frame, from which labels are taken at the end."""
     call = Call.of(what, options, Given(items=items))
     return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)
 
 
 @takes_options
-def hit_table(true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Any) -> pd.DataFrame:
+def hit_table(
+    true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Unpack[OptionArguments]
+) -> pd.DataFrame:
     """Recommended rows of the first k with their ranks and hits, to see what a metric sees.
 
     Parameters
@@ -88,7 +91,7 @@ def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> p
 
 
 @takes_options
-def position_table(true: Any, pred: Any, k: int = 10, **options: Any) -> pd.DataFrame:
+def position_table(true: Any, pred: Any, k: int = 10, **options: Unpack[OptionArguments]) -> pd.DataFrame:
     """Hits and hit rate by rank, with intervals.
 
     Formula: hit_rate = hits / shown with the Wilson score interval of a share, at a confidence of 0.95.
@@ -148,7 +151,9 @@ def _position_rows(matched: Matched, k: int) -> pd.DataFrame:
 
 
 @takes_options
-def exposure_table(pred: Any, k: int | None = 10, *, items: Any = None, **options: Any) -> pd.DataFrame:
+def exposure_table(
+    pred: Any, k: int | None = 10, *, items: Any = None, **options: Unpack[OptionArguments]
+) -> pd.DataFrame:
     """How often and how high each item is shown: the table behind the metrics of exposure.
 
     Parameters

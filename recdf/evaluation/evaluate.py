@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from ..errors import OptionError
 from ..experiments.columns import frame_of
 from ..experiments.compare_models import compare_models
 from ..experiments.join import join_experiment, own_variant
+from ..inputs.accepted import OptionArguments
 from ..inputs.options import Options, as_columns, takes_options
 from ..matching.side_tables.sides import SIDES, Given
 from ..metrics.call import Call
@@ -235,7 +236,7 @@ def evaluate(
     base: Any = None,
     popular: Any = None,
     item_by: str | None = None,
-    **options: Any,
+    **options: Unpack[OptionArguments],
 ) -> Evaluation:
     """Evaluate recommendations: one row per list and one row per metric.
 

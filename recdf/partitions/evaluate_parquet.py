@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from ..evaluation.result import read_parquet
 from ..evaluation.storage import staged, write_files
 from ..evaluation.summary import SUMMARY
 from ..evaluation.summary_rows import merged_table
+from ..inputs.accepted import OptionArguments
 from ..inputs.codes import check_kinds
 from ..inputs.frames import column
 from ..inputs.ids import read_ids
@@ -74,7 +75,7 @@ def evaluate_parquet(
     buckets: int | None = None,
     progress: bool | None = None,
     overwrite: bool = False,
-    **options: Any,
+    **options: Unpack[OptionArguments],
 ) -> Evaluation:
     """Evaluate parquet files that may be larger than memory: the tables that `evaluate` gives for the whole frames.
 

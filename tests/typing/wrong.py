@@ -24,6 +24,11 @@ def calls() -> None:
     rd.coverage.per_user([1], pred)  # error: attr-defined
     rd.coverage(true, pred, by=3)  # error: arg-type
     _c: float = rd.confusion(true, pred)  # error: assignment
+    rd.evaluate(true, pred, "ndcg", kk=10)  # error: call-arg
+    rd.evaluate(true, pred, "ndcg", ties="foo")  # error: arg-type
+    rd.check(true, pred, duplicates="first")  # error: arg-type
+    rd.compare_models(pred, correction="holmm")  # error: arg-type
+    rd.compare_variants(pred, "ndcg@10", control="A", correction="holmm")  # error: arg-type
     rd.ndgc(true, pred)  # error: attr-defined
     rd.metric(better="bigger")  # error: call-overload
     rd.metric(bound=(0, 1))  # error: call-overload
