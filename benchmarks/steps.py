@@ -37,8 +37,8 @@ STEPS = {
     "group: deal rows to blocks": ("match.pred_blocks",),
     "rank `true`": ("match.rank_true",),
     "rank `pred`": ("pred_lists.rank_pred",),
-    "pair: hits and duplicates": ("pred_lists.pair", "pred_lists.settle"),
-    "blocks: what is left": ("match.Shown",),
+    "pair: hits and duplicates": ("true_lists.pair", "pred_lists.settle"),
+    "blocks: what is left": ("match.PredLists",),
     "population and hits": ("match.population_of", "match.match"),
     "metrics": ("evaluate.compute",),
     "tables": ("match.key_frame", "evaluate.per_user_frame", "evaluate.summary_table", "evaluate.spec_of"),
@@ -72,7 +72,8 @@ class Clock:
 @contextmanager
 def watched(clock: Clock) -> Iterator[None]:
     """The functions of the steps under the clock, and put back afterwards."""
-    rooms = ("inputs.threads", "matching.match", "matching.pred_lists", "evaluation.evaluate")
+    matching = ("matching.match", "matching.pred_lists", "matching.true_lists")
+    rooms = ("inputs.threads", *matching, "metrics.call", "evaluation.evaluate")
     modules = {name.rpartition(".")[2]: importlib.import_module(f"recdf.{name}") for name in rooms}
     replaced = [(modules["threads"], "THREADS", modules["threads"].THREADS)]
     for names in STEPS.values():
@@ -83,9 +84,10 @@ def watched(clock: Clock) -> Iterator[None]:
         for module, name, function in replaced:
             step = steps.get(f"{module.__name__.rpartition('.')[2]}.{name}")
             setattr(module, name, 1 if step is None else clock.wrap(step, function))
-        modules["evaluate"].match = modules["match"].match  # the name by which it is called
+        whole, modules["call"].match = modules["call"].match, modules["match"].match  # the name by which it is called
         yield
     finally:
+        modules["call"].match = whole
         for module, name, function in replaced:
             setattr(module, name, function)
         modules["evaluate"].match = modules["match"].match

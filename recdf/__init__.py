@@ -37,7 +37,8 @@ from .experiments.verdict import adjust_pvalues
 from .inputs.conventions import CONVENTIONS, Convention, conventions_table
 from .inputs.frames import from_dict, from_labelled
 from .matching.counts import Counts
-from .matching.lists import Hits, Lists
+from .matching.hits import Hits
+from .matching.lists import Lists
 from .metrics import *  # noqa: F403  (the metrics of the registry; metrics/__init__.pyi names them for type checkers)
 from .metrics.metric import METRICS, Metric, metric, metrics_table
 from .partitions.evaluate_parquet import evaluate_parquet

@@ -13,8 +13,8 @@ from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.options import Options, takes_options
 from ..inputs.tables import order_source, relevance_source
-from ..matching.matched import Matched
-from ..matching.side_tables.sides import Given
+from ..matching.lists import Matched
+from ..matching.side_tables.given import Given
 from ..metrics.call import Call, check_k
 from .check_ids import check_ids, check_side
 from .check_lists import check_lists
@@ -144,12 +144,10 @@ def _check_relevance(found: Findings, data: Data) -> None:
 
 def _check_catalogue(found: Findings, data: Data, matched: Matched) -> None:
     """Items of both frames that the catalogue does not know."""
-    assert matched.catalogue is not None
-    inside = np.zeros(matched.n_items, bool)
-    inside[matched.catalogue] = True
+    inside = matched.sides.catalogue.inside
     for role, codes, rows, frame in (
         ("pred", matched.item, matched.rows, data.pred),
-        ("true", matched.truth.item, matched.truth.rows, data.true),
+        ("true", matched.true_lists.item, matched.true_lists.rows, data.true),
     ):
         outside = ~inside[codes]
         if outside.any():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..matching.matched import Matched
+from ..matching.lists import Matched
 from .findings import Data, Findings, Severity, labels_where, plain_rows
 
 
@@ -20,7 +20,7 @@ def check_lists(found: Findings, data: Data, matched: Matched) -> None:
 
 def _check_duplicates(found: Findings, data: Data, matched: Matched) -> None:
     for role, frame, names, lists in (
-        ("true", data.true, data.pair, matched.truth),
+        ("true", data.true, data.pair, matched.true_lists),
         ("pred", data.pred, [*data.by, *data.pair], matched),
     ):
         count = matched.counts.get(f"{role}_duplicates", 0)
@@ -43,7 +43,7 @@ def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[An
 
 def _check_population(found: Findings, data: Data, matched: Matched) -> None:
     """Users who are in one of the frames only, or have nothing relevant."""
-    judged, served = matched.list_truth >= 0, matched.n_pred > 0
+    judged, served = matched.true_list >= 0, matched.n_pred > 0
 
     def add(finding: str, severity: Severity, where: np.ndarray, of: np.ndarray, effect: str) -> None:
         found.add(finding, severity, where.sum(), of.sum(), labels_where(matched, where), effect)
@@ -58,7 +58,7 @@ def _check_population(found: Findings, data: Data, matched: Matched) -> None:
 
 def _check_lengths(found: Findings, data: Data, matched: Matched) -> None:
     """Lists shorter than k, and lists with more relevant items than k."""
-    k, judged, served = data.k, matched.list_truth >= 0, matched.n_pred > 0
+    k, judged, served = data.k, matched.true_list >= 0, matched.n_pred > 0
     short = served & (matched.n_pred < k)
     effect = f"precision@{k} counts the missing ranks as misses"
     found.add(f"lists shorter than {k}", "info", short.sum(), served.sum(), labels_where(matched, short), effect)

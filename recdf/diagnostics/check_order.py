@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
 from ..inputs.frames import read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
-from ..matching.lists import Hits
-from ..matching.matched import Matched
+from ..matching.hits import Hits
+from ..matching.lists import Matched
 from ..metrics.compute import compute, mean
 from ..metrics.metric import find
 from .findings import Data, Findings, labels_where
@@ -137,9 +135,9 @@ def _tie_range(matched: Matched, k: int) -> str:
         last = np.searchsorted(own[order], own[order], side="right")
         number = np.arange(len(order))
         rank = top[order] + 1 + (number - first) if best else bottom[order] - (last - 1 - number)
-        hits = Hits.of(judged.list[order], rank, judged.gain[order], judged.place[order], judged.truth[order])
-        cases.append(replace(matched, judged=hits, _views={}))
-    evaluated = matched.list_truth >= 0
+        hits = Hits.of(judged.list[order], rank, judged.gain[order], judged.place[order], judged.true_place[order])
+        cases.append(matched.beside(hits))
+    evaluated = matched.true_list >= 0
     for name in TIE_METRICS:
         request = find(name).request({}, k, options)
         low, high = (mean(next(iter(compute(case, request, options).values()))[evaluated]) for case in cases)

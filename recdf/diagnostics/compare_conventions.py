@@ -13,7 +13,7 @@ from ..errors import DataError, OptionError
 from ..inputs.accepted import OptionArguments
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.options import Options, takes_options
-from ..matching.matched import Matched
+from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..metrics.compute import compute, mean
 from ..metrics.metric import find

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..inputs.options import Options, as_columns
 from ..inputs.tables import Order
-from ..matching.matched import Matched
+from ..matching.lists import Matched
 from ..metrics.per_user import label_frame
 
 Severity = Literal["error", "warning", "info"]

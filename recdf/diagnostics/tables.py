@@ -19,9 +19,9 @@ from ..inputs.frames import as_frame
 from ..inputs.options import as_columns, takes_options
 from ..matching.counts import Counts
 from ..matching.grouping import spans
-from ..matching.lists import ratio
-from ..matching.matched import Matched
-from ..matching.side_tables.sides import Given
+from ..matching.hits import ratio
+from ..matching.lists import Matched
+from ..matching.side_tables.given import Given
 from ..metrics.call import Call, check_k
 from ..metrics.per_user import label_frame
 
@@ -86,7 +86,7 @@ def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> p
     gain[matched.judged.place] = matched.judged.gain
     table["hit"], table["gain"] = gain[places] > 0, gain[places]
     if matched.values is not None:
-        table["value"] = matched.values.shown[places]
+        table["value"] = matched.values.pred[places]
     return table
 
 

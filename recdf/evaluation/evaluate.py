@@ -16,7 +16,8 @@ from ..experiments.compare_models import compare_models
 from ..experiments.join import join_experiment, own_variant
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import Options, as_columns, takes_options
-from ..matching.side_tables.sides import SIDES, Given
+from ..inputs.tables import Order
+from ..matching.side_tables.given import SIDES, Given
 from ..metrics.call import Call
 from ..metrics.compute import compute
 from ..metrics.metric import Metric
@@ -319,7 +320,7 @@ def evaluate(
 
 
 def spec_of(
-    requests: Sequence[Request], options: Options, order: dict[str, Any], counts: dict[str, int]
+    requests: Sequence[Request], options: Options, order: Order, counts: dict[str, int]
 ) -> dict[str, Any]:
     """The record of what was computed."""
     metrics = {

@@ -7,7 +7,6 @@ metric within a group is the metric of `pred` beside that part of `true`, popula
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ import pandas as pd
 from ..errors import ColumnError, OptionError
 from ..inputs.options import Options
 from ..matching.counts import Counts
-from ..matching.grouping import offsets
-from ..matching.lists import Hits
-from ..matching.matched import Matched, Rating, Truth, Values
+from ..matching.hits import Hits
+from ..matching.lists import Matched
 from ..metrics.compute import compute, compute_counts
 from ..metrics.record import Request
 from .moments import Moments
@@ -120,24 +118,12 @@ def _placed(
 
 def within(matched: Matched, inside: np.ndarray) -> Matched:
     """The same lists beside what `true` says of some items (bool per item code)."""
-    truth, judged = matched.truth, matched.judged
-    keep = inside[truth.item]
-    rows, to = np.flatnonzero(keep), offsets(keep)
-    start, gain = to[truth.start], truth.gain[rows]
-    n_relevant = np.diff(offsets(gain > 0)[start])
-    there = np.flatnonzero(keep[judged.truth])
-    values, rating = matched.values, matched.rating
-    return replace(
-        matched,
-        n_true=np.append(n_relevant, 0)[matched.list_truth],
-        truth=Truth(start, gain, truth.item[rows], lambda places: truth.rows(rows[places]), n_relevant),
-        judged=Hits.of(
-            judged.list[there], judged.rank[there], judged.gain[there], judged.place[there], to[judged.truth[there]]
-        ),
-        values=None if values is None else Values(values.shown, values.bought[rows], values.where),
-        rating=None if rating is None else Rating(lambda: rating.given()[rows], rating.predicted),
-        _views={},
-    )
+    judged = matched.judged
+    true_lists, rows, to = matched.true_lists.within(inside)
+    there = np.flatnonzero(inside[matched.true_lists.item][judged.true_place])
+    place = to[judged.true_place[there]]
+    hits = Hits.of(judged.list[there], judged.rank[there], judged.gain[there], judged.place[there], place)
+    return matched.beside(hits, true_lists, rows)
 
 
 def exposure_rows(
@@ -175,7 +161,7 @@ def item_groups(
     if refused:
         raise OptionError(f"{refused[0].columns[0]} within groups of items needs items=, not judged_only")
     labels = matched.sides.catalogue.labels(item_by)
-    matched.counts[f"true_without_{item_by}"] = int(np.count_nonzero(labels.length[matched.truth.item] == 0))
+    matched.counts[f"true_without_{item_by}"] = int(np.count_nonzero(labels.length[matched.true_lists.item] == 0))
     parts = []
     for group in range(len(labels.names)):
         inside = np.zeros(matched.n_items, bool)

@@ -131,7 +131,7 @@ class Counts:
     @property
     def new(self) -> np.ndarray:
         """How often each item was shown to a user who had not had it before, by the log."""
-        return self.summed("new", lambda counts: counts.per_item(~counts.sides.log.seen(counts.matched)[counts.places]))
+        return self.summed("new", lambda counts: counts.per_item(~counts.matched.seen()[counts.places]))
 
     # --------------------------------------------------------------------------------- what is recorded
 
@@ -159,8 +159,8 @@ def _hits(counts: Counts) -> np.ndarray:
 
 
 def _relevant(counts: Counts) -> np.ndarray:
-    truth = counts.matched.truth
-    listed = counts.matched.list_truth[counts.mine]
+    truth = counts.matched.true_lists
+    listed = counts.matched.true_list[counts.mine]
     listed = listed[listed >= 0]
     rows = spans(truth.start[listed], np.diff(truth.start)[listed])
     return np.bincount(truth.item[rows[truth.gain[rows] > 0]], minlength=counts.n_items)

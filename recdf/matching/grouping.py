@@ -1,7 +1,7 @@
 """Rank and pair rows that are nothing but integer codes and numbers.
 
 Contract: the rows of a list stand together. `rank_within` orders each list, `start[i]:start[i + 1]` being list i;
-`pair_within` finds duplicates and where wanted items stand, in lists of which each has a start and a length. Both sort
+`pair_within` finds duplicates and where sought items stand, in lists of which each has a start and a length. Both sort
 each list's rows as integers, and take time linear in the rows, times the log of a list's length.
 """
 
@@ -182,14 +182,14 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Rows of lists and wanted rows that pair, and repeated rows.
+    """Rows of lists and sought rows that pair, and repeated rows.
 
-    `place`, `wanted`: the rows of each pair · `n`: pairs of each list · `repeat`, `first`: rows whose item stands
+    `place`, `sought`: the rows of each pair · `n`: pairs of each list · `repeat`, `first`: rows whose item stands
     earlier in the same list, and where it stands first.
     """
 
     place: np.ndarray
-    wanted: np.ndarray
+    sought: np.ndarray
     n: np.ndarray
     repeat: np.ndarray
     first: np.ndarray
@@ -204,40 +204,40 @@ def pair_within(
     item: np.ndarray,
     start: np.ndarray,
     length: np.ndarray,
-    wanted: np.ndarray,
-    wanted_start: np.ndarray,
-    wanted_length: np.ndarray,
+    sought: np.ndarray,
+    sought_start: np.ndarray,
+    sought_length: np.ndarray,
     n_items: int,
 ) -> Pairs:
-    """Find the repeats in each list, and where it holds the items wanted from it.
+    """Find the repeats in each list, and where it holds the items sought from it.
 
-    `item`, `start`, `length`: the lists; `wanted`, ...: the items looked for in each (as many lists); codes are below
-    `n_items`. The j-th of equal items pairs with the j-th that is wanted. Repeats ascend, pairs are in no order.
+    `item`, `start`, `length`: the lists; `sought`, ...: the items looked for in each (as many lists); codes are below
+    `n_items`. The j-th of equal items pairs with the j-th that is sought. Repeats ascend, pairs are in no order.
 
-    A list and what is wanted from it are keys in a row of a matrix, with the item in the high bits, so that equal
+    A list and what is sought from it are keys in a row of a matrix, with the item in the high bits, so that equal
     items are neighbours once the row is sorted, which numpy does at the speed of memory. Short lists share a row.
     """
-    item, wanted = item.astype(np.int32, copy=False), wanted.astype(np.int32, copy=False)
+    item, sought = item.astype(np.int32, copy=False), sought.astype(np.int32, copy=False)
     n = np.zeros(len(start), np.int64)
     found: list[list[np.ndarray]] = [[], [], [], []]
-    for lists in alike(length, wanted_length):
+    for lists in alike(length, sought_length):
         own = _Side(item, start.take(lists), length.take(lists))
-        other = _Side(wanted, wanted_start.take(lists), wanted_length.take(lists))
+        other = _Side(sought, sought_start.take(lists), sought_length.take(lists))
         width = own.width + other.width
         if not own.width or width < 2:
             continue
-        # From the lowest bits: place in the list, whether it is wanted, item or a number beyond, list of the row.
+        # From the lowest bits: place in the list, whether it is sought, item or a number beyond, list of the row.
         bits = (max(own.width, other.width) - 1).bit_length() + 1
         list_bits = bits + (n_items + width - 1).bit_length()
         in_row = 1 << max((ROW_CELLS // width).bit_length() - 1, 0)
         dtype: Any = np.uint32 if list_bits + in_row.bit_length() - 1 <= 32 else np.uint64
-        is_wanted, place_bits = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
+        is_sought, place_bits = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
         row = np.arange(in_row, dtype=dtype)[:, None] << dtype(list_bits)
         # Beyond its last item a list has other numbers, no two of which are equal.
         beyond = row | (np.arange(n_items, n_items + width, dtype=dtype) << dtype(bits))
         keys = own.keys(row, beyond[:, : own.width], bits)
         if other.width:
-            more = other.keys(row | is_wanted, beyond[:, own.width :], bits)
+            more = other.keys(row | is_sought, beyond[:, own.width :], bits)
             keys = np.concatenate([keys, more], axis=2)
         cells = keys.ravel()
         cells.reshape(-1, in_row * width).sort(axis=1)
@@ -245,8 +245,8 @@ def pair_within(
         same[width - 1 :: width] = False  # the step into the next list
         before = np.flatnonzero(same)
         left, right = cells.take(before), cells.take(before + 1)
-        if not ((left ^ right) & is_wanted).all():
-            repeat, first, before, after = _in_runs(before, cells & is_wanted != 0)
+        if not ((left ^ right) & is_sought).all():
+            repeat, first, before, after = _in_runs(before, cells & is_sought != 0)
             left, right = cells.take(before), cells.take(after)
             list_start = own.start.take(repeat // width)
             found[2].append(list_start + (cells.take(repeat) & place_bits).astype(np.int64))
@@ -295,10 +295,10 @@ class _Side:
         return lists
 
 
-def _in_runs(before: np.ndarray, is_wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _in_runs(before: np.ndarray, is_sought: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Cells of repeats, and of their first; cells that pair, where equal items stand together in any number.
 
-    `before` are cells with the same item as the next one. Shown items stand before wanted ones.
+    `before` are cells with the same item as the next one. Shown items stand before sought ones.
     """
     head = np.flatnonzero(np.append(True, before[1:] != before[:-1] + 1))
     length = np.diff(np.append(head, len(before))) + 1
@@ -306,8 +306,8 @@ def _in_runs(before: np.ndarray, is_wanted: np.ndarray) -> tuple[np.ndarray, np.
     run = np.repeat(np.arange(len(head)), length)
     number = np.arange(len(run)) - np.repeat(np.cumsum(length) - length, length)
     cell = first[run] + number
-    wanted = is_wanted[cell]
-    n_shown = np.bincount(run[~wanted], minlength=len(head))[run]
-    repeat = np.flatnonzero(~wanted & (number > 0))
-    after = np.flatnonzero(wanted & (number < 2 * n_shown))
+    sought = is_sought[cell]
+    n_shown = np.bincount(run[~sought], minlength=len(head))[run]
+    repeat = np.flatnonzero(~sought & (number > 0))
+    after = np.flatnonzero(sought & (number < 2 * n_shown))
     return cell[repeat], first[run[repeat]], cell[after] - n_shown[after], cell[after]

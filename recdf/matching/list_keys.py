@@ -45,26 +45,26 @@ def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
 
 
 def encode_by(
-    offered: Table, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
+    table: Table, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
 ) -> tuple[Coded | None, pd.DataFrame]:
     """Code of the `by` value of each row (or head), in order of first appearance or as `known`, and their labels."""
-    if not offered.by:
+    if not table.by:
         return None, pd.DataFrame(index=range(1))
-    if known is None and offered.row is not None:
+    if known is None and table.row is not None:
         # A recommender stays, without lists, when all its rows were dropped.
-        known = offered.frame[names].dropna().drop_duplicates(ignore_index=True)
+        known = table.frame[names].dropna().drop_duplicates(ignore_index=True)
     if known is not None:
-        rows = offered.frame_rows(np.arange(len(offered)) if heads is None else heads)
-        pairs = [read_by([known[name], offered.frame[name].take(rows)], f"pred[{name!r}]") for name in names]
+        rows = table.frame_rows(np.arange(len(table)) if heads is None else heads)
+        pairs = [read_by([known[name], table.frame[name].take(rows)], f"pred[{name!r}]") for name in names]
         (first_seen, codes), n = encode_keys([list(column) for column in zip(*pairs, strict=True)])
         present, labels = first_seen.all(), known
     else:
-        (codes,), n = encode_keys([at_heads(offered.by, heads)])
+        (codes,), n = encode_keys([at_heads(table.by, heads)])
         first = _first_rows(codes, n)
         present = np.flatnonzero(first >= 0)
         present = present[np.argsort(first[present])]
         rows = first[present] if heads is None else heads[first[present]]
-        labels = labels_of(offered.frame, names, offered.frame_rows(rows))
+        labels = labels_of(table.frame, names, table.frame_rows(rows))
     place = np.zeros(n, np.int32)
     place[present] = np.arange(len(present))
     return codes.mapped(place), labels
@@ -82,13 +82,13 @@ def _first_rows(codes: Coded, n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ListCodes:
-    """One code per (by, key) of each row (or head), by * n_keys + key; -1 for keys that are not `wanted`."""
+    """One code per (by, key) of each row (or head), by * n_keys + key; -1 for keys that are not `inside`."""
 
     key: Coded
     by: Coded | None
     n_by: int
     n_keys: int
-    wanted: np.ndarray | None
+    inside: np.ndarray | None
 
     def __len__(self) -> int:
         return len(self.key)
@@ -98,7 +98,7 @@ class ListCodes:
         if self.by is not None:
             by = self.by[rows]
             code = (by if self.n_by * self.n_keys < 2**31 else by.astype(np.int64)) * self.n_keys + key
-        return code if self.wanted is None else np.where(self.wanted.take(key), code, code.dtype.type(-1))
+        return code if self.inside is None else np.where(self.inside.take(key), code, code.dtype.type(-1))
 
 
 def split(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, np.ndarray]:
@@ -119,14 +119,14 @@ def population_of(
     """
     users = options.users if isinstance(options.users, str) else "true"
     if users == "pred":
-        shown = code[np.argsort(first)]
-        return shown[np.argsort(shown // n_keys, kind="stable")]
+        seen = code[np.argsort(first)]
+        return seen[np.argsort(seen // n_keys, kind="stable")]
     lists = (np.arange(n_by)[:, None] * n_keys + base).ravel()
     if users == "both":
         return lists[np.isin(lists, code)]
     if users == "all":
-        shown = code[np.argsort(first)]
-        further = shown[~np.isin(shown % n_keys, base)]
+        seen = code[np.argsort(first)]
+        further = seen[~np.isin(seen % n_keys, base)]
         lists = np.concatenate([lists, further])
         lists = lists[np.argsort(lists // n_keys, kind="stable")]
     return lists

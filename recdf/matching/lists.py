@@ -1,124 +1,158 @@
-"""What a metric sees: `Lists`, the record `Matched` cut at one k, and its `Hits`.
+"""What a metric sees: `Matched`, all lists of the population beside `true`, and `Lists`, the same cut at one k.
 
-Contract: everything is an array. Per-list arrays have one entry per list of the population; `Hits` has one
-entry per recommended item that `true` judges, list after list, best rank first.
+Contract: everything is an array, with one entry per list of the population where it is not said otherwise; no label
+among them but the key frames that are put back at the end. Metrics change nothing here; what several of them need is
+worked out when first asked for and kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..errors import DataError, OptionError
+from ..inputs.tables import Order
+from .hits import HitArrays, Hits, ratio
+from .overlap import Overlap
+from .pred_lists import PredLists
 from .side_tables.sides import Sides
-
-if TYPE_CHECKING:
-    from .matched import Matched, Values
-
-
-def ratio(above: Any, below: Any) -> np.ndarray:
-    """above / below, NaN (undefined) where below is 0."""
-    undefined = np.equal(below, 0)
-    return np.asarray(np.true_divide(above, np.where(undefined, np.nan, below) if undefined.any() else below))
+from .true_lists import TrueLists
+from .values import Rating, Values
 
 
 @dataclass(frozen=True)
-class Hits:
-    """Recommended items that `true` judges: one entry each, in list order.
+class Matched:
+    """All lists of the population beside their truth. See the module for what an entry is.
 
-    list : code of the list · rank : 1 for the first item · gain : relevance in `true` · number : 1 for the
-    list's first entry, 2 for its second · place : row among all recommended rows · truth : row among the
-    rows of `true`, as ranked by gain.
+    keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
+    n_true, n_pred : relevant and recommended items of each list · start : its first place among the
+    recommended rows, `pred_lists` · true_list : the list's entry in `true_lists`, -1 for none · judged : recommended
+    rows that `true` judges · counts : rows that were dropped or repeated · overlap : what both frames share ·
+    sides : the side tables.
     """
 
-    list: np.ndarray
-    rank: np.ndarray
-    gain: np.ndarray
-    number: np.ndarray
-    place: np.ndarray
-    truth: np.ndarray
+    keys: pd.DataFrame
+    by: pd.DataFrame
+    list_by: np.ndarray
+    n_true: np.ndarray
+    n_pred: np.ndarray
+    start: np.ndarray
+    pred_lists: PredLists
+    true_list: np.ndarray
+    true_lists: TrueLists
+    judged: Hits
+    n_items: int
+    counts: dict[str, int]
+    order: Order
+    overlap: Overlap
+    sides: Sides
+    judged_only: bool = False
+    has_true: bool = True
+    repeats_kept: bool = False
+    values: Values | None = None
+    rating: Rating | None = None
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
-        return len(self.list)
+        return len(self.list_by)
 
-    @classmethod
-    def of(cls, list: np.ndarray, rank: np.ndarray, gain: np.ndarray, place: np.ndarray, truth: np.ndarray) -> Hits:
-        """Entries given in list order, numbered within each list."""
-        heads = np.flatnonzero(np.append(True, list[1:] != list[:-1])[: len(list)])
-        length = np.diff(np.append(heads, len(list)))
-        number = np.arange(1, len(list) + 1) - np.repeat(heads, length)
-        return cls(list, rank, gain, number, place, truth)
+    @property
+    def item(self) -> np.ndarray:
+        """Item code of each recommended row."""
+        return self.pred_lists.item
 
-    def where(self, keep: np.ndarray) -> Hits:
-        """Some of the entries."""
-        return self if keep.all() else _SomeHits(self, np.flatnonzero(keep))
+    @property
+    def as_given(self) -> bool:
+        """Whether the places of recommended rows are their positions in `pred`."""
+        return self.pred_lists.as_given
 
-    def from_all(self, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
-        """value(hits, *args) over the hits of the whole lists, at these: for what depends on hits further up."""
-        key = (value, *args)
-        if key not in self._known:
-            self._known[key] = value(self, *args)
-        return self._known[key]
+    def rows(self, places: np.ndarray) -> np.ndarray:
+        """Positions in `pred` of some places."""
+        return self.pred_lists.rows(places)
 
-    def sum_upto(
-        self, cut: int, n_lists: int, parts: dict[tuple[int, int], Hits], value: Callable[..., Any], *args: Any
-    ) -> np.ndarray:
-        """Sum per list of value(hits, *args) over the ranks up to `cut`, one read-only array for all who ask.
+    @property
+    def tie_level(self) -> np.ndarray | None:
+        """Of each recommended row: equal for equal scores of a list; None without ties."""
+        return self.pred_lists.level
 
-        It goes on from the largest smaller cut-off that is known, so that each hit is read once for all of them, and
-        adds in rank order, so that the sum does not depend on which are known. `parts` keeps the hits between two
-        cut-offs for other values.
+    @property
+    def repeat(self) -> np.ndarray:
+        """Places whose item stands earlier in the same list, with duplicates="keep"."""
+        return self.pred_lists.repeat
+
+    def needs_true(self, otherwise: str) -> None:
+        """Raise if there is no `true`."""
+        if not self.has_true:
+            raise OptionError(f"needs true=, {otherwise}")
+
+    @cached_property
+    def hits(self) -> Hits:
+        """The judged entries with gain above 0, numbered within their list."""
+        relevant = self.judged.where(self.judged.gain > 0)
+        if relevant is self.judged:
+            return relevant
+        return Hits.of(relevant.list, relevant.rank, relevant.gain, relevant.place, relevant.true_place)
+
+    def at(self, k: int | None) -> Lists:
+        """The lists cut after rank k; None keeps them whole."""
+        if k not in self._views:
+            self._views[k] = Lists(self, k)
+        return self._views[k]
+
+    @cached_property
+    def _views(self) -> dict[int | None, Lists]:
+        return {}
+
+    @cached_property
+    def hits_between(self) -> dict[tuple[int, int], Hits]:
+        """Hits by the cut-offs that they stand between."""
+        return {}
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What `make` returns, made once for every metric and cut-off that asks by this key.
+
+        It must follow from the recommended lists and the side tables alone: lists of the same `pred` beside other rows
+        of `true` share it.
         """
-        known, cut = self._sums.setdefault((value, *args), {0: np.zeros(n_lists)}), min(cut, self.deepest)
-        if cut not in known:
-            above = max(one for one in known if one < cut)
-            if (above, cut) not in parts:
-                parts[above, cut] = self.where((self.rank > above) & (self.rank <= cut))
-            further, total = parts[above, cut], known[above].copy()
-            np.add.at(total, further.list, np.asarray(value(further, *args), np.float64))  # is slow for integers
-            total.flags.writeable = False
-            known[cut] = total
-        return known[cut]
+        if key not in self.cache:
+            self.cache[key] = make()
+        return self.cache[key]
 
-    @cached_property
-    def deepest(self) -> int:
-        """The largest rank: beyond it all cut-offs are alike."""
-        return int(self.rank.max(initial=0))
+    def seen(self) -> np.ndarray:
+        """Bool per recommended row: its item is in the log of the list's user."""
+        log = self.sides.log
+        found: np.ndarray = self.once("seen", lambda: log.seen(self.item, self.start, self.n_pred))
+        return found
 
-    @cached_property
-    def _known(self) -> dict[Any, np.ndarray]:
-        return {}
+    def beside(self, judged: Hits, true_lists: TrueLists | None = None, rows: np.ndarray | None = None) -> Matched:
+        """The same lists with other judged rows, and beside other rows of `true`, which stood at `rows`."""
+        if true_lists is None or rows is None:
+            return replace(self, judged=judged)
+        values, rating = self.values, self.rating
+        return replace(
+            self,
+            judged=judged,
+            true_lists=true_lists,
+            n_true=np.append(true_lists.n_relevant, 0)[self.true_list],
+            values=None if values is None else Values(values.pred, values.true[rows], values.where),
+            rating=None if rating is None else Rating(lambda: rating.given()[rows], rating.predicted),
+        )
 
-    @cached_property
-    def _sums(self) -> dict[Any, dict[int, np.ndarray]]:
-        return {}
+    def __enter__(self) -> Matched:
+        return self
 
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
-class _SomeHits(Hits):
-    """Some rows of others; an array is taken when it is first asked for, since few metrics read all."""
-
-    source: Hits
-    rows: np.ndarray
-
-    def __init__(self, source: Hits, rows: np.ndarray) -> None:
-        self.__dict__.update(source=source, rows=rows)
-
-    def __getattr__(self, name: str) -> np.ndarray:
-        if name not in Hits.__dataclass_fields__:
-            raise AttributeError(name)
-        values: np.ndarray = getattr(self.source, name).take(self.rows)
-        self.__dict__[name] = values
-        return values
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def from_all(self, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
-        return self.source.from_all(value, *args).take(self.rows)
+    def close(self) -> None:
+        """Forget what points back here or to the hits: else memory stays until Python looks for cycles."""
+        self._views.clear()
+        self.hits_between.clear()
 
 
 def _one(hits: Hits) -> float:
@@ -172,8 +206,8 @@ class Lists:
     def n_judged(self) -> np.ndarray:
         """Rows of `true` of each list, relevant or not."""
         matched = self.matched
-        length = np.append(np.diff(matched.truth.start), 0)
-        return length.take(matched.list_truth)
+        length = np.append(np.diff(matched.true_lists.start), 0)
+        return length.take(matched.true_list)
 
     @cached_property
     def hits(self) -> Hits:
@@ -248,26 +282,26 @@ class Lists:
 
     def sum_true(self, values: np.ndarray) -> np.ndarray:
         """Sum per list, over its relevant items, of one value per row of `true`."""
-        truth = self.matched.truth
-        total = np.bincount(truth.key, np.where(truth.gain > 0, values, 0.0), minlength=len(truth.start) - 1)
-        return np.append(total, 0.0).take(self.matched.list_truth)
+        lists = self.matched.true_lists
+        total = np.bincount(lists.key, np.where(lists.gain > 0, values, 0.0), minlength=len(lists.start) - 1)
+        return np.append(total, 0.0).take(self.matched.true_list)
 
     def sum_ideal(self, value: Callable[..., np.ndarray], *args: Any, gain: np.ndarray | None = None) -> np.ndarray:
         """Sum per list of value(entries, *args) over the ideal list: its relevant items, best first, cut at k.
 
         `gain` replaces the gains of the rows of `true`, which it must list in descending order per key.
         """
-        truth = self.matched.truth
-        if gain is None and truth.constant_gain:
+        lists = self.matched.true_lists
+        if gain is None and lists.constant_gain:
             # Equal gains: the sum depends on the number of items alone.
-            n_ideal = np.minimum(truth.n_relevant, self.cut)
+            n_ideal = np.minimum(lists.n_relevant, self.cut)
             rank = np.arange(1, int(n_ideal.max(initial=0)) + 1)
-            longest = Hits(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank)
+            longest = Hits(HitArrays(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank))
             total = np.concatenate([[0.0], np.cumsum(value(longest, *args))]).take(n_ideal)
         else:
-            ideal = truth.ideal if gain is None else truth.ideal_by(gain)
-            total = ideal.sum_upto(self.cut, len(truth.n_relevant), {}, value, *args)
-        return np.append(total, 0.0).take(self.matched.list_truth)
+            ideal = lists.ideal if gain is None else lists.ideal_by(gain)
+            total = ideal.sum_upto(self.cut, len(lists.n_relevant), {}, value, *args)
+        return np.append(total, 0.0).take(self.matched.true_list)
 
     @cached_property
     def n_candidates(self) -> np.ndarray:
@@ -279,17 +313,16 @@ class Lists:
             raise DataError('candidates are distinct items, but duplicates="keep" counts repeated rows; pass "drop"')
         if matched.judged_only:
             return self.n_judged
-        if matched.catalogue is None:
+        if not matched.sides.has("items"):
             raise OptionError("needs items= (the catalogue) or judged_only=True")
-        inside = np.zeros(matched.n_items, bool)
-        inside[matched.catalogue] = True
-        for role, codes in (("pred", matched.item), ("true", matched.truth.item)):
-            outside = np.unique(codes[~inside[codes]])
+        catalogue = matched.sides.catalogue
+        for role, codes in (("pred", matched.item), ("true", matched.true_lists.item)):
+            outside = np.unique(codes[~catalogue.inside[codes]])
             if len(outside):
                 raise DataError(
                     f"items= lacks {len(outside):,} items of {role}; the catalogue must hold every candidate"
                 )
-        return np.full(len(matched), len(np.unique(matched.catalogue)))
+        return np.full(len(matched), len(catalogue.codes))
 
     @property
     def values(self) -> Values:

@@ -1,168 +1,84 @@
 """Match once: two long frames become one record that every metric reads.
 
 Contract: `match` checks the frames, codes the ids, ranks each list, finds the hits, and returns a
-`Matched`: arrays in list order, no label among them but the key frames that are put back at the end.
+`Matched`: arrays in list order, no label among them but the key frames that are put back at the end. It warns of
+nothing and takes an empty population: `overlap.warn` and `overlap.no_lists` are for the caller.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import (
-    ColumnError,
-    DataError,
-    DuplicateWarning,
-    EmptyPopulationError,
-    NoOverlapWarning,
-    OptionError,
-    outside_recdf,
-)
+from ..errors import ColumnError, OptionError
 from ..inputs.codes import Coded, Codes, encode, encode_keys
-from ..inputs.frames import as_frame, column, read_values
+from ..inputs.frames import as_frame, column
 from ..inputs.ids import Ids
 from ..inputs.options import Options, as_columns
-from ..inputs.tables import Table, order_source, raw_ratings, raw_scores, read_pred, read_true, read_users
-from ..inputs.threads import each, keep_freed_memory
-from .grouping import offsets, spans
+from ..inputs.tables import Order, Table, order_source, raw_ratings, raw_scores, read_pred, read_true, read_users
+from ..inputs.threads import keep_freed_memory
+from .grouping import offsets
+from .hits import HitArrays, Hits
 from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
-from .lists import Hits
-from .matched import Matched, Rating, Truth, Values
-from .pred_lists import Shown, Wanted
-from .ranked import (
-    Ranked,
-    joined,
-    pred_blocks,
-    rank_pred,
-    rank_true,
-    refuse_duplicates,
-    refuse_ties,
-    repeats,
-    tied_rows,
-)
-from .side_tables.knowledge import BaseLists
-from .side_tables.sides import NOTHING, Given, Sides, read_sides
+from .lists import Matched
+from .overlap import Overlap, overlap_of
+from .pred_lists import PredLists
+from .ranked import Ranked, pred_blocks, rank_true
+from .side_tables.baseline import base_lists
+from .side_tables.given import NOTHING, Doors, Given, read_sides
+from .side_tables.sides import Sides
+from .true_lists import TrueByKey, TrueLists
+from .values import Rating, values_of
 
 
 def match(
-    true: Any, pred: Any, options: Options, given: Given = NOTHING, by_values: pd.DataFrame | None = None
+    true: Any,
+    pred: Any,
+    options: Options,
+    given: Given = NOTHING,
+    by_values: pd.DataFrame | None = None,
+    part: bool = False,
 ) -> Matched:
     """Check, code, rank and match two frames; `true` may be None for metrics of `pred` alone.
 
-    `by_values` are the distinct `by` values of the whole of which these frames are a part.
+    `by_values` are the distinct `by` values of the whole of which these frames are a `part`. Ids of a part are not
+    compared where nothing is a hit, since what they lack another part may have.
     """
     keep_freed_memory()
+    rows = _read(true, pred, options, given)
+    codes = _coded(rows, by_values)
+    ranked = _ranked(rows, codes)
+    return _matched(rows, codes, ranked, compare=not part)
+
+
+# ------------------------------------------------------------------------------------------------ read
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Both frames, the given users and the side tables after the door. `users` are a frame and its ids."""
+
+    true: Table
+    pred: Table
+    users: tuple[pd.DataFrame, list[Ids]] | None
+    doors: Doors
+    order: Order
+    options: Options
+    has_true: bool
+    true_is_mapping: bool
+
+
+def _read(true: Any, pred: Any, options: Options, given: Given) -> _Rows:
     true_frame, pred_frame, options = _frames(true, pred, options)
     order = order_source(pred_frame, options)
-    wanted, offered = read_true(true_frame, options), read_pred(pred_frame, order, options)
-    asked = None if isinstance(options.users, str) else read_users(options.users, as_columns(options.user_col))
+    true_rows, pred_rows = read_true(true_frame, options), read_pred(pred_frame, order, options)
+    users = None if isinstance(options.users, str) else read_users(options.users, as_columns(options.user_col))
     doors = read_sides(given, options)
-    base = doors.tables.get("base")
-
-    true_heads, pred_heads = run_heads(wanted.keys), run_heads(offered.keys + offered.by)
-    key_columns = [at_heads(wanted.keys, true_heads), at_heads(offered.keys, pred_heads)]
-    key_columns += [] if asked is None else [asked[1]]
-    item_columns = [wanted.item, offered.item, *doors.item_ids.values()]
-    keys, n_keys = encode_keys(key_columns if base is None else [*key_columns, base.keys])
-    by_code, by_frame = encode_by(offered, pred_heads, as_columns(options.by), by_values)
-    items = encode(item_columns)
-    side_items = dict(zip(doors.item_ids, items.columns[2:], strict=True))
-    side_codes = {name: column.all() for name, column in side_items.items()}
-
-    counts = {**wanted.counts, **offered.counts}
-    for table in doors.tables.values():
-        counts.update(table.counts)
-    truth, gain = rank_true(wanted, keys[0], true_heads, n_keys, items, options, counts)
-    key_of_truth = truth.code[np.argsort(truth.first)]  # in order of first appearance
-    first = key_of_truth if asked is None else pd.unique(keys[2].all())
-    only = first if not isinstance(options.users, str) or options.users in ("true", "both") else None
-    truth_of_key = np.full(n_keys + 1, -1, np.int64)
-    truth_of_key[truth.code] = np.arange(len(truth.code))
-    population = None
-    if only is not None and len(only) < n_keys:
-        population = np.zeros(n_keys, bool)
-        population[only] = True
-    codes = ListCodes(keys[1], by_code, len(by_frame), n_keys, population)
-    blocks = pred_blocks(offered, codes, pred_heads, n_keys * len(by_frame), items.columns[1])
-    beside = Wanted.by_key(truth, gain, n_keys, len(by_frame))
-    shown = Shown(offered, blocks, items, beside, options)
-    counts.update(shown.counts)
-    warn_duplicates(counts, options)
-    if not len(shown.place):
-        _warn_no_overlap(wanted, offered, keys, items)
-    elif len(by_frame) > 1:
-        _warn_silent_recommenders(shown, items.columns[0], by_frame, n_keys)
-
-    lists = population_of(first, shown.code, shown.first, len(by_frame), n_keys, options)
-    if not len(lists):
-        raise no_lists(len(wanted), len(offered), options)
-    if true is not None and not isinstance(true, Mapping):
-        strangers = asked is not None and not np.isin(first, truth.code).any()
-        warn_no_truth(len(wanted), len(offered), bool((gain > 0).any()), strangers)
-    list_by, key = split(lists, n_keys, len(by_frame))
-    sources = {
-        "true": (wanted.frame, truth.code, wanted.frame_rows(truth.first)),
-        "pred": (offered.frame, split(shown.code, n_keys, len(by_frame))[1], offered.frame_rows(shown.first)),
-    }
-    if asked is not None:
-        sources["given"] = (asked[0], keys[2].all(), np.arange(len(asked[0])))
-    labels = key_frame(key, n_keys, sources, options)
-    sides = Sides(doors, side_codes, items.n, labels, items.rank)
-    if base is not None:
-        sides.base = _base_lists(base, keys[-1], side_items["base"], items, key, n_keys, options)
-
-    of_list = place_of(lists, shown.code, n_keys * len(by_frame))
-    start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
-    start[of_list], n_pred[of_list] = shown.start[:-1], np.diff(shown.start)
-    list_truth = truth_of_key.take(key)
-    relevant = gain > 0
-    n_relevant = np.diff(truth.start if relevant.all() else offsets(relevant)[truth.start])
-    # Without a column of relevance every gain is 1, which takes no memory.
-    one = np.broadcast_to(1.0, len(shown.truth)) if options.relevance_col is None else None
-    return Matched(
-        keys=labels,
-        by=by_frame,
-        list_by=list_by,
-        n_true=np.append(n_relevant, 0).take(list_truth),
-        n_pred=n_pred,
-        start=start,
-        shown=shown,
-        list_truth=list_truth,
-        truth=Truth(truth.start, gain, truth.item, lambda places: wanted.frame_rows(truth.rows(places)), n_relevant),
-        judged=Hits(
-            list=np.repeat(of_list, shown.n_pairs),
-            rank=shown.rank,
-            gain=gain.take(shown.truth) if one is None else one,
-            number=shown.number,
-            place=shown.place,
-            truth=shown.truth,
-        ),
-        n_items=items.n,
-        counts=counts,
-        order=order,
-        catalogue=side_codes.get("items"),
-        judged_only=options.judged_only,
-        has_true=true is not None,
-        repeats_kept=options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts),
-        values=_values(wanted, offered, truth, shown, doors.catalogue, items, options),
-        rating=Rating(
-            lambda: raw_ratings(wanted, truth.all_rows(), options),
-            lambda: raw_scores(offered, shown.all_rows(), order),
-        ),
-        sides=sides,
-    )
-
-
-def no_lists(n_true: int, n_pred: int, options: Options) -> EmptyPopulationError:
-    """The error for an empty population, given the rows of both frames."""
-    return EmptyPopulationError(
-        f"there is no list to evaluate: true has {n_true:,} rows, pred {n_pred:,}, "
-        f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
-    )
+    return _Rows(true_rows, pred_rows, users, doors, order, options, true is not None, isinstance(true, Mapping))
 
 
 def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.DataFrame, Options]:
@@ -189,151 +105,184 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
     return true_frame, pred_frame, options
 
 
-def _base_lists(
-    base: Table,
-    code: Coded,
-    item: Coded,
-    items: Codes,
-    key: np.ndarray,
-    n_keys: int,
-    options: Options,
-) -> BaseLists:
-    """The baseline's lists, each item once, and which of them belongs to each list of the population."""
-    blocks = pred_blocks(base, code, None, n_keys, item)
-    lists = joined(each(lambda make: rank_pred(base, make(), items, options), blocks))
-    tied = tied_rows(lists)
-    refuse_ties(base, tied, len(tied), options)
-    repeat = repeats(lists, items.n)
-    if len(repeat):
-        refuse_duplicates(base, lists.rows(repeat[:5]), len(repeat), options)
-        keep = np.ones(len(lists.item), bool)
-        keep[repeat] = False
-        lists = lists.kept(keep)
-    of_key = np.full(n_keys, -1, np.int64)
-    of_key[lists.code] = np.arange(len(lists.code))
-    return BaseLists(lists.start, lists.item, of_key[key])
+# ------------------------------------------------------------------------------------------------ code
 
 
-def _values(
-    wanted: Table,
-    offered: Table,
-    truth: Ranked,
-    shown: Shown,
-    catalogue: tuple[pd.DataFrame, Ids] | None,
-    items: Codes,
-    options: Options,
-) -> Values | None:
-    """Value of each recommended row (as recommended) and of each row of `true` (as bought)."""
-    name = options.value_col
-    if name is None:
-        return None
-    of_item = None
-    if catalogue is not None and name in catalogue[0].columns:
-        codes = items.codes[2]
-        if len(pd.unique(codes)) < len(codes):
-            raise DataError(f"items has {len(codes) - len(pd.unique(codes)):,} repeated ids; expected one row per item")
-        of_item = np.full(items.n, np.nan)
-        of_item[codes] = read_values(catalogue[0], name, "items")
-    found = []
-    for table, lists in ((offered, shown), (wanted, truth)):
-        if name in table.frame.columns:
-            values = read_values(table.frame, name, table.role)
-            found.append(values[table.frame_rows(lists.all_rows())])
-        elif of_item is None:
-            column(table.frame, name, table.role)  # says what there is
-        else:
-            found.append(of_item[lists.item])
-            lacking = np.isnan(found[-1])
-            if lacking.any():
-                raise DataError(
-                    f"items has no {name!r} for {len(np.unique(lists.item[lacking])):,} items of {table.role}"
-                )
-    return Values(found[0], found[1], (f"pred[{name!r}]", f"true[{name!r}]"))
+@dataclass(frozen=True)
+class _Codes:
+    """Codes of the rows. A key has one code in all tables, and so has an item.
+
+    `true_heads`, `pred_heads` are the first rows of runs of equal keys, of which keys and `by` values are then coded;
+    None where every row is.
+    """
+
+    true_heads: np.ndarray | None
+    pred_heads: np.ndarray | None
+    true_key: Coded
+    pred_key: Coded
+    users_key: Coded | None
+    base_key: Coded | None
+    n_keys: int
+    by: Coded | None
+    by_values: pd.DataFrame
+    items: Codes
+    side_items: dict[str, Coded]
+
+    @property
+    def n_by(self) -> int:
+        return len(self.by_values)
 
 
-# ------------------------------------------------------------------------------------------- warnings
-
-
-def warn_duplicates(counts: dict[str, int], options: Options) -> None:
-    repeated = {role: counts[f"{role}_duplicates"] for role in ("true", "pred") if f"{role}_duplicates" in counts}
-    if repeated and options.duplicates == "drop":
-        found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
-        warnings.warn(
-            f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
-            '(duplicates="keep" counts them, "raise" refuses them); rd.check(true, pred) tells more',
-            DuplicateWarning,
-            stacklevel=outside_recdf(),
-        )
-
-
-def _warn_no_overlap(wanted: Table, offered: Table, keys: list[Coded], items: Codes) -> None:
-    """No hit at all: say so if that is because no user, or no item, is in both frames."""
-    if not len(wanted) or not len(offered):
-        return
-    for what, one, two, mine, theirs in (
-        ("user", keys[0], keys[1], wanted.keys[0], offered.keys[0]),
-        ("item", items.columns[0], items.columns[1], wanted.item, offered.item),
-    ):
-        if not np.isin(pd.unique(two.all()), pd.unique(one.all())).any():
-            warn_no_overlap(what, mine, theirs)
-            return
-
-
-def warn_no_overlap(what: str, mine: Ids, theirs: Ids) -> None:
-    """Warn that no user, or no item, is in both frames, with two ids of each."""
-    samples = []
-    for ids in (mine, theirs):
-        some = list(dict.fromkeys(ids.show(np.arange(min(100, len(ids))))))[:2]
-        samples.append(f"{ids.where}: {', '.join(map(repr, some))}")
-    warnings.warn(
-        f"no recommended {what} is in true, so every list scores 0 ({'; '.join(samples)}); "
-        "rd.check(true, pred) tells more",
-        NoOverlapWarning,
-        stacklevel=outside_recdf(),
+def _coded(rows: _Rows, by_values: pd.DataFrame | None) -> _Codes:
+    base = rows.doors.tables.get("base")
+    true_heads, pred_heads = run_heads(rows.true.keys), run_heads(rows.pred.keys + rows.pred.by)
+    key_columns = [at_heads(rows.true.keys, true_heads), at_heads(rows.pred.keys, pred_heads)]
+    key_columns += [] if rows.users is None else [rows.users[1]]
+    key_columns += [] if base is None else [base.keys]
+    keys, n_keys = encode_keys(key_columns)
+    by, by_frame = encode_by(rows.pred, pred_heads, as_columns(rows.options.by), by_values)
+    item_ids = rows.doors.item_ids
+    items = encode([rows.true.item, rows.pred.item, *item_ids.values()])
+    return _Codes(
+        true_heads=true_heads,
+        pred_heads=pred_heads,
+        true_key=keys[0],
+        pred_key=keys[1],
+        users_key=None if rows.users is None else keys[2],
+        base_key=None if base is None else keys[-1],
+        n_keys=n_keys,
+        by=by,
+        by_values=by_frame,
+        items=items,
+        side_items=dict(zip(item_ids, items.columns[2:], strict=True)),
     )
 
 
-def _warn_silent_recommenders(shown: Shown, wanted_item: Coded, by: pd.DataFrame, n_keys: int) -> None:
-    """Warn of recommenders that share no user, or no item, with `true`, while others do."""
-    of_list = shown.code // n_keys
-    n_pairs = np.bincount(of_list, weights=shown.n_pairs, minlength=len(by))
-    silent = []
-    for value in np.flatnonzero(n_pairs == 0):
-        lists = np.flatnonzero(of_list == value)
-        rows = spans(shown.start[lists], np.diff(shown.start)[lists])
-        if not np.isin(pd.unique(shown.item[rows]), pd.unique(wanted_item.all())).any():
-            silent.append(int(value))
-    warn_silent(by, silent)
+# ------------------------------------------------------------------------------------------------ rank
 
 
-def warn_silent(by: pd.DataFrame, silent: list[int]) -> None:
-    """Warn of these rows of `by`, if any: recommenders that share nothing with `true`."""
-    if silent:
-        some = by.take(silent[:5])
-        labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
-        named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
-        warnings.warn(
-            f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is in true, "
-            f"and score 0: {named}; rd.check(true, pred, by=...) tells more",
-            NoOverlapWarning,
-            stacklevel=outside_recdf(),
-        )
+@dataclass(frozen=True)
+class _RankedLists:
+    """Ranked lists of both frames, and the keys of a population that does not come from `pred`."""
+
+    true: Ranked
+    gain: np.ndarray
+    pred: PredLists
+    keys: np.ndarray
+    counts: dict[str, int]
 
 
-def warn_no_truth(n_true: int, n_pred: int, relevant: bool, strangers: bool) -> None:
-    """Warn if nothing can be a hit because of `true` or of the given users alone."""
-    if not n_pred:
-        return
-    if not n_true:
-        reason = "true has no rows"
-    elif not relevant:
-        reason = "no row of true is relevant"
-    elif strangers:
-        reason = "none of the given users is in true"
-    else:
-        return
-    warnings.warn(
-        f"{reason}, so there can be no hit; rd.check(true, pred) tells more",
-        NoOverlapWarning,
-        stacklevel=outside_recdf(),
+def _ranked(rows: _Rows, codes: _Codes) -> _RankedLists:
+    options, n_keys, n_by = rows.options, codes.n_keys, codes.n_by
+    counts = {**rows.true.counts, **rows.pred.counts, **rows.doors.counts}
+    true, gain = rank_true(rows.true, codes.true_key, codes.true_heads, n_keys, codes.items, options, counts)
+    in_order = true.code[np.argsort(true.first)]  # in order of first appearance
+    keys = in_order if codes.users_key is None else pd.unique(codes.users_key.all())
+    # Lists of `pred` outside the population are left out before they are ranked.
+    inside = None
+    from_keys = not isinstance(options.users, str) or options.users in ("true", "both")
+    if from_keys and len(keys) < n_keys:
+        inside = np.zeros(n_keys, bool)
+        inside[keys] = True
+    list_codes = ListCodes(codes.pred_key, codes.by, n_by, n_keys, inside)
+    blocks = pred_blocks(rows.pred, list_codes, codes.pred_heads, n_keys * n_by, codes.items.columns[1])
+    pred = PredLists(rows.pred, blocks, codes.items, TrueByKey.of(true, gain, n_keys, n_by), options)
+    return _RankedLists(true, gain, pred, keys, {**counts, **pred.counts})
+
+
+# --------------------------------------------------------------------------------------------- assemble
+
+
+def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) -> Matched:
+    options, n_keys, n_by = rows.options, codes.n_keys, codes.n_by
+    true, gain, pred = ranked.true, ranked.gain, ranked.pred
+    lists = population_of(ranked.keys, pred.code, pred.first, n_by, n_keys, options)
+    list_by, key = split(lists, n_keys, n_by)
+    labels = _labels(rows, codes, ranked, key)
+    true_of_key = np.full(n_keys + 1, -1, np.int64)
+    true_of_key[true.code] = np.arange(len(true.code))
+    true_list = true_of_key.take(key)
+    true_lists = _true_lists(rows.true, true, gain)
+    of_list = place_of(lists, pred.code, n_keys * n_by)
+    start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
+    start[of_list], n_pred[of_list] = pred.start[:-1], np.diff(pred.start)
+    # Without a column of relevance every gain is 1, which takes no memory.
+    gains = np.broadcast_to(1.0, len(pred.true_place)) if options.relevance_col is None else gain.take(pred.true_place)
+    of_pair = np.repeat(of_list, pred.n_pairs)
+    judged = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
+    side_codes = {name: coded.all() for name, coded in codes.side_items.items()}
+    catalogue = rows.doors.catalogue
+    return Matched(
+        keys=labels,
+        by=codes.by_values,
+        list_by=list_by,
+        n_true=np.append(true_lists.n_relevant, 0).take(true_list),
+        n_pred=n_pred,
+        start=start,
+        pred_lists=pred,
+        true_list=true_list,
+        true_lists=true_lists,
+        judged=Hits(judged),
+        n_items=codes.items.n,
+        counts=ranked.counts,
+        order=rows.order,
+        overlap=_overlap(rows, codes, ranked, true_list, compare),
+        sides=Sides(rows.doors, side_codes, codes.items, labels, _base(rows, codes, key)),
+        judged_only=options.judged_only,
+        has_true=rows.has_true,
+        repeats_kept=_repeats_kept(options, ranked.counts),
+        values=values_of(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
+        rating=Rating(
+            lambda: raw_ratings(rows.true, true.all_rows(), options),
+            lambda: raw_scores(rows.pred, pred.all_rows(), rows.order),
+        ),
+    )
+
+
+def _true_lists(table: Table, lists: Ranked, gain: np.ndarray) -> TrueLists:
+    relevant = gain > 0
+    n_relevant = np.diff(lists.start if relevant.all() else offsets(relevant)[lists.start])
+    return TrueLists(lists.start, gain, lists.item, lambda places: table.frame_rows(lists.rows(places)), n_relevant)
+
+
+def _labels(rows: _Rows, codes: _Codes, ranked: _RankedLists, key: np.ndarray) -> pd.DataFrame:
+    """Labels of the key of each list, in the dtype of the frame that the population is taken from."""
+    true, pred = ranked.true, ranked.pred
+    pred_key = split(pred.code, codes.n_keys, codes.n_by)[1]
+    sources = {
+        "true": (rows.true.frame, true.code, rows.true.frame_rows(true.first)),
+        "pred": (rows.pred.frame, pred_key, rows.pred.frame_rows(pred.first)),
+    }
+    if rows.users is not None and codes.users_key is not None:
+        sources["given"] = (rows.users[0], codes.users_key.all(), np.arange(len(rows.users[0])))
+    return key_frame(key, codes.n_keys, sources, rows.options)
+
+
+def _base(rows: _Rows, codes: _Codes, key: np.ndarray) -> Any:
+    """The lists of a baseline, if there is one."""
+    table = rows.doors.tables.get("base")
+    if table is None or codes.base_key is None:
+        return None
+    return base_lists(table, codes.base_key, codes.side_items["base"], codes.items, key, codes.n_keys, rows.options)
+
+
+def _repeats_kept(options: Options, counts: Mapping[str, int]) -> bool:
+    """Some (list, item) pair stands twice in what metrics see."""
+    return options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts)
+
+
+def _overlap(rows: _Rows, codes: _Codes, ranked: _RankedLists, true_list: np.ndarray, compare: bool) -> Overlap:
+    return overlap_of(
+        rows.true,
+        rows.pred,
+        (codes.true_key, codes.pred_key),
+        codes.items,
+        ranked.pred,
+        codes.n_keys,
+        codes.n_by,
+        relevant=bool((ranked.gain > 0).any()),
+        has_true=rows.has_true and not rows.true_is_mapping,
+        given=rows.users is not None,
+        n_with_true=int(np.count_nonzero(true_list >= 0)),
+        compare=compare,
     )

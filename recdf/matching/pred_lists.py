@@ -1,4 +1,4 @@
-"""What was shown: `pred` ranked, paired with `true` and settled, one block of lists after another.
+"""The lists of `pred`: ranked, paired with `true` and settled, one block of lists after another.
 
 Contract: what most metrics need, hits and lengths, is kept of every block; the item and row of every place are made
 again, by the same steps, when something asks for them.
@@ -17,37 +17,15 @@ from ..inputs.options import Options
 from ..inputs.tables import Table
 from ..inputs.threads import each
 from .blocks import Block
-from .grouping import Pairs, offsets
-from .list_keys import split
-from .ranked import Ranked, joined, pair, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """`true` as the lists of `pred` are paired with it: `item` and `gain` of its rows, `start` and `length` by key."""
-
-    item: np.ndarray
-    gain: np.ndarray
-    start: np.ndarray
-    length: np.ndarray
-    n_by: int
-
-    @classmethod
-    def by_key(cls, lists: Ranked, gain: np.ndarray, n_keys: int, n_by: int) -> Wanted:
-        start, length = np.zeros(n_keys, np.int64), np.zeros(n_keys, np.int64)
-        start[lists.code], length[lists.code] = lists.start[:-1], np.diff(lists.start)
-        return cls(lists.item, gain, start, length, n_by)
-
-    def pair(self, shown: Ranked, n_items: int) -> Pairs:
-        """Find each list's truth among its items."""
-        _, key = split(shown.code, len(self.start), self.n_by)
-        return pair(shown, self.item, self.start.take(key), self.length.take(key), n_items)
+from .grouping import offsets
+from .ranked import Ranked, joined, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows
+from .true_lists import TrueByKey
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What is kept of one block. See `Shown`; `tied` and `repeated` are rows of `pred` to show in a message, `settled`
-    tells that lists are not as they were ranked, and `lists` are kept of a single block.
+    """What is kept of one block. See `PredLists`; `tied` and `repeated` are rows of `pred` to show in a message,
+    `settled` tells that lists are not as they were ranked, and `lists` are kept of a single block.
     """
 
     code: np.ndarray
@@ -57,7 +35,7 @@ class _Found:
     rank: np.ndarray
     number: np.ndarray
     place: np.ndarray
-    truth: np.ndarray
+    true_place: np.ndarray
     repeat: np.ndarray
     counts: dict[str, int]
     has_levels: bool
@@ -68,33 +46,33 @@ class _Found:
     lists: Ranked | None
 
 
-class Shown:
+class PredLists:
     """The lists of `pred`. Places count its rows list after list, best first.
 
     `code` of each list · `first`, the row of the table where it first appears · `start` (n_lists + 1) · `n_pairs`:
-    judged rows of each list · `rank`, `number`, `place`, `truth`: of each of these, as in `Hits`, by ascending place ·
-    `repeat`: places whose item stands earlier in the same list.
+    judged rows of each list · `rank`, `number`, `place`, `true_place`: of each of these, as in `Hits`, by ascending
+    place · `repeat`: places whose item stands earlier in the same list.
     """
 
     def __init__(
         self,
-        offered: Table,
+        table: Table,
         blocks: Sequence[Callable[[], Block]],
         items: Codes,
-        wanted: Wanted,
+        true: TrueByKey,
         options: Options,
     ) -> None:
-        self._offered, self._blocks, self._items = offered, blocks, items
-        self._wanted, self._options = wanted, options
+        self._table, self._blocks, self._items = table, blocks, items
+        self._true, self._options = true, options
         parts = each(self._measured, blocks)
-        refuse_ties(offered, parts_of(parts, "tied"), sum(part.n_tied for part in parts), options)
+        refuse_ties(table, parts_of(parts, "tied"), sum(part.n_tied for part in parts), options)
         self.counts: dict[str, int] = {}
         for part in parts:
             for name, n in part.counts.items():
                 self.counts[name] = self.counts.get(name, 0) + n
-        refuse_duplicates(offered, parts_of(parts, "repeated")[:5], self.counts.get("pred_duplicates", 0), options)
-        self.code, self.first, self.n_pairs, self.rank, self.number, self.truth = (
-            parts_of(parts, name) for name in ("code", "first", "n_pairs", "rank", "number", "truth")
+        refuse_duplicates(table, parts_of(parts, "repeated")[:5], self.counts.get("pred_duplicates", 0), options)
+        self.code, self.first, self.n_pairs, self.rank, self.number, self.true_place = (
+            parts_of(parts, name) for name in ("code", "first", "n_pairs", "rank", "number", "true_place")
         )
         self.start = offsets(parts_of(parts, "length"))
         above = offsets(np.array([part.length.sum() for part in parts]))[:-1].tolist()
@@ -110,14 +88,14 @@ class Shown:
         return int(self.start[-1])
 
     def _ranked(self, make: Callable[[], Block]) -> Ranked:
-        return rank_pred(self._offered, make(), self._items, self._options)
+        return rank_pred(self._table, make(), self._items, self._options)
 
     def _measured(self, make: Callable[[], Block]) -> _Found:
         ranked = self._ranked(make)
-        pairs = self._wanted.pair(ranked, self._items.n)
+        pairs = self._true.pair(ranked, self._items.n)
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
         repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
-        lists, pairs, counts = settle(ranked, pairs, self._wanted.gain, self._options)
+        lists, pairs, counts = settle(ranked, pairs, self._true.gain, self._options)
         return _Found(
             code=lists.code,
             first=lists.first,
@@ -126,7 +104,7 @@ class Shown:
             rank=pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
             number=np.arange(1, len(pairs.place) + 1) - np.repeat(np.cumsum(pairs.n) - pairs.n, pairs.n),
             place=pairs.place.astype(np.int32),
-            truth=pairs.wanted.astype(np.int32),
+            true_place=pairs.sought.astype(np.int32),
             repeat=pairs.repeat,
             counts=counts,
             has_levels=lists.level is not None,
@@ -146,7 +124,7 @@ class Shown:
         def again(make: Callable[[], Block]) -> Ranked:
             lists = self._ranked(make)
             return (
-                settle(lists, self._wanted.pair(lists, self._items.n), self._wanted.gain, self._options)[0]
+                settle(lists, self._true.pair(lists, self._items.n), self._true.gain, self._options)[0]
                 if self._settled
                 else lists
             )
@@ -161,7 +139,7 @@ class Shown:
     @property
     def as_given(self) -> bool:
         """Whether the rows stand as in the frame."""
-        return isinstance(self._lists.row, slice) and self._offered.row is None
+        return isinstance(self._lists.row, slice) and self._table.row is None
 
     def all_rows(self) -> np.ndarray:
         """Row of the table at each place."""
@@ -169,7 +147,7 @@ class Shown:
 
     def rows(self, places: np.ndarray) -> np.ndarray:
         """Positions in the frame of the rows at some places."""
-        return self._offered.frame_rows(self._lists.rows(places))
+        return self._table.frame_rows(self._lists.rows(places))
 
     @property
     def level(self) -> np.ndarray | None:

@@ -131,7 +131,7 @@ def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray |
 
 
 def rank_true(
-    wanted: Table,
+    table: Table,
     key: Coded,
     heads: np.ndarray | None,
     n_keys: int,
@@ -140,10 +140,10 @@ def rank_true(
     counts: dict[str, int],
 ) -> tuple[Ranked, np.ndarray]:
     """Lists of `true` by key, largest gain first, and the gains."""
-    gain = wanted.number
+    gain = table.number
     assert gain is not None
     number = [gain] if len(gain) and np.ptp(gain) > 0 else []
-    blocks = list_blocks(key, heads, len(wanted), n_keys, [items.columns[0], *number])
+    blocks = list_blocks(key, heads, len(table), n_keys, [items.columns[0], *number])
 
     def rank(make: Callable[[], Block]) -> tuple[Ranked, np.ndarray]:
         lists = _ranked(make(), descending=True)
@@ -155,7 +155,7 @@ def rank_true(
     repeat = np.concatenate([repeat + first for (_, repeat), first in zip(found, above[:-1], strict=True)])
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
-        refuse_duplicates(wanted, lists.rows(repeat[:5]), len(repeat), options)
+        refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
         if options.duplicates == "drop":
             keep = np.ones(len(lists.item), bool)
             keep[repeat] = False
@@ -170,7 +170,7 @@ def repeats(lists: Ranked, n_items: int) -> np.ndarray:
 
 
 def refuse_duplicates(table: Table, rows: np.ndarray, n: int, options: Options) -> None:
-    """Raise if there are `n` repeated rows, of which `rows` are the first, and none is wanted."""
+    """Raise if there are `n` repeated rows, of which `rows` are the first, and none may be."""
     if options.duplicates != "raise" or not n:
         return
     shown = list(zip(*[ids.show(rows) for ids in (*table.by, *table.keys, table.item)], strict=True))
@@ -190,16 +190,16 @@ def refuse_ties(table: Table, rows: np.ndarray, n: int, options: Options) -> Non
 
 
 def pred_blocks(
-    offered: Table, code: Column, heads: np.ndarray | None, n_codes: int, item: Coded
+    table: Table, code: Column, heads: np.ndarray | None, n_codes: int, item: Coded
 ) -> list[Callable[[], Block]]:
     """Blocks of recommended lists, as `rank_pred` takes them."""
-    number = [] if offered.number is None else [offered.number]
-    return list_blocks(code, heads, len(offered), n_codes, [item, *number])
+    number = [] if table.number is None else [table.number]
+    return list_blocks(code, heads, len(table), n_codes, [item, *number])
 
 
-def rank_pred(offered: Table, block: Block, items: Codes, options: Options) -> Ranked:
+def rank_pred(table: Table, block: Block, items: Codes, options: Options) -> Ranked:
     """Recommended lists, best first, ties settled by everything but relevance."""
-    lists = _ranked(block, offered.descending)
+    lists = _ranked(block, table.descending)
     if lists.level is None or options.ties in ("raise", "row"):
         return lists
     rank = items.rank()
@@ -215,23 +215,23 @@ def tied_rows(lists: Ranked) -> np.ndarray:
     return lists.rows(np.flatnonzero(np.diff(lists.level) == 0))
 
 
-def pair(shown: Ranked, wanted: np.ndarray, wanted_start: np.ndarray, wanted_length: np.ndarray, n_items: int) -> Pairs:
-    """Find what is wanted from each list among its items; pairs by ascending place."""
-    length = np.diff(shown.start)
-    pairs = pair_within(shown.item, shown.start[:-1], length, wanted, wanted_start, wanted_length, n_items)
-    wanted_at = np.full(len(shown.item), -1, np.int32)
-    wanted_at[pairs.place] = pairs.wanted
-    place = np.flatnonzero(wanted_at >= 0)
-    return replace(pairs, place=place, wanted=wanted_at[place])
+def pair(lists: Ranked, sought: np.ndarray, sought_start: np.ndarray, sought_length: np.ndarray, n_items: int) -> Pairs:
+    """Find the items that are sought in each list; pairs by ascending place."""
+    length = np.diff(lists.start)
+    pairs = pair_within(lists.item, lists.start[:-1], length, sought, sought_start, sought_length, n_items)
+    sought_at = np.full(len(lists.item), -1, np.int32)
+    sought_at[pairs.place] = pairs.sought
+    place = np.flatnonzero(sought_at >= 0)
+    return replace(pairs, place=place, sought=sought_at[place])
 
 
-def settle(shown: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> tuple[Ranked, Pairs, dict[str, int]]:
+def settle(lists: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> tuple[Ranked, Pairs, dict[str, int]]:
     """Apply what needs the pairs: duplicates, condensed lists, and ties with the relevant items last.
 
     The third of what is returned counts the rows that this drops or, with duplicates="keep", would.
     """
     counts: dict[str, int] = {}
-    keep = np.ones(len(shown.item), bool)
+    keep = np.ones(len(lists.item), bool)
     if len(pairs.repeat):
         counts["pred_duplicates"] = len(pairs.repeat)
         if options.duplicates == "drop":
@@ -246,20 +246,20 @@ def settle(shown: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> t
         to = offsets(keep)
         repeat = keep[pairs.repeat]
         # No pair goes: of equal items the first pair, and they are judged.
-        pairs = Pairs(to[pairs.place], pairs.wanted, pairs.n, to[pairs.repeat[repeat]], to[pairs.first[repeat]])
-        shown = shown.kept(keep)
-    if options.ties == "worst" and shown.level is not None:
-        gains = gain[pairs.wanted]
+        pairs = Pairs(to[pairs.place], pairs.sought, pairs.n, to[pairs.repeat[repeat]], to[pairs.first[repeat]])
+        lists = lists.kept(keep)
+    if options.ties == "worst" and lists.level is not None:
+        gains = gain[pairs.sought]
         grades = np.unique(gains[gains > 0])
-        grade = np.zeros(len(shown.item), np.int64)
+        grade = np.zeros(len(lists.item), np.int64)
         grade[pairs.place] = np.searchsorted(grades, gains, side="right")
         grade[pairs.repeat] = grade[pairs.first]
-        order = _tie_order(shown, grade, len(grades) + 1)
+        order = _tie_order(lists, grade, len(grades) + 1)
         if order is not None:
             to = np.empty_like(order)
             to[order] = np.arange(len(order))
             by_place = np.argsort(to[pairs.place])
-            place, wanted = to[pairs.place][by_place], pairs.wanted[by_place]
-            pairs = Pairs(place, wanted, pairs.n, to[pairs.repeat], to[pairs.first])
-            shown = shown.moved(order)
-    return shown, pairs, counts
+            place, sought = to[pairs.place][by_place], pairs.sought[by_place]
+            pairs = Pairs(place, sought, pairs.n, to[pairs.repeat], to[pairs.first])
+            lists = lists.moved(order)
+    return lists, pairs, counts

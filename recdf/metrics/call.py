@@ -15,9 +15,10 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import NAMES, Options, check_names
+from ..matching.lists import Matched
 from ..matching.match import match
-from ..matching.matched import Matched
-from ..matching.side_tables.sides import NOTHING, SIDES, Given
+from ..matching.overlap import no_lists, warn
+from ..matching.side_tables.given import NOTHING, SIDES, Given
 from .record import Request
 
 # What a metric may need beyond `pred`, and the argument that gives it.
@@ -77,12 +78,20 @@ class Call:
         """The metric columns of the per-user table."""
         return [name for request in self.per_list for name in request.columns]
 
-    def match(self, true: Any, pred: Any, by_values: pd.DataFrame | None = None) -> Matched:
-        """Match two frames by the options of this call; use it in a `with` statement, which frees memory at the end.
+    def match(self, true: Any, pred: Any) -> Matched:
+        """Match two whole frames by the options of this call, and warn of what makes hits impossible.
 
-        `by_values` are the distinct `by` values of the whole of which these frames are a part.
+        Use it in a `with` statement, which frees memory at the end.
         """
-        return match(true, pred, self.options, self.given, by_values)
+        matched = match(true, pred, self.options, self.given)
+        if not len(matched):
+            raise no_lists(matched.overlap, self.options)
+        warn(matched.overlap, matched.counts, matched.by, self.options)
+        return matched
+
+    def match_part(self, true: Any, pred: Any, by_values: pd.DataFrame | None) -> Matched:
+        """Match frames that are a part of the whole, which may have no list; `by_values` are those of the whole."""
+        return match(true, pred, self.options, self.given, by_values, part=True)
 
 
 def check_k(k: Any) -> int:

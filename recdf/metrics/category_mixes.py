@@ -9,7 +9,7 @@ import numpy as np
 from ..matching.grouping import spans
 from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels
-from ..matching.side_tables.knowledge import Log
+from ..matching.side_tables.log import Log
 
 # Entries of one block of the lists × categories matrix.
 BLOCK = 2**20

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..errors import OptionError, UndefinedMetricError
 from ..inputs.options import Options
 from ..matching.counts import Counts
-from ..matching.matched import Matched
+from ..matching.lists import Matched
 from .record import Bounds, Request
 
 Floats = npt.NDArray[np.float64]

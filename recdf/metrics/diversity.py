@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ..errors import OptionError
-from ..matching.lists import Lists, ratio
+from ..matching.hits import ratio
+from ..matching.lists import Lists
 from .category_mixes import mixes
 from .metric import metric
 from .similarity import mean_similarity

@@ -13,7 +13,8 @@ import pandas as pd
 
 from ..matching.counts import Counts
 from ..matching.grouping import offsets
-from ..matching.lists import Lists, ratio
+from ..matching.hits import ratio
+from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels
 from .metric import metric
 

@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import OptionError, closest
 from ..inputs.options import NAMES, Options
 from ..matching.counts import Counts
-from ..matching.side_tables.sides import SIDES, Given
+from ..matching.side_tables.given import SIDES, Given
 from .call import Call, check_k
 from .compute import compute, compute_counts, mean
 from .per_user import per_user_frame

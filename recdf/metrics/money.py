@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 
 from ..matching.grouping import rank_within
-from ..matching.lists import Hits, Lists, ratio
+from ..matching.hits import Hits, ratio
+from ..matching.lists import Lists
 from .metric import metric
 
 Negative = Literal["error", "clip"]
@@ -38,7 +39,7 @@ def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray
     >>> rd.money_precision(true, pred, k=2, value_col="price")
     0.25
     """
-    shown = lists.values.checked(negative).shown
+    shown = lists.values.checked(negative).pred
     return ratio(lists.sum(shown[lists.hits.place]), lists.sum_shown(shown))
 
 
@@ -69,8 +70,8 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     0.25
     """
     values = lists.values.checked(negative)
-    bought = lists.sum_true(values.bought)
-    return ratio(lists.sum(values.shown[lists.hits.place]), bought)
+    bought = lists.sum_true(values.true)
+    return ratio(lists.sum(values.pred[lists.hits.place]), bought)
 
 
 @metric(bounds=(0.0, None), needs=("value",))
@@ -98,7 +99,7 @@ def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     >>> rd.revenue(true, pred, k=2, value_col="price")
     10.0
     """
-    return lists.sum(lists.values.checked(negative).shown[lists.hits.place])
+    return lists.sum(lists.values.checked(negative).pred[lists.hits.place])
 
 
 @metric(needs=("value",))
@@ -127,12 +128,12 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     >>> rd.money_ndcg(true, pred, k=2, value_col="price", items=true[["item_id", "price"]])
     1.0
     """
-    bought, truth = lists.values.checked(negative).bought, lists.matched.truth
+    bought, truth = lists.values.checked(negative).true, lists.matched.true_lists
     # Rows that are not relevant go behind the others, beyond the ideal list.
     worth = np.where(truth.gain > 0, bought, -1.0)
     ranked = rank_within(worth, truth.start, descending=True)
     ideal = lists.sum_ideal(_discounted_gain, gain=worth if ranked is None else ranked[1])
-    return ratio(lists.sum(bought[lists.hits.truth] / np.log2(lists.hits.rank + 1)), ideal)
+    return ratio(lists.sum(bought[lists.hits.true_place] / np.log2(lists.hits.rank + 1)), ideal)
 
 
 def _discounted_gain(hits: Hits) -> np.ndarray:

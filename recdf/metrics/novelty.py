@@ -12,7 +12,8 @@ import numpy as np
 
 from ..errors import OptionError
 from ..matching.grouping import pair_within
-from ..matching.lists import Lists, ratio
+from ..matching.hits import ratio
+from ..matching.lists import Lists
 from .diversity import Similarity
 from .metric import metric
 from .similarity import nearest
@@ -115,7 +116,7 @@ def unseen(lists: Lists) -> np.ndarray:
     """
     log = lists.sides.log
     lists.matched.counts["lists_without_log"] = int(np.count_nonzero(log.n_history == 0))
-    return ratio(lists.sum_shown(~log.seen(lists.matched) * 1.0), lists.n_shown)
+    return ratio(lists.sum_shown(~lists.matched.seen() * 1.0), lists.n_shown)
 
 
 @metric(needs=("log", "features"), arguments=("true", "pred"), optional=("true", "popular"))
@@ -168,7 +169,7 @@ def serendipity(
     matched.counts["lists_without_log"] = int(np.count_nonzero(log.n_history == 0))
     largest = nearest(lists, similarity, separator)
     # Rounding must not decide whether 0.7 is below 0.7.
-    found = (largest < threshold - 1e-12) & ~log.seen(matched)
+    found = (largest < threshold - 1e-12) & ~matched.seen()
     if relevant:
         hit = np.zeros(len(found), bool)
         hit[matched.hits.place] = True
@@ -208,8 +209,6 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     0.5
     """
     matched, base = lists.matched, lists.sides.base
-    if base is None:
-        raise OptionError("needs base=")
     length = np.append(np.minimum(np.diff(base.start), lists.cut), 0)[base.list_base]
     start = np.append(base.start[:-1], 0)[base.list_base]
     both = pair_within(matched.item, matched.start, lists.n_shown, base.item, start, length, matched.n_items).n

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..errors import ColumnError
 from ..matching.list_keys import labels_of
-from ..matching.matched import Matched
+from ..matching.lists import Matched
 
 
 def label_frame(matched: Matched) -> pd.DataFrame:

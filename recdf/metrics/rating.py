@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import OptionError
 from ..matching.counts import Counts
-from ..matching.lists import Lists, ratio
+from ..matching.hits import ratio
+from ..matching.lists import Lists
 from .metric import metric
 
 
@@ -19,7 +20,7 @@ def _errors(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
     matched, judged = lists.matched, lists.judged
     if matched.rating is None:
         raise OptionError("needs relevance_col= (the rating in true)")
-    error = matched.rating.predicted()[judged.place] - matched.rating.given()[judged.truth]
+    error = matched.rating.predicted()[judged.place] - matched.rating.given()[judged.true_place]
     scored = ~np.isnan(error)
     return judged.list[scored], error[scored]
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import OptionError, closest
 from ..inputs.options import NAMES, Options, check_choice, parameters
-from ..matching.side_tables.sides import SIDES
+from ..matching.side_tables.given import SIDES
 from .docstrings import full_doc, section
 
 Kernel = Callable[..., Any]

@@ -51,9 +51,7 @@ def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
 def mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
     """Mean similarity over the pairs of items shown in each list; NaN for lists without a pair."""
     key = ("similarity", lists.cut, kind, separator)
-    if key not in lists.matched.cache:
-        lists.matched.cache[key] = _mean_similarity(lists, kind, separator)
-    found: np.ndarray = lists.matched.cache[key]
+    found: np.ndarray = lists.matched.once(key, lambda: _mean_similarity(lists, kind, separator))
     return found
 
 
@@ -109,9 +107,7 @@ def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows:
 def nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
     """Largest similarity of each recommended row of the first k to an item of the user's log; NaN where unknown."""
     key = ("nearest", lists.cut, kind, separator)
-    if key not in lists.matched.cache:
-        lists.matched.cache[key] = _nearest(lists, kind, separator)
-    found: np.ndarray = lists.matched.cache[key]
+    found: np.ndarray = lists.matched.once(key, lambda: _nearest(lists, kind, separator))
     return found
 
 

@@ -9,20 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from ..matching.grouping import offsets, spans
-from ..matching.lists import Lists
-from ..matching.matched import Matched
-from ..matching.side_tables.knowledge import Aspects
+from ..matching.lists import Lists, Matched
+from ..matching.side_tables.aspects import Aspects
 
 
 def aspects_of_truth(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
     """First entry of `aspects` and number of entries of each row of `true`; none for rows that are not relevant."""
-    truth = matched.truth
+    truth = matched.true_lists
     n_keys = len(truth.start) - 1
     user = np.zeros(n_keys, np.int64)
     if aspects.list_user is not None:
         user[:] = -1
-        here = matched.list_truth >= 0
-        user[matched.list_truth[here]] = aspects.list_user[here]
+        here = matched.true_list >= 0
+        user[matched.true_list[here]] = aspects.list_user[here]
     of_row = np.repeat(user, np.diff(truth.start))
     key = np.where((of_row >= 0) & (truth.gain > 0), of_row * aspects.n_items + truth.item, -1)
     first = np.searchsorted(aspects.key, key)
@@ -33,8 +32,8 @@ def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.
     """One entry per hit and aspect, in rank order: code of (list, aspect), rank, earlier hits with that aspect."""
     first, length = aspects_of_truth(lists.matched, aspects)
     hits = lists.hits
-    n = length[hits.truth]
-    code = np.repeat(hits.list, n) * aspects.n_aspects + aspects.aspect[spans(first[hits.truth], n)]
+    n = length[hits.true_place]
+    code = np.repeat(hits.list, n) * aspects.n_aspects + aspects.aspect[spans(first[hits.true_place], n)]
     return code, np.repeat(hits.rank, n), _earlier(code)
 
 
@@ -61,7 +60,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
     All lists take their next item in one step; of items that add the same, the smaller id goes first.
     """
     matched = lists.matched
-    truth, item_rank = matched.truth, lists.sides.item_rank()
+    truth, item_rank = matched.true_lists, lists.sides.item_rank()
     first, length = aspects_of_truth(matched, aspects)
     key = np.repeat(np.arange(len(truth.start) - 1), np.diff(truth.start))
     row = np.flatnonzero(length)
@@ -88,7 +87,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
         owner = owner[left]
         if not len(owner):
             break
-    found: np.ndarray = np.append(total, 0.0)[matched.list_truth]
+    found: np.ndarray = np.append(total, 0.0)[matched.true_list]
     return found
 
 
@@ -111,7 +110,7 @@ def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarra
     code = np.unique(covered(lists, aspects)[0])
     of_hits = np.bincount(code // aspects.n_aspects, minlength=len(lists))
     first, length = aspects_of_truth(matched, aspects)
-    key = np.repeat(np.arange(len(matched.truth.start) - 1), np.diff(matched.truth.start))
+    key = np.repeat(np.arange(len(matched.true_lists.start) - 1), np.diff(matched.true_lists.start))
     code = np.unique(np.repeat(key, length) * aspects.n_aspects + aspects.aspect[spans(first, length)])
-    of_truth = np.bincount(code // aspects.n_aspects, minlength=len(matched.truth.start) - 1)
-    return of_hits, np.append(of_truth, 0)[matched.list_truth]
+    of_truth = np.bincount(code // aspects.n_aspects, minlength=len(matched.true_lists.start) - 1)
+    return of_hits, np.append(of_truth, 0)[matched.true_list]

@@ -8,7 +8,6 @@ the whole. Only one part, one batch of rows and one block of results are in memo
 from __future__ import annotations
 
 import tempfile
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
@@ -19,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError, RecdfError, RecdfWarning
+from ..errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError, RecdfError
 from ..evaluation.evaluate import Evaluation, spec_of
 from ..evaluation.moments import Moments
 from ..evaluation.result import read_parquet
@@ -32,9 +31,9 @@ from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns, takes_options
 from ..inputs.tables import order_source, read_users
-from ..matching.match import match, no_lists, warn_duplicates, warn_no_truth
-from ..matching.matched import Matched
-from ..matching.side_tables.sides import Given, as_frames, read_sides
+from ..matching.lists import Matched
+from ..matching.overlap import Overlap, What, no_lists, sample, warn
+from ..matching.side_tables.given import Given, as_frames, read_sides
 from ..metrics.call import Call
 from ..metrics.compute import compute
 from ..metrics.metric import Metric
@@ -42,7 +41,7 @@ from ..metrics.per_user import label_frame
 from ..metrics.record import Request
 from ..metrics.strings import parse
 from .exposure_sums import Exposure
-from .overlap import Overlap
+from .overlap import compared
 from .progress import Progress
 from .results import NEVER, PLACE, Results, StoredEvaluation, first_rows
 from .row_checks import HEAD, RowCheck
@@ -271,14 +270,12 @@ class _Files:
         stack.enter_context(closing(results))
         n_lists, moments = np.zeros(len(by), np.int64), None
         exposure = Exposure(self.requests, self.options, self.sides, self.item_types)
-        overlap = Overlap(self.user_cols, self.options.item_col, self.item_types, len(by))
+        overlap: Overlap | None = None
         for part in range(self.n_parts):
             tables = self._tables(part)
-            matched = self._match(part, tables)
-            if matched is None:
-                self._count_repeats(tables)
-            else:
-                with matched:
+            with self._match(part, tables) as matched:
+                overlap = matched.overlap if overlap is None else overlap + matched.overlap
+                if len(matched):
                     found = self._measure(part, tables, matched)
                     results.add(found)
                     n_lists += np.bincount(matched.list_by, minlength=len(by))
@@ -287,16 +284,18 @@ class _Files:
                         of_part = Moments.of(values, matched.list_by, len(by))
                         moments = of_part if moments is None else moments + of_part
                     exposure.add(matched, tables)
-                    overlap.add(matched)
-                    self._count(matched.counts)
-                del found
+                    del found
+                self._count(matched.counts)
             self.progress.add(sum(map(len, tables.values())))
             del tables, matched
             pa.default_memory_pool().release_unused()
-        n_rows = {role: store.n_rows for role, store in self.stores.items()}
+        assert overlap is not None
         if not results.n_rows:
-            raise no_lists(n_rows["true"], n_rows["pred"], self.options)
-        self._warn(overlap, by, n_rows)
+            raise no_lists(overlap, self.options)
+        parts = lambda: map(self._tables, range(self.n_parts))  # noqa: E731
+        overlap = compared(overlap, self.user_cols, self.options.item_col, parts, self._match)
+        overlap = replace(overlap, samples=self._samples())
+        warn(overlap, self.counts, by, self.options)
         spec = spec_of(self.requests, self.options, self.order, self.counts)
         counts = exposure.whole() if exposure.requests else None
         summary = merged_table(by, n_lists, self.requests, moments, counts, self.options, spec)
@@ -304,34 +303,29 @@ class _Files:
         summary.attrs["recdf"] = spec
         return summary, spec
 
+    def _samples(self) -> dict[What, str]:
+        """Two ids of each frame, from its first rows."""
+        heads = {role: as_frame(check.head) for role, check in self.checks.items()}
+        names: dict[What, str] = {"user": self.user_cols[0], "item": self.options.item_col}
+        return {
+            what: sample(*(read_ids(frame[name], f"{role}[{name!r}]") for role, frame in heads.items()))
+            for what, name in names.items()
+        }
+
     def _tables(self, part: int) -> dict[str, pa.Table]:
         return {role: store.read(part) for role, store in self.stores.items()}
 
-    def _match(self, part: int, tables: dict[str, pa.Table]) -> Matched | None:
-        """The lists of one part; None if it has none."""
+    def _match(self, part: int, tables: dict[str, pa.Table]) -> Matched:
+        """The lists of one part; it may have none."""
         true, pred = as_frame(tables["true"]), as_frame(tables["pred"])
         call = self.call
         if self.given is not None:
             call = replace(call, options=self.options.updated(users=self.given.iloc[self.given_part == part]))
         by_values = as_frame(self.checks["pred"].by_values) if self.by else None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RecdfWarning)  # given once, for all parts
-            try:
-                return call.match(true, pred, by_values)
-            except EmptyPopulationError:
-                return None
-            except RecdfError as error:
-                raise self._counted_here(error) from error
-
-    def _count_repeats(self, tables: dict[str, pa.Table]) -> None:
-        """Repeated rows of `true` count, as all its rows do, also where there is no list."""
-        if len(tables["true"]):
-            alone = self.options.updated(users="true", by=None)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RecdfWarning)
-                shown = as_frame(tables["pred"].slice(0, 0))
-                with match(as_frame(tables["true"]), shown, alone, self.sides) as matched:
-                    self._count(matched.counts)
+        try:
+            return call.match_part(true, pred, by_values)
+        except RecdfError as error:
+            raise self._counted_here(error) from error
 
     def _measure(self, part: int, tables: dict[str, pa.Table], matched: Matched) -> pa.Table:
         """Results of one part's lists, with their places in the whole."""
@@ -377,13 +371,6 @@ class _Files:
             return of_list
         in_true = first_rows(labels, frames["true"], frames["true"][ROW], self.user_cols)
         return np.where(in_true < NEVER, in_true, n_true + of_list)
-
-    def _warn(self, overlap: Overlap, by: pd.DataFrame, n_rows: dict[str, int]) -> None:
-        warn_duplicates(self.counts, self.options)
-        heads = {role: as_frame(check.head) for role, check in self.checks.items()}
-        overlap.warn(heads, n_rows, by, map(self._tables, range(self.n_parts)), self._match)
-        strangers = self.given is not None and not overlap.n_with_truth
-        warn_no_truth(n_rows["true"], n_rows["pred"], self.checks["true"].max_gain > 0, strangers)
 
     # ----------------------------------------------------------------------------------------- results
 

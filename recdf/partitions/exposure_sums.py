@@ -18,9 +18,10 @@ import pyarrow as pa
 from ..errors import OptionError, RecdfWarning
 from ..inputs.options import Options
 from ..matching.counts import Counts, Over
+from ..matching.lists import Matched
 from ..matching.match import match
-from ..matching.matched import Matched
-from ..matching.side_tables.sides import Given, Sides
+from ..matching.side_tables.given import Given
+from ..matching.side_tables.sides import Sides
 from ..metrics.record import Request
 from .source import as_frame
 
@@ -109,11 +110,11 @@ class Exposure:
         if not self.requests:
             return
         self.n_parts += 1
-        self.key = matched.keys.iloc[:1]
+        self.key, true = matched.keys.iloc[:1], matched.true_lists
         # For each kind of sum, item codes of the part and where their numbers go.
         places = {
             "pred": self._places("pred", tables["pred"], matched.item, matched.rows, matched.n_items),
-            "true": self._places("true", tables["true"], matched.truth.item, matched.truth.rows, matched.n_items),
+            "true": self._places("true", tables["true"], true.item, true.rows, matched.n_items),
         }
         if matched.sides.has("log"):
             item = matched.sides.log.item
@@ -162,7 +163,7 @@ class Exposure:
             matched = match(frames["true"], frames["pred"], options, self.given)
         code = {
             "pred": _in_order(matched.item, matched.rows),
-            "true": _in_order(matched.truth.item, matched.truth.rows),
+            "true": _in_order(matched.true_lists.item, matched.true_lists.rows),
         }
         if matched.sides.has("log"):
             code["log"] = matched.sides.log.item

@@ -1,8 +1,9 @@
-"""Warnings about files that share nothing: those that `match` gives for whole frames, given once for all parts."""
+"""Ids that frames have in common although no part of them has a hit: parts are read again only if it comes to that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,84 +12,65 @@ import pyarrow as pa
 from ..inputs.codes import encode, encode_keys
 from ..inputs.ids import read_ids
 from ..matching.grouping import spans
-from ..matching.match import warn_no_overlap, warn_silent
-from ..matching.matched import Matched
+from ..matching.lists import Matched
+from ..matching.overlap import Overlap
 from .exposure_sums import Distinct
 from .source import as_frame
 
 Tables = dict[str, pa.Table]
 
 
-class Overlap:
-    """What parts have in common: recommended rows that `true` judges, by `by` value, and lists with truth."""
-
-    def __init__(self, user_cols: list[str], item_col: str, item_types: dict[str, pa.DataType], n_by: int) -> None:
-        self.user_cols, self.item_col, self.item_types = user_cols, item_col, item_types
-        self.n_judged = np.zeros(n_by, np.int64)
-        self.n_with_truth = 0
-
-    def add(self, matched: Matched) -> None:
-        """Count in a part."""
-        self.n_judged += np.bincount(matched.list_by[matched.judged.list], minlength=len(self.n_judged))
-        self.n_with_truth += int(np.count_nonzero(matched.list_truth >= 0))
-
-    def warn(
-        self,
-        heads: dict[str, pd.DataFrame],
-        n_rows: dict[str, int],
-        by: pd.DataFrame,
-        parts: Iterator[Tables],
-        match_part: Callable[[int, Tables], Matched | None],
-    ) -> None:
-        """Warn of what has nothing in common with `true`: all of `pred`, or some `by` values (labels in `by`).
-
-        `heads` are the first rows of both frames, `n_rows` their numbers of rows. The parts are read again, and matched
-        again, only if there may be something to warn of.
-        """
-        if not self.n_judged.any():
-            if all(n_rows.values()):
-                self._warn_no_overlap(heads, parts)
-        elif not self.n_judged.all():
-            self._warn_silent(by, parts, match_part)
-
-    def _warn_no_overlap(self, heads: dict[str, pd.DataFrame], parts: Iterator[Tables]) -> None:
-        items = {role: Distinct(kind) for role, kind in self.item_types.items()}
-        shared = False
-        for tables in parts:
-            ids = [[read_ids(as_frame(table)[name], name) for name in self.user_cols] for table in tables.values()]
-            (mine, theirs), _ = encode_keys(ids)
-            shared |= bool(np.isin(pd.unique(theirs.all()), pd.unique(mine.all())).any())
-            for role, table in tables.items():
-                items[role].add(table[self.item_col])
-        for what, overlaps, name in (
-            ("user", shared, self.user_cols[0]),
-            ("item", _overlap(items["pred"], items["true"]), self.item_col),
-        ):
-            if not overlaps:
-                warn_no_overlap(what, *(read_ids(frame[name], f"{role}[{name!r}]") for role, frame in heads.items()))
-                return
-
-    def _warn_silent(
-        self, by: pd.DataFrame, parts: Iterator[Tables], match_part: Callable[[int, Tables], Matched | None]
-    ) -> None:
-        wanted = Distinct(self.item_types["true"])
-        silent = np.flatnonzero(self.n_judged == 0).tolist()
-        shown = {value: Distinct(self.item_types["pred"]) for value in silent}
-        for part, tables in enumerate(parts):
-            wanted.add(tables["true"][self.item_col])
-            matched = match_part(part, tables)
-            if matched is None:
-                continue
-            for value, items in shown.items():
-                lists = np.flatnonzero(matched.list_by == value)
-                rows = matched.rows(spans(matched.start[lists], matched.n_pred[lists]))
-                items.add(tables["pred"][self.item_col].take(pa.array(rows)))
-        warn_silent(by, [value for value, items in shown.items() if not _overlap(items, wanted)])
+def compared(
+    overlap: Overlap,
+    user_cols: list[str],
+    item_col: str,
+    parts: Callable[[], Iterable[Tables]],
+    match_part: Callable[[int, Tables], Matched],
+) -> Overlap:
+    """The overlap of all parts after the ids of those that have no hit were compared across parts."""
+    if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
+        return overlap
+    if not overlap.n_judged.any():
+        return _users_and_items(overlap, user_cols, item_col, parts())
+    return _items_of_silent(overlap, item_col, parts(), match_part)
 
 
-def _overlap(one: Distinct, two: Distinct) -> bool:
+def _users_and_items(overlap: Overlap, user_cols: list[str], item_col: str, parts: Iterable[Tables]) -> Overlap:
+    items: dict[str, Distinct] = {}
+    shares_user = False
+    for tables in parts:
+        ids = [[read_ids(as_frame(table)[name], name) for name in user_cols] for table in tables.values()]
+        (true_keys, pred_keys), _ = encode_keys(ids)
+        shares_user |= bool(np.isin(pd.unique(pred_keys.all()), pd.unique(true_keys.all())).any())
+        for role, table in tables.items():
+            items.setdefault(role, Distinct(table.schema.field(item_col).type)).add(table[item_col])
+    return replace(overlap, shares_user=shares_user, shares_item=_share(items["pred"], items["true"]))
+
+
+def _items_of_silent(
+    overlap: Overlap, item_col: str, parts: Iterable[Tables], match_part: Callable[[int, Tables], Matched]
+) -> Overlap:
+    """Compare the items of the `by` values without a hit with those of `true`."""
+    in_true: Distinct | None = None
+    recommended: dict[int, Distinct] = {}
+    for part, tables in enumerate(parts):
+        true_items, pred_items = tables["true"][item_col], tables["pred"][item_col]
+        in_true = in_true or Distinct(true_items.type)
+        in_true.add(true_items)
+        matched = match_part(part, tables)
+        for value in overlap.silent.tolist():
+            lists = np.flatnonzero(matched.list_by == value)
+            rows = matched.rows(spans(matched.start[lists], matched.n_pred[lists]))
+            recommended.setdefault(value, Distinct(pred_items.type)).add(pred_items.take(pa.array(rows)))
+    shares = overlap.by_shares_item.copy()
+    for value, items in recommended.items():
+        shares[value] = in_true is not None and _share(items, in_true)
+    return replace(overlap, by_shares_item=shares)
+
+
+def _share(one: Distinct, two: Distinct) -> bool:
     """Some item is among both."""
     if not len(one) or not len(two):
         return False
-    mine, theirs = encode([read_ids(items.ids(), "item") for items in (one, two)]).codes
-    return bool(np.isin(mine, theirs).any())
+    ours, theirs = encode([read_ids(items.ids(), "item") for items in (one, two)]).codes
+    return bool(np.isin(ours, theirs).any())

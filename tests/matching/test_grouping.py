@@ -128,7 +128,7 @@ def assert_pairs(lists, wanted, n_items=2**31, order=None):
         start[order] = offsets(length[order])[:-1]
         arrays += [int32([x for i in order for x in both[i]]), start, length]
     found = pair_within(*arrays, n_items)
-    repeat, first, place, query = found.repeat, found.first, found.place, found.wanted
+    repeat, first, place, query = found.repeat, found.first, found.place, found.sought
     # Rows as they would be numbered if the lists lay in their own order.
     own, own_wanted = (offsets(length)[:-1] for length in (arrays[2], arrays[5]))
     number = spans(own[order], arrays[2][order])
@@ -176,7 +176,7 @@ def test_pair_within_leaves_its_input_alone():
         array.flags.writeable = False
     found = pair_within(*arrays, 4)
     assert (found.repeat.tolist(), found.first.tolist(), found.n.tolist()) == ([1], [0], [1])
-    assert (found.place.tolist(), found.wanted.tolist()) == ([0], [0])
+    assert (found.place.tolist(), found.sought.tolist()) == ([0], [0])
 
 
 def test_pair_within_nothing():

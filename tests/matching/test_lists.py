@@ -8,9 +8,9 @@ import pytest
 
 import recdf as rd
 from recdf.inputs.options import Options
-from recdf.matching.lists import Hits, Lists
+from recdf.matching.hits import Hits
+from recdf.matching.lists import Lists, Matched
 from recdf.matching.match import match
-from recdf.matching.matched import Matched
 
 METRICS = ["hits", "mapr", "mapr(normalizer=k)", "mar", "mrr", "mrr(of=all)", "arhr", "ndcg", "ndcg(gain=exp2)", "dcg"]
 METRICS += ["ndcg(discount=jk)", "rbp", "err", "auc", "pauc", "pap", "first_rank"]

@@ -177,10 +177,11 @@ def test_true_may_be_none_where_nothing_asks_for_it():
 
 
 def test_a_table_is_worked_out_once_however_many_metrics_ask(monkeypatch):
-    from recdf.matching.side_tables import features, knowledge
+    from recdf.matching.side_tables import log as logs
+    from recdf.metrics import similarity as similarities
 
     calls = {"pairs": 0, "similarity": 0}
-    pairs, similarity = knowledge.Log.pairs.func, features._mean_similarity
+    pairs, similarity = logs.Log.pairs.func, similarities._mean_similarity
 
     def counted_pairs(self):
         calls["pairs"] += 1
@@ -190,8 +191,8 @@ def test_a_table_is_worked_out_once_however_many_metrics_ask(monkeypatch):
         calls["similarity"] += 1
         return similarity(*args)
 
-    monkeypatch.setattr(knowledge.Log.pairs, "func", counted_pairs)
-    monkeypatch.setattr(features, "_mean_similarity", counted_similarity)
+    monkeypatch.setattr(logs.Log.pairs, "func", counted_pairs)
+    monkeypatch.setattr(similarities, "_mean_similarity", counted_similarity)
     metrics = ["popularity", "surprisal", "unseen", "arp_ratio", "calibration", "ild", "ils"]
     quietly(rd.evaluate, TRUE, PRED, metrics, k=[1, 2, 3], log=LOG, items=ITEMS, features="category")
     assert calls == {"pairs": 1, "similarity": 3}

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.matching.matched import Matched
-from recdf.matching.side_tables.sides import Given
+from recdf.matching.lists import Matched
+from recdf.matching.side_tables.given import Given
 from recdf.metrics.call import Call
 from recdf.metrics.metric import ListMetric
 from recdf.metrics.strings import parse
@@ -35,7 +35,7 @@ def test_a_pickled_call_gives_the_same_answers():
     assert [one.definition for one in again.requests] == [one.definition for one in call.requests]
     assert again.options == call.options
     with call.match(TRUE, PRED) as one, again.match(TRUE, PRED) as two:
-        assert one.sides.log.seen(one).tolist() == two.sides.log.seen(two).tolist() == [False, True, False]
+        assert one.seen().tolist() == two.seen().tolist() == [False, True, False]
 
 
 def test_requests_are_told_apart_by_what_they_measure():

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ...errors import DataError, OptionError, examples
-from ...matching.lists import Hits, Lists, ratio
+from ...matching.hits import Hits, ratio
+from ...matching.lists import Lists
 from ..metric import metric
 from .tied_ranks import tied_ranks
 
@@ -63,7 +64,7 @@ def _discounted(hits: Hits, gain: str, discount: str | Callable[[int], float], b
 def _dcg(lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, tied: str) -> np.ndarray:
     if tied == "ranked" or lists.matched.tie_level is None:
         # Where all hits have gain 1, all kinds of gain are one sum.
-        kind = "binary" if lists.matched.truth.constant_gain else gain
+        kind = "binary" if lists.matched.true_lists.constant_gain else gain
         return lists.sum_hits(_discounted, kind, _as_key(discount), base)
     # Each hit of the whole list has the mean discount of the ranks of its score; ranks beyond k have none.
     hits = lists.whole.hits
@@ -130,7 +131,7 @@ def ndcg(
         raise OptionError(
             'tied="averaged" credits items below rank k, which ideal="shown" leaves out; take ideal="listed"'
         )
-    gains = lists.matched.truth.gain
+    gains = lists.matched.true_lists.gain
     if ideal == "k" and gain != "binary" and (gains > 1).any():
         raise DataError(
             f'ndcg with ideal="k" takes gains in [0, 1]; true has {examples(gains[gains > 1])}: '
@@ -216,10 +217,10 @@ def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "li
     """
     if not 0 < p < 1:
         raise OptionError(f"p={p}; expected a probability between 0 and 1")
-    gains = lists.matched.truth.gain
+    gains = lists.matched.true_lists.gain
     if gain == "linear" and (gains > 1).any():
         raise DataError(f"rbp takes gains in [0, 1]; true has {examples(gains[gains > 1])}: scale the relevance column")
-    kind = "binary" if lists.matched.truth.constant_gain else gain
+    kind = "binary" if lists.matched.true_lists.constant_gain else gain
     return (1 - p) * lists.sum_hits(_persisted, p, kind)
 
 

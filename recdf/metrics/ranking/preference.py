@@ -6,7 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from ...matching.lists import Hits, Lists, ratio
+from ...matching.hits import Hits, ratio
+from ...matching.lists import Lists
 from ..metric import metric
 from .tied_ranks import tied_ranks
 

@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 
 from ...errors import DataError, examples
-from ...matching.lists import Hits, Lists, ratio
+from ...matching.hits import Hits, ratio
+from ...matching.lists import Lists
 from ..metric import metric
 
 
@@ -108,7 +109,7 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
     >>> rd.err({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=2)
     0.625
     """
-    gains = lists.matched.truth.gain
+    gains = lists.matched.true_lists.gain
     top = float(gains.max(initial=0.0)) if max_gain is None else float(max_gain)
     if (gains > top).any():
         raise DataError(f"err: true has gains above max_gain={top} ({examples(gains[gains > top])})")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...matching.lists import Hits, Lists
+from ...matching.hits import Hits
+from ...matching.lists import Lists
 
 
 def tied_ranks(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:

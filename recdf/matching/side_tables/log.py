@@ -1,4 +1,4 @@
-"""What side tables say, as codes: the catalogue, the past log, aspects and a baseline's lists.
+"""The log of a call: past interactions, by item code and by the user of each list.
 
 Contract: arrays by item code have `n_items` entries, arrays of lists one per list of the population; what takes long
 is worked out once, when first asked for.
@@ -7,70 +7,14 @@ is worked out once, when first asked for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, IdTypeError, OptionError
-from ...inputs.frames import column
+from ...errors import IdTypeError, OptionError
 from ..grouping import offsets, pair_within
-from .categories import Labels, read_labels
-
-if TYPE_CHECKING:  # lists need this module
-    from ..matched import Matched
-
-
-def unique_rows(codes: np.ndarray, n_items: int, where: str) -> np.ndarray:
-    """Row of each item code, -1 for none."""
-    repeated = len(codes) - len(pd.unique(codes))
-    if repeated:
-        raise DataError(f"{where} has {repeated:,} repeated ids; expected one row per item")
-    row_of = np.full(n_items, -1, np.int64)
-    row_of[codes] = np.arange(len(codes))
-    return row_of
-
-
-@dataclass
-class Catalogue:
-    """The items that could have been shown: a frame and the code of each row."""
-
-    frame: pd.DataFrame
-    code: np.ndarray
-    n_items: int
-    _labels: dict[Any, Labels] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def codes(self) -> np.ndarray:
-        """Codes of the distinct items, in order of the frame."""
-        return pd.unique(self.code)
-
-    @cached_property
-    def inside(self) -> np.ndarray:
-        """Bool per item code: it is in the catalogue."""
-        found = np.zeros(self.n_items, bool)
-        found[self.code] = True
-        return found
-
-    @cached_property
-    def row_of(self) -> np.ndarray:
-        return unique_rows(self.code, self.n_items, "items")
-
-    @cached_property
-    def row_of_first(self) -> np.ndarray:
-        """First row of each item code, also where ids repeat; -1 for none."""
-        found = np.full(self.n_items, -1, np.int64)
-        found[self.code[::-1]] = np.arange(len(self.code))[::-1]
-        return found
-
-    def labels(self, name: str, separator: str | None = "|") -> Labels:
-        """Categories of each item from one column; `separator` splits strings that name several."""
-        if (name, separator) not in self._labels:
-            found = read_labels(column(self.frame, name, "items"), f"items[{name!r}]", separator)
-            self._labels[name, separator] = found.of_rows(self.row_of)
-        return self._labels[name, separator]
 
 
 @dataclass
@@ -143,17 +87,15 @@ class Log:
         found[order[: np.count_nonzero(short) + 1]] = True
         return found
 
-    def seen(self, matched: Matched) -> np.ndarray:
-        """Bool per recommended row: its item is in the log of the list's user."""
-        if ("seen", id(self)) not in matched.cache:
-            matched.cache["seen", id(self)] = self._seen(matched)
-        return matched.cache["seen", id(self)]
+    def seen(self, item: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:
+        """Bool per recommended row: its item is in the log of the list's user.
 
-    def _seen(self, matched: Matched) -> np.ndarray:
-        start, item, _ = self.pairs
-        own = np.append(start[:-1], 0)[self.list_user]
-        pairs = pair_within(matched.item, matched.start, matched.n_pred, item, own, self.n_history, matched.n_items)
-        found = np.zeros(len(matched.item), bool)
+        `item` is the code of each row; list i has the `length[i]` rows from `start[i]` on.
+        """
+        of_user, past, _ = self.pairs
+        own = np.append(of_user[:-1], 0)[self.list_user]
+        pairs = pair_within(item, start, length, past, own, self.n_history, self.n_items)
+        found = np.zeros(len(item), bool)
         found[pairs.place] = True
         found[pairs.repeat] = found[pairs.first]
         return found
@@ -163,33 +105,3 @@ class Log:
         """Distinct items in the history of each list's user."""
         length = np.append(np.diff(self.pairs[0]), 0)
         return length[self.list_user]
-
-
-@dataclass
-class Aspects:
-    """What a user may want of an item: entries (user, item, aspect), ordered by user and item.
-
-    `key` is user * n_items + item (item alone if the aspects are the same for all users) · `list_user`: the user
-    of each list, -1 for none, None for all · `n_of_user`: distinct aspects of each user.
-    """
-
-    key: np.ndarray
-    aspect: np.ndarray
-    n_aspects: int
-    list_user: np.ndarray | None
-    n_of_user: np.ndarray
-    n_items: int
-
-    def n_of_list(self, n_lists: int) -> np.ndarray:
-        if self.list_user is None:
-            return np.full(n_lists, self.n_of_user[0])
-        return np.append(self.n_of_user, 0)[self.list_user]
-
-
-@dataclass
-class BaseLists:
-    """The baseline's lists, best first, each item once; `list_base`: the one of each list, -1 for none."""
-
-    start: np.ndarray
-    item: np.ndarray
-    list_base: np.ndarray

@@ -1,0 +1,200 @@
+"""What `true` and `pred` have in common, and the warnings for data that can have no hit.
+
+Contract: `Overlap` holds numbers and a few ids as text. Those of disjoint parts of a population add up, so that frames
+and files are warned of alike. Ids are compared only where nothing was a hit: `overlap_of` does it for whole frames, and
+for parts whoever has them all, since an item may stand in one part of `pred` and in another part of `true`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DuplicateWarning, EmptyPopulationError, NoOverlapWarning, outside_recdf
+from ..inputs.codes import Coded, Codes
+from ..inputs.ids import Ids
+from ..inputs.options import Options
+from ..inputs.tables import Table
+from .grouping import spans
+from .pred_lists import PredLists
+
+What = Literal["user", "item"]
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What the rows of both frames share.
+
+    n_true_rows, n_pred_rows : rows that count · relevant : some row of `true` is · has_true : `true` is a table, whose
+    emptiness is worth a warning · given : the population is given · n_with_true : lists of the population that `true`
+    judges · n_judged : recommended rows that `true` judges, by `by` value · shares_user, shares_item : some user, some
+    item is in both · by_shares_item : some item recommended to the population by each `by` value is in `true` ·
+    samples : two ids of each frame, as text.
+    """
+
+    n_true_rows: int
+    n_pred_rows: int
+    relevant: bool
+    has_true: bool
+    given: bool
+    n_with_true: int
+    n_judged: np.ndarray
+    shares_user: bool
+    shares_item: bool
+    by_shares_item: np.ndarray
+    samples: Mapping[What, str]
+
+    def __add__(self, other: Overlap) -> Overlap:
+        return Overlap(
+            self.n_true_rows + other.n_true_rows,
+            self.n_pred_rows + other.n_pred_rows,
+            self.relevant or other.relevant,
+            self.has_true or other.has_true,
+            self.given or other.given,
+            self.n_with_true + other.n_with_true,
+            self.n_judged + other.n_judged,
+            self.shares_user or other.shares_user,
+            self.shares_item or other.shares_item,
+            self.by_shares_item | other.by_shares_item,
+            self.samples or other.samples,
+        )
+
+    @property
+    def silent(self) -> np.ndarray:
+        """Positions of the `by` values that share no item with `true`, as far as was compared."""
+        return np.flatnonzero((self.n_judged == 0) & ~self.by_shares_item)
+
+
+def overlap_of(
+    true: Table,
+    pred: Table,
+    keys: tuple[Coded, Coded],
+    items: Codes,
+    pred_lists: PredLists,
+    n_keys: int,
+    n_by: int,
+    *,
+    relevant: bool,
+    has_true: bool,
+    given: bool,
+    n_with_true: int,
+    compare: bool,
+) -> Overlap:
+    """The overlap of two coded frames. Ids are compared only where no row is judged, and only with `compare`."""
+    of_list = pred_lists.code // n_keys
+    n_judged = np.bincount(of_list, weights=pred_lists.n_pairs, minlength=n_by).astype(np.int64)
+    shares = shares_user = shares_item = bool(n_judged.any())
+    by_shares_item = n_judged > 0
+    samples: dict[What, str] = {}
+    if not shares and len(true) and len(pred):
+        samples = {"user": sample(true.keys[0], pred.keys[0]), "item": sample(true.item, pred.item)}
+    if compare and not by_shares_item.all():
+        in_true = np.zeros(items.n, bool)
+        in_true[items.columns[0].all()] = True
+        if shares:
+            for value in np.flatnonzero(~by_shares_item):
+                lists = np.flatnonzero(of_list == value)
+                rows = spans(pred_lists.start[lists], np.diff(pred_lists.start)[lists])
+                by_shares_item[value] = in_true[pred_lists.item[rows]].any()
+        else:
+            shares_user = bool(np.isin(pd.unique(keys[1].all()), pd.unique(keys[0].all())).any())
+            shares_item = bool(in_true[items.columns[1].all()].any())
+    return Overlap(
+        len(true), len(pred), relevant, has_true, given, n_with_true, n_judged,
+        shares_user, shares_item, by_shares_item, samples,
+    )  # fmt: skip
+
+
+def sample(*columns: Ids) -> str:
+    """Two ids of each column, to show in a message."""
+    samples = []
+    for ids in columns:
+        some = list(dict.fromkeys(ids.show(np.arange(min(100, len(ids))))))[:2]
+        samples.append(f"{ids.where}: {', '.join(map(repr, some))}")
+    return "; ".join(samples)
+
+
+# ------------------------------------------------------------------------------------ warnings and errors
+
+
+def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
+    """The error for an empty population."""
+    return EmptyPopulationError(
+        f"there is no list to evaluate: true has {overlap.n_true_rows:,} rows, pred {overlap.n_pred_rows:,}, "
+        f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
+    )
+
+
+def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
+    """Give the warnings about repeated rows and about what has nothing in common; `by` are the labels."""
+    _warn_duplicates(counts, options)
+    if not overlap.n_judged.any():
+        _warn_nothing_shared(overlap)
+    elif len(overlap.silent):
+        _warn_silent(by, overlap.silent)
+    _warn_nothing_to_hit(overlap)
+
+
+def _warn_duplicates(counts: Mapping[str, int], options: Options) -> None:
+    repeated = {role: counts[f"{role}_duplicates"] for role in ("true", "pred") if f"{role}_duplicates" in counts}
+    if repeated and options.duplicates == "drop":
+        found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
+        warnings.warn(
+            f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
+            '(duplicates="keep" counts them, "raise" refuses them); rd.check(true, pred) tells more',
+            DuplicateWarning,
+            stacklevel=outside_recdf(),
+        )
+
+
+def _warn_nothing_shared(overlap: Overlap) -> None:
+    """No hit at all: say so if that is because no user, or no item, is in both frames."""
+    if not overlap.n_true_rows or not overlap.n_pred_rows:
+        return
+    what: What
+    for what, shared in (("user", overlap.shares_user), ("item", overlap.shares_item)):
+        if not shared:
+            warnings.warn(
+                f"no recommended {what} is in true, so every list scores 0 ({overlap.samples[what]}); "
+                "rd.check(true, pred) tells more",
+                NoOverlapWarning,
+                stacklevel=outside_recdf(),
+            )
+            return
+
+
+def _warn_silent(by: pd.DataFrame, silent: np.ndarray) -> None:
+    """Some `by` values share nothing with `true`, while others do."""
+    some = by.take(silent[:5])
+    labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
+    named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
+    warnings.warn(
+        f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is in true, "
+        f"and score 0: {named}; rd.check(true, pred, by=...) tells more",
+        NoOverlapWarning,
+        stacklevel=outside_recdf(),
+    )
+
+
+def _warn_nothing_to_hit(overlap: Overlap) -> None:
+    """Nothing can be a hit because of `true` or of the given users alone."""
+    if not overlap.has_true or not overlap.n_pred_rows:
+        return
+    if not overlap.n_true_rows:
+        reason = "true has no rows"
+    elif not overlap.relevant:
+        reason = "no row of true is relevant"
+    elif overlap.given and not overlap.n_with_true:
+        reason = "none of the given users is in true"
+    else:
+        return
+    warnings.warn(
+        f"{reason}, so there can be no hit; rd.check(true, pred) tells more",
+        NoOverlapWarning,
+        stacklevel=outside_recdf(),
+    )

@@ -1,0 +1,188 @@
+"""The door of side tables: the log, the catalogue, features, aspects, a baseline's lists and popular items of a call.
+
+Contract: `read_sides` checks columns and ids, and gives the item columns that are coded together with those of `true`
+and `pred`. `sides.Sides` then holds the tables as codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import ColumnError, DataError, OptionError
+from ...inputs.frames import as_frame, column
+from ...inputs.ids import Ids, read_ids
+from ...inputs.options import Options, as_columns
+from ...inputs.tables import Table, order_source, read_catalogue, read_keyed, read_pred
+
+# What each side table is, for the messages and the docstrings.
+SIDES = {
+    "items": "items= (the catalogue: one row per item)",
+    "log": "log= (past interactions: one row per user and item)",
+    "aspects": "aspects= (user -> list of item sets, or a frame with the columns aspect and item)",
+    "features": "features= (columns of items=, or a frame indexed by item)",
+    "base": "base= (the baseline's recommendations)",
+    "popular": "popular= (items that everybody knows)",
+}
+
+
+@dataclass(frozen=True)
+class Given:
+    """Side tables as a caller gives them."""
+
+    items: Any = None
+    log: Any = None
+    aspects: Any = None
+    features: Any = None
+    base: Any = None
+    popular: Any = None
+
+    def has(self, name: str) -> bool:
+        return getattr(self, name) is not None
+
+
+NOTHING = Given()
+NAMES = tuple(one.name for one in fields(Given))
+
+
+# ------------------------------------------------------------------------------------------------ door
+
+
+def as_frames(given: Given, options: Options) -> Given:
+    """The same tables in a form that can be read more than once."""
+    found = {}
+    for name in ("log", "aspects", "base"):
+        data = getattr(given, name)
+        if name == "aspects" and isinstance(data, Mapping):
+            data = _aspect_frame(data, options)
+        found[name] = None if data is None else as_frame(data, name, options.user_col, options.item_col)
+    for name in ("items", "popular"):
+        data = getattr(given, name)
+        found[name] = None if data is None else read_catalogue(data, options.item_col, name)[0]
+    features = given.features
+    if hasattr(features, "__arrow_c_stream__") and not isinstance(features, pd.DataFrame | pd.Series):
+        features = as_frame(features, "features")
+    return Given(**found, features=features)
+
+
+@dataclass(frozen=True)
+class Doors:
+    """Side tables after the door; `item_ids` are their item columns by name, to be coded with the others."""
+
+    catalogue: tuple[pd.DataFrame, Ids] | None
+    tables: dict[str, Table]
+    key_names: dict[str, list[str]]
+    feature_columns: list[pd.Series] | None
+    similarity: Callable[..., Any] | None
+    feature_ids: Ids | None
+    popular: Ids | None
+    item_col: str
+
+    @property
+    def features_of_items(self) -> bool:
+        """The features are columns of the catalogue."""
+        return self.catalogue is not None and self.feature_ids is self.catalogue[1]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows that the door dropped, by what they lacked."""
+        return {name: n for table in self.tables.values() for name, n in table.counts.items()}
+
+    @property
+    def item_ids(self) -> dict[str, Ids]:
+        found = {} if self.catalogue is None else {"items": self.catalogue[1]}
+        found.update({name: table.item for name, table in self.tables.items()})
+        if self.feature_ids is not None and not self.features_of_items:
+            found["features"] = self.feature_ids
+        if self.popular is not None:
+            found["popular"] = self.popular
+        return found
+
+
+def read_sides(given: Given, options: Options) -> Doors:
+    """Check the columns and ids of what was given."""
+    catalogue = None if given.items is None else read_catalogue(given.items, options.item_col)
+    tables: dict[str, Table] = {}
+    key_names: dict[str, list[str]] = {}
+    user_cols = as_columns(options.user_col)
+    for name in ("log", "aspects"):
+        if not given.has(name):
+            continue
+        data = getattr(given, name)
+        if name == "aspects" and isinstance(data, Mapping):
+            data = _aspect_frame(data, options)
+        frame = as_frame(data, name, options.user_col, options.item_col)
+        # A log knows users, while the lists may be of sessions: the key columns that it has must match.
+        have = [column for column in user_cols if column in frame.columns]
+        if not have and name == "log":
+            column(frame, user_cols[0], name)  # says what there is
+        key_names[name] = have
+        tables[name] = read_keyed(frame, name, have, options)
+    if given.base is not None:
+        frame = as_frame(given.base, "base", options.user_col, options.item_col)
+        key_names["base"] = user_cols
+        alone = options.updated(by=None)
+        tables["base"] = read_pred(frame, order_source(frame, alone), alone, "base")
+    columns, similarity, feature_ids = _read_features(given.features, catalogue, options)
+    popular = None
+    if given.popular is not None:
+        popular = read_catalogue(given.popular, options.item_col, "popular")[1]
+    return Doors(catalogue, tables, key_names, columns, similarity, feature_ids, popular, options.item_col)
+
+
+def _aspect_frame(aspects: Mapping[Any, Any], options: Options) -> pd.DataFrame:
+    """Long frame of a mapping user -> list of item sets."""
+    if len(as_columns(options.user_col)) > 1:
+        raise ColumnError(f"aspects is a mapping, which has one key column, but user_col={options.user_col!r}")
+    rows = [
+        (user, number, item) for user, sets in aspects.items() for number, items in enumerate(sets) for item in items
+    ]
+    users, numbers, items = zip(*rows, strict=True) if rows else ((), (), ())
+    return pd.DataFrame(
+        {
+            as_columns(options.user_col)[0]: pd.Series(users, dtype=None if rows else object),
+            "aspect": pd.Series(numbers, dtype=np.int64),
+            options.item_col: pd.Series(items, dtype=None if rows else object),
+        }
+    )
+
+
+def _read_features(
+    features: Any, catalogue: tuple[pd.DataFrame, Ids] | None, options: Options
+) -> tuple[list[pd.Series] | None, Callable[..., Any] | None, Ids | None]:
+    """Feature columns, a similarity of rows, and the ids of the rows."""
+    item_col = options.item_col
+    if (
+        features is None
+        or isinstance(features, str)
+        or (isinstance(features, list | tuple) and all(isinstance(name, str) for name in features))
+    ):
+        if catalogue is None:
+            if features is None:
+                return None, None, None
+            raise OptionError(f"features={features!r} names columns of items=, which is not given")
+        frame, ids = catalogue
+        names = [name for name in frame.columns if name != item_col] if features is None else as_columns(features)
+        return [column(frame, name, "items") for name in names], None, ids
+    if callable(features):
+        if catalogue is None:
+            raise OptionError("features= is a function of positions in items=, which is not given")
+        return [], features, catalogue[1]
+    if isinstance(features, Mapping):
+        features = pd.Series(list(features.values()), index=list(features))
+    if isinstance(features, pd.Series):
+        features = features.to_frame("feature")
+    if not isinstance(features, pd.DataFrame):
+        features = as_frame(features, "features")
+    if item_col in features.columns:
+        ids = read_ids(column(features, item_col, "features"), f"features[{item_col!r}]")
+    else:  # the one place where an index is read: a frame indexed by item
+        ids = read_ids(pd.Series(features.index), "features.index")
+    if ids.null is not None:
+        raise DataError(f"{ids.where} has {ids.null.sum():,} null ids")
+    names = [name for name in features.columns if name != item_col]
+    return [column(features, name, "features") for name in names], None, ids

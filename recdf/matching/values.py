@@ -1,0 +1,88 @@
+"""Numbers of rows beside their gains: money values of items, ratings and predicted ratings.
+
+Contract: each array has one entry per recommended row, or per row of `true`, in the order of the ranked lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, examples
+from ..inputs.codes import Codes
+from ..inputs.frames import column, read_values
+from ..inputs.ids import Ids
+from ..inputs.options import Options
+from ..inputs.tables import Table
+from .pred_lists import PredLists
+from .ranked import Ranked
+
+
+@dataclass(frozen=True)
+class Rating:
+    """What was rated (per row of `true`) and what was predicted (per recommended row), read when asked for."""
+
+    given: Callable[[], np.ndarray]
+    predicted: Callable[[], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Values:
+    """Value of each recommended row (as recommended) and of each row of `true` (as bought), both in list order."""
+
+    pred: np.ndarray
+    true: np.ndarray
+    where: tuple[str, str]
+
+    def checked(self, negative: str) -> Values:
+        """Refuse negative values (refunds), or clip them to 0."""
+        if negative == "clip":
+            return Values(np.maximum(self.pred, 0.0), np.maximum(self.true, 0.0), self.where)
+        for values, where in ((self.pred, self.where[0]), (self.true, self.where[1])):
+            below = values[values < 0]
+            if len(below):
+                raise DataError(
+                    f"{where} holds {len(below):,} negative values ({examples(below)}); "
+                    'drop refunds or pass negative="clip"'
+                )
+        return self
+
+
+def values_of(
+    true_rows: Table,
+    pred_rows: Table,
+    true_lists: Ranked,
+    pred_lists: PredLists,
+    catalogue: tuple[pd.DataFrame, Ids] | None,
+    items: Codes,
+    options: Options,
+) -> Values | None:
+    """The values that `value_col` names: from the frame itself where it has the column, else from the catalogue."""
+    name = options.value_col
+    if name is None:
+        return None
+    of_item = None
+    if catalogue is not None and name in catalogue[0].columns:
+        codes = items.codes[2]
+        if len(pd.unique(codes)) < len(codes):
+            raise DataError(f"items has {len(codes) - len(pd.unique(codes)):,} repeated ids; expected one row per item")
+        of_item = np.full(items.n, np.nan)
+        of_item[codes] = read_values(catalogue[0], name, "items")
+    found = []
+    for table, lists in ((pred_rows, pred_lists), (true_rows, true_lists)):
+        if name in table.frame.columns:
+            values = read_values(table.frame, name, table.role)
+            found.append(values[table.frame_rows(lists.all_rows())])
+        elif of_item is None:
+            column(table.frame, name, table.role)  # says what there is
+        else:
+            found.append(of_item[lists.item])
+            lacking = np.isnan(found[-1])
+            if lacking.any():
+                raise DataError(
+                    f"items has no {name!r} for {len(np.unique(lists.item[lacking])):,} items of {table.role}"
+                )
+    return Values(found[0], found[1], (f"pred[{name!r}]", f"true[{name!r}]"))
