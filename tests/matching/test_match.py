@@ -7,11 +7,11 @@ import math
 import uuid
 
 import numpy as np
+import oracles
 import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from oracles import accuracy as oracle
 from registry.seeded import assert_close, quietly, records
 
 import recdf as rd
@@ -269,7 +269,7 @@ def cast(frame, name, pool, form):
 )
 def test_odd_frames_equal_the_oracle(frames, forms, ties, users, duplicates, judged_only, order, k):
     true, pred, pools = frames
-    expected = oracle.match_lists(
+    expected = oracles.match_lists(
         records(true), records(pred), k, order=order, users=users, relevance=True, ties=ties, duplicates=duplicates,
         judged_only=judged_only,
     )  # fmt: skip
@@ -290,7 +290,7 @@ def test_odd_frames_equal_the_oracle(frames, forms, ties, users, duplicates, jud
     assert result.per_user["user_id"].tolist() == list(expected)
     for name, column in zip(names, result.per_user.columns[3:], strict=True):
         metric, params = metric_and_params(name)
-        slow = [float(oracle.METRICS[metric](one, **params)) for one in expected.values()]
+        slow = [float(oracles.ORACLES[metric](one, **params)) for one in expected.values()]
         assert_close(result.per_user[column], slow, name)
         low, high = rd.METRICS[metric].bounds
         assert not (result.per_user[column] < low).any()

@@ -7,8 +7,8 @@ import typing
 import warnings
 
 import numpy as np
+import oracles
 import pandas as pd
-from oracles import accuracy as oracle
 
 import recdf as rd
 
@@ -145,12 +145,15 @@ def records(frame):
     return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).itertuples(index=False)]
 
 
-def oracle_values(lists, name, params, undefined):
-    """One row of floats per list: the oracle's values of one metric."""
-    assert name in oracle.METRICS, f"add an @oracle function named {name} to tests/oracles/accuracy.py"
-    rows, params = [], {n: v for n, v in params.items() if n != "negative"}  # no value here is negative
+def oracle_values(lists, name, params, undefined="nan"):
+    """What the oracle of a metric says: one row of floats per list, or for a metric of exposure its value."""
+    assert name in oracles.ORACLES, f"add an @oracle function named {name} to the module of its family in tests/oracles"
+    function, params = oracles.ORACLES[name], {n: v for n, v in params.items() if n != "negative"}  # no value is here
+    if name in oracles.OF_ALL_LISTS:
+        return function(lists, **params)
+    rows = []
     for one in lists.values():
-        value = oracle.METRICS[name](one, **params)
+        value = function(one, **params)
         row = list(value.values()) if isinstance(value, dict) else [float(value)]
         rows.append([0.0 if undefined == "zero" and math.isnan(x) else x for x in row])
     return np.array(rows, dtype=float)

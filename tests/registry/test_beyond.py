@@ -2,31 +2,29 @@
 
 import functools
 import itertools
-import math
 import warnings
 from collections import defaultdict
 
 import numpy as np
+import oracles
 import pandas as pd
 import pytest
-from oracles import accuracy as oracle
-from oracles import beyond as oracle_beyond
-from oracles.beyond import METRICS, OF_ALL_LISTS, World
 from registry.seeded import (
     assert_close,
     assert_own_memory,
     column_options,
     distinct,
     frames,
+    oracle_values,
     quietly,
     records,
     side_tables,
 )
 
 import recdf as rd
-from recdf.metrics import __all__ as NAMES
 
-BEYOND = [rd.METRICS[name] for name in METRICS]
+# Those that take side tables, are of exposure, or compare ratings.
+BEYOND = [metric for metric in rd.METRICS.values() if metric.family not in ("relevance", "ranking", "money")]
 every_metric = pytest.mark.parametrize("metric", BEYOND, ids=[m.name for m in BEYOND])
 RATING = {"rmse", "mae", "pooled_rmse", "pooled_mae"}
 SIDES = ("items", "log", "aspects", "features", "base", "popular")
@@ -78,7 +76,7 @@ def world_of(tables, order):
     ranked = {"score": -tables["base"]["score"], "rank": tables["base"]["rank"]}.get(order)
     for row in records(tables["base"] if ranked is None else tables["base"].loc[ranked.sort_values().index]):
         base[row["user_id"]].append(row["item_id"])
-    return World(
+    return oracles.World(
         log=[(row["user_id"], row["item_id"]) for row in records(tables["log"])],
         items={
             row["item_id"]: {
@@ -102,15 +100,6 @@ def tables_for(metric, params, tables):
     return {name: tables[name] for name in SIDES if name in taken}
 
 
-def expected(metric, lists, world, params, undefined="nan"):
-    """Values per list as an array, or the one value of a metric of exposure."""
-    function = METRICS[metric.name]
-    if metric.name in OF_ALL_LISTS:
-        return function(lists, world, **params)
-    values = [float(function(one, user, world, **params)) for user, one in lists.items()]
-    return np.array([0.0 if undefined == "zero" and math.isnan(v) else v for v in values])
-
-
 def read_summary(summary, metric, k):
     """The one value, or {group: value}, that a summary holds."""
     part = summary[summary["k"].isna() if k is None else summary["k"] == k]
@@ -122,9 +111,10 @@ def read_summary(summary, metric, k):
 
 @functools.cache
 def oracle_lists(number, k):
+    world = world_of(side_tables(number), OPTION_SETS[number]["order"])
     options = {"relevance": False, "nan_score": "last", **OPTION_SETS[number]}
     true, pred = frames(number)
-    return oracle.match_lists(records(true), records(pred[pred["model"] == "a"]), k, **options)
+    return oracles.match_lists(records(true), records(pred[pred["model"] == "a"]), k, world=world, **options)
 
 
 @pytest.mark.parametrize("metric", [m for m in BEYOND if m.name not in RATING], ids=lambda m: m.name)
@@ -136,28 +126,32 @@ def test_equals_the_oracle(metric, number):
     if keeps and metric.name == "a_ndcg":
         return  # what the ideal list is with repeated truth is nowhere defined
     tables = side_tables(number)
-    world = world_of(tables, OPTION_SETS[number]["order"])
     if OPTION_SETS[number]["order"] == "row":
         tables = {**tables, "base": tables["base"].drop(columns=["score", "rank"])}
     for params, k in itertools.product([{}, *VARIANTS.get(metric.name, [])], KS):
         side = tables_for(metric, params, tables)
         name = metric.name + (f"({','.join(f'{n}={v}' for n, v in params.items())})" if params else "")
         result = quietly(rd.evaluate, true, pred, name, k=k, **side, **options)
-        want = expected(metric, oracle_lists(number, k), world, params)
+        expected = oracle_values(oracle_lists(number, k), metric.name, params)
         if metric.per == "list":
-            assert_close(result.per_user.iloc[:, -1], want, (name, k, options))
-            low, high = metric.bounds
-            defined = result.per_user.iloc[:, -1].dropna()
-            assert low is None or (defined >= low).all()
-            assert high is None or (defined <= high).all()
-        elif isinstance(want, dict):
+            assert_close(result.per_user.iloc[:, -1:], expected, (name, k, options))
+            assert_within_bounds(metric, result.per_user.iloc[:, -1])
+        elif isinstance(expected, dict):
             found = read_summary(result.summary, metric, k)
-            assert set(found) == {str(group) for group in want}
-            assert_close([found[str(group)] for group in want], list(want.values()), (name, k, options))
+            assert set(found) == {str(group) for group in expected}
+            assert_close([found[str(group)] for group in expected], list(expected.values()), (name, k, options))
+            assert_within_bounds(metric, list(found.values()))
         else:
             assert len(result.summary) == 1
-            assert_close(result.summary["value"], [want], (name, k, options))
+            assert_within_bounds(metric, result.summary["value"])
+            assert_close(result.summary["value"], [expected], (name, k, options))
             assert result.summary[["std", "se", "ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def assert_within_bounds(metric, values):
+    low, high = (np.nan if bound is None else bound for bound in metric.bounds)
+    assert not (np.asarray(values) < low).any()
+    assert not (np.asarray(values) > high).any()
 
 
 def call(metric, tables, true, pred, k=3, params=None, **options):
@@ -242,6 +236,30 @@ def test_columns_are_arrays_of_their_own(metric):
     assert_own_memory(quietly(rd.evaluate, true, pred, twice, k=99, relevance_col="relevance", **side).per_user)
 
 
+@pytest.mark.parametrize("metric", [m for m in BEYOND if m.per == "list"], ids=lambda m: m.name)
+def test_parts_make_up_the_whole(metric):
+    """Lists evaluated in three calls, with the same side tables, have the values of one call."""
+    true, pred = one_model(10)
+    side = tables_for(metric, {}, side_tables(10))
+    everyone = sorted({*true["user_id"], *pred["user_id"]})
+
+    def values_of(users):
+        some = (frame[frame["user_id"].isin(users)] for frame in (true, pred))
+        found = quietly(rd.evaluate, *some, metric, k=3, users=users, relevance_col="relevance", **side)
+        return found.per_user.set_index("user_id").iloc[:, 2:]
+
+    assert_close(pd.concat([values_of(everyone[part::3]) for part in range(3)]).loc[everyone], values_of(everyone))
+
+
+@every_metric
+def test_k_beyond_every_list_takes_the_whole_lists(metric):
+    """No list has 60 items: of what does not divide by k, 60 and 90 give the same."""
+    true, pred = one_model(11)
+    tables = side_tables(11)
+    params = {"divisor": "shown"} if metric.name == "categories" else {}
+    same(call(metric, tables, true, pred, 60, params), call(metric, tables, true, pred, 90, params))
+
+
 @every_metric
 def test_one_call_for_all_recommenders_equals_a_call_each(metric):
     true, pred = distinct(6)
@@ -311,16 +329,3 @@ def test_empty_lists_and_unknown_items_pass(metric):
         assert result.summary["value"].isna().all() or (result.summary["value"].dropna() >= 0).all()
         empty = {name: t.iloc[:0] if isinstance(t, pd.DataFrame) else t for name, t in side.items()}
         quietly(rd.evaluate, true, some, metric, k=3, **empty, relevance_col="relevance")
-
-
-def test_every_registered_metric_has_one_oracle():
-    missing, unknown = set(NAMES) - {*oracle.METRICS, *METRICS}, {*oracle.METRICS, *METRICS} - set(NAMES)
-    assert not missing, f"add @oracle functions named {sorted(missing)} to a module of tests/oracles"
-    assert not unknown, f"the oracles have {sorted(unknown)}, which recdf.METRICS lacks"
-    assert not {*oracle.METRICS} & {*METRICS}, "a metric has two oracles"
-    assert {m.name for m in BEYOND if m.per == "item"} == OF_ALL_LISTS
-
-
-@pytest.mark.parametrize("function", oracle_beyond.METRICS.values(), ids=list(oracle_beyond.METRICS))
-def test_every_oracle_states_its_formula(function):
-    assert function.__doc__

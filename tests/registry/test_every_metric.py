@@ -14,10 +14,9 @@ import random
 from dataclasses import replace
 
 import numpy as np
+import oracles
 import pandas as pd
 import pytest
-from oracles import accuracy as oracle
-from oracles import beyond as oracle_beyond
 from registry.labels import LABELS, relabelled, strings
 from registry.seeded import (
     ITEMS,
@@ -38,7 +37,7 @@ import recdf as rd
 
 metric_module = importlib.import_module("recdf.metrics.metric")  # recdf.metrics.metric is the decorator
 EVERY = list(rd.METRICS.values())
-# Those of true and pred alone; `test_beyond` holds the others, with their side tables, against `oracle_beyond`.
+# Those of true and pred alone; `test_beyond` holds the others, with their side tables, against their oracles.
 BUILT_IN = [metric for metric in EVERY if metric.family in ("relevance", "ranking", "money")]
 every_metric = pytest.mark.parametrize("metric", BUILT_IN, ids=[m.name for m in BUILT_IN])
 really_every_metric = pytest.mark.parametrize("metric", EVERY, ids=[m.name for m in EVERY])
@@ -93,7 +92,7 @@ def oracle_lists(number, k):
     pred = pred[pred["model"] == "a"]
     if options["nan_score"] == "drop" and options["order"] == "score":
         pred = pred[pred["score"].notna()]  # "drop" means: as if the row were not there
-    return oracle.match_lists(records(true), records(pred), k, items=ITEMS, **options)
+    return oracles.match_lists(records(true), records(pred), k, items=ITEMS, **options)
 
 
 def counts_candidates(metric, params):
@@ -419,14 +418,26 @@ def test_dtypes_of_one_kind_match(pair):
 
 
 def missing_oracle(metric):
-    file, known = ("accuracy", oracle.METRICS) if metric in BUILT_IN else ("beyond", oracle_beyond.METRICS)
-    return [] if metric.name in known else [f"add an @oracle function named {metric.name} to tests/oracles/{file}.py"]
+    """What to do that the metric has an oracle, which has its name, its family and its kind."""
+    where = f"tests/oracles/{metric.family}.py"
+    function = oracles.ORACLES.get(metric.name)
+    if function is None:
+        return f"add an @oracle function named {metric.name} to {where}"
+    if function.__module__ != f"oracles.{metric.family}":
+        return f"move the oracle {metric.name} from {function.__module__} to {where}"
+    if (metric.per == "item") != (metric.name in oracles.OF_ALL_LISTS):
+        return f"{metric.name} is per {metric.per}; an oracle of all lists has @oracle(of_all=True)"
+    return None if function.__doc__ else f"say in the docstring of the oracle {metric.name} what it computes"
 
 
 @really_every_metric
 def test_every_metric_has_an_oracle(metric):
-    missing = missing_oracle(metric)
-    assert not missing, missing[0]
+    assert missing_oracle(metric) is None
+
+
+def test_every_oracle_has_a_metric():
+    unknown = oracles.ORACLES.keys() - {metric.name for metric in EVERY}
+    assert not unknown, f"tests/oracles has {sorted(unknown)}, which recdf lacks"
 
 
 def test_a_metric_without_an_oracle_is_told_what_to_do(register):
@@ -434,9 +445,11 @@ def test_a_metric_without_an_oracle_is_told_what_to_do(register):
         return lists.n_hits / lists.k
 
     made = register(brand_new)
-    assert missing_oracle(made) == ["add an @oracle function named brand_new to tests/oracles/beyond.py"]
-    with pytest.raises(AssertionError, match=r"add an @oracle function named unheard_of to tests/oracles/accuracy\.py"):
-        oracle_values({}, "unheard_of", {}, "nan")
+    assert missing_oracle(made).startswith("move the oracle brand_new from oracles.relevance to tests/oracles/")
+    del oracles.ORACLES["brand_new"]
+    assert missing_oracle(made) == "add an @oracle function named brand_new to tests/oracles/test_every_metric.py"
+    with pytest.raises(AssertionError, match="add an @oracle function named brand_new to the module of its family"):
+        oracle_values({}, "brand_new", {})
 
 
 @really_every_metric
@@ -461,24 +474,21 @@ def test_every_example_runs(metric):
     assert not failures, "".join(failures)
 
 
-def test_the_oracle_has_no_metric_that_is_not_registered():
-    unknown = set(oracle.METRICS) - {m.name for m in BUILT_IN}
-    assert not unknown, f"tests/oracles/accuracy.py has {sorted(unknown)}, which recdf does not have in these families"
-
-
 @pytest.fixture
 def register(monkeypatch):
     """Register a metric for one test, with the oracle of a metric that it pretends to be."""
     monkeypatch.setattr(metric_module, "METRICS", dict(rd.METRICS))
-    monkeypatch.setattr(oracle, "METRICS", dict(oracle.METRICS))
+    known = dict(oracles.ORACLES)
 
     def wrong(kernel, pretends="recall"):
         made = rd.metric(kernel)
         # The registry of the package is the copy now; `rd.METRICS` was bound to the true one on import.
-        oracle.METRICS[made.name] = oracle.METRICS[pretends]
+        oracles.ORACLES[made.name] = oracles.ORACLES[pretends]
         return made
 
-    return wrong
+    yield wrong
+    for name in oracles.ORACLES.keys() - known.keys():
+        del oracles.ORACLES[name]
 
 
 def fails(check, *args):

@@ -1,0 +1,128 @@
+"""Oracles of the diversity family."""
+
+import math
+from collections import Counter, defaultdict
+
+from oracles.lists import items_of
+from oracles.numbers import NAN, average, ratio
+from oracles.registry import oracle
+
+
+def sim(a, b, kind):
+    """Similarity of two feature vectors."""
+    if callable(kind):
+        return kind(a, b)
+    if kind == "cosine":
+        below = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
+        return sum(x * y for x, y in zip(a, b, strict=True)) / below if below else 0.0
+    if kind == "jaccard":
+        one, two = ({i for i, x in enumerate(v) if x} for v in (a, b))
+        return len(one & two) / len(one | two) if one | two else 0.0
+    if kind == "hamming":
+        return sum(x == y for x, y in zip(a, b, strict=True)) / len(a)
+    raise ValueError(kind)
+
+
+@oracle
+def ils(one, *, similarity="cosine"):
+    """Mean similarity of two recommended items with features."""
+    vectors = [one.world.features[i] for i in items_of(one) if i in one.world.features]
+    return average([sim(vectors[i], vectors[j], similarity) for j in range(len(vectors)) for i in range(j)])
+
+
+@oracle
+def ild(one, *, similarity="cosine"):
+    """1 − ils."""
+    return 1 - ils(one, similarity=similarity)
+
+
+def alpha_dcg(items, relevant, aspects, alpha):
+    """Σ 1/log2(i+1) Σ_a rel(i, a) (1 − α)^(earlier relevant items with a)."""
+    seen, total = Counter(), 0.0
+    for i, item in enumerate(items, start=1):
+        if item not in relevant:
+            continue
+        for a, with_aspect in enumerate(aspects):
+            if item in with_aspect:
+                total += (1 - alpha) ** seen[a] / math.log2(i + 1)
+                seen[a] += 1
+    return total
+
+
+@oracle
+def a_ndcg(one, *, alpha=0.5, ideal="greedy"):
+    """α-DCG over that of the greedy ideal, or of the even one of rs_metrics."""
+    aspects, relevant = one.world.aspects.get(one.user, []), {t.item for t in one.relevant}
+    found = alpha_dcg([s.item if s.hit else None for s in one.first_k], relevant, aspects, alpha)
+    if ideal == "greedy":
+        left = sorted(i for i in relevant if any(i in a for a in aspects))
+        if not left:
+            return NAN
+        order, seen = [], Counter()
+        while left and len(order) < one.k:
+            gains = [sum((1 - alpha) ** seen[a] for a, s in enumerate(aspects) if item in s) for item in left]
+            best = left.pop(max(range(len(left)), key=lambda j: (gains[j], -j)))
+            order.append(best)
+            seen.update(a for a, s in enumerate(aspects) if best in s)
+        return found / alpha_dcg(order, relevant, aspects, alpha)
+    aspects = [a for a in aspects if a]
+    if not aspects:
+        return NAN
+    whole = one.m // len(aspects)
+    gains = [1.0] * (whole * len(aspects)) + [(1 - alpha) ** whole] * (one.m % len(aspects))
+    best = sum(g / math.log2(i + 1) for i, g in enumerate(gains, start=1))
+    return found / best if one.m else 0.0
+
+
+@oracle
+def subtopic_recall(one):
+    """Aspects of hits / aspects of relevant items."""
+    aspects, relevant = one.world.aspects.get(one.user, []), {t.item for t in one.relevant}
+    due = {a for a, s in enumerate(aspects) if s & relevant}
+    found = {a for a, s in enumerate(aspects) if s & relevant & set(items_of(one))}
+    return ratio(len(found), len(due))
+
+
+def category_mix(items, world):
+    """Weights of the categories of some items, each item 1 in all."""
+    mix = defaultdict(float)
+    for item in items:
+        own = world.items.get(item, {}).get("category", [])
+        for category in own:
+            mix[category] += 1 / len(own)
+    total = sum(mix.values())
+    return {c: w / total for c, w in mix.items()}
+
+
+@oracle
+def categories(one, *, divisor="k"):
+    """Distinct categories recommended over k, the items recommended, or the categories there are."""
+    found = len({c for i in items_of(one) for c in one.world.items.get(i, {}).get("category", [])})
+    all_of_them = len({c for row in one.world.items.values() for c in row["category"]})
+    return ratio(found, {"k": one.k, "shown": one.m, "catalogue": all_of_them}[divisor])
+
+
+@oracle
+def category_entropy(one):
+    """Bits of the mix of categories recommended."""
+    mix = category_mix(items_of(one), one.world)
+    return sum(-w * math.log2(w) for w in mix.values()) if mix else NAN
+
+
+def kl(p, q):
+    return sum(w * math.log(w / q[c]) for c, w in p.items() if w)
+
+
+@oracle
+def calibration(one, *, divergence="kl", smoothing=0.01):
+    """Divergence of the mix of categories recommended from that of the user's log rows."""
+    p = category_mix([item for who, item in one.world.log if who == one.user], one.world)
+    q = category_mix(items_of(one), one.world)
+    if not p or not q:
+        return NAN
+    every = {*p, *q}
+    p, q = ({c: mix.get(c, 0.0) for c in every} for mix in (p, q))
+    if divergence == "kl":
+        return kl(p, {c: (1 - smoothing) * q[c] + smoothing * p[c] for c in every})
+    middle = {c: (p[c] + q[c]) / 2 for c in every}
+    return (kl(p, middle) + kl(q, middle)) / 2

@@ -1,0 +1,124 @@
+"""Oracles of the novelty family."""
+
+import math
+from collections import Counter
+
+from oracles.diversity import sim
+from oracles.lists import items_of
+from oracles.numbers import NAN, average, ratio
+from oracles.registry import oracle
+
+
+def had(item, world, base):
+    """(how many had the item, of how many): users or interactions."""
+    if base == "users":
+        return len(world.users_of(item)), len(world.users)
+    return sum(what == item for _, what in world.log), len(world.log)
+
+
+@oracle
+def popularity(one, *, base="users"):
+    """Mean p(i) of the recommended."""
+    return average([n / total for n, total in (had(i, one.world, base) for i in items_of(one))])
+
+
+@oracle
+def surprisal(one, *, base="users", normalize=False, divisor="shown"):
+    """Mean −log2 p(i) of the recommended; an unseen item counts as had once."""
+    total = had(None, one.world, base)[1]
+    bits = [-math.log2(max(had(i, one.world, base)[0], 1) / total) for i in items_of(one)]
+    value = ratio(sum(bits), one.k if divisor == "k" else one.m)
+    return value / math.log2(total) if normalize else value
+
+
+@oracle
+def unseen(one):
+    """Share of the recommended that is not in the user's log."""
+    return ratio(sum(i not in one.history for i in items_of(one)), one.m)
+
+
+def by_popularity(world):
+    count = Counter(item for _, item in world.log)
+    return sorted(count, key=lambda i: (-count[i], i))
+
+
+@oracle
+def serendipity(one, *, threshold=0.7, relevant=True, top=None, similarity="cosine"):
+    """Share of the recommended that is relevant, new, unlike the past and not popular."""
+    past = [one.world.features[i] for i in sorted(one.history) if i in one.world.features]
+    known = [s for s in one.first_k if s.item in one.world.features]
+    if not past or not known:
+        return NAN
+    popular = one.world.popular | set(by_popularity(one.world)[: top or 0])
+    return average(
+        [
+            (s.hit or not relevant)
+            and s.item not in one.history
+            and max(sim(one.world.features[s.item], v, similarity) for v in past) < threshold - 1e-12
+            and s.item not in popular
+            for s in known
+        ]
+    )
+
+
+@oracle
+def unexpectedness(one, *, divisor="shown"):
+    """1 − share of the recommended that the baseline's first k hold."""
+    base = list(dict.fromkeys(one.world.base.get(one.user, [])))[: one.k]
+    common = len(set(base) & set(items_of(one)))
+    return 1 - ratio(common, one.k if divisor == "k" else one.m)
+
+
+def discounted_novelty(one, novelty, relevant, discount):
+    above = below = 0.0
+    for rank, s in enumerate(one.first_k, start=1):
+        weight = 1 / math.log2(rank + 1) if discount == "log" else 1.0
+        above += weight * novelty(s.item) * (s.hit or not relevant)
+        below += weight
+    return ratio(above, below)
+
+
+@oracle
+def epc(one, *, relevant=True, discount="log"):
+    """Discounted mean of relevance times 1 − p(i), p of users."""
+
+    def novelty(item):
+        n, total = had(item, one.world, "users")
+        return 1 - n / total
+
+    return discounted_novelty(one, novelty, relevant, discount)
+
+
+@oracle
+def efd(one, *, relevant=True, discount="log"):
+    """Discounted mean of relevance times −log2 p(i), p of interactions."""
+
+    def novelty(item):
+        n, total = had(item, one.world, "events")
+        return -math.log2(max(n, 1) / total)
+
+    return discounted_novelty(one, novelty, relevant, discount)
+
+
+def head_of(world, share):
+    """The fewest most popular items that hold this share of the interactions."""
+    count = Counter(item for _, item in world.log)
+    head, held = set(), 0
+    for item in by_popularity(world):
+        if held >= share * len(world.log) - 1e-9:
+            break
+        head.add(item)
+        held += count[item]
+    return head
+
+
+@oracle
+def aclt(one, *, head=0.8):
+    """PredItem items that are not of the head."""
+    return float(sum(i not in head_of(one.world, head) for i in items_of(one)))
+
+
+@oracle
+def aplt(one, *, head=0.8):
+    """aclt / items recommended."""
+    return ratio(aclt(one, head=head), one.m)
