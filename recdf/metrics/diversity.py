@@ -37,6 +37,12 @@ def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
     separator : str, default "|"
         What stands between the categories of one string.
 
+    Notes
+    -----
+    Use it beside a metric of accuracy, to see whether lists repeat one kind of item. Random recommendations have a
+    large value, so never optimize it alone. It is as good as the features: choose them by what users would call
+    alike. All pairs count the same, whatever their ranks.
+
     References
     ----------
     Ziegler et al. (2005), WWW; Smyth & McClave (2001), ICCBR. recommenders `diversity` is the default, recpack's
@@ -68,6 +74,11 @@ def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
         As in `ild`.
     separator : str, default "|"
         What stands between the categories of one string.
+
+    Notes
+    -----
+    Use it where `ild` would be used and similarity is easier to explain: it is 1 − ild. A small value is no merit by
+    itself, because random recommendations have one.
 
     References
     ----------
@@ -115,6 +126,12 @@ def a_ndcg(
     aspect_col : str, optional
         Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
 
+    Notes
+    -----
+    Use it when items serve several needs (topics, genres, meanings of a query) and a second item for the same need is
+    worth less. It needs good aspects, and reads relevance as yes or no. With one aspect for all items it only
+    punishes further hits; take `ndcg` there.
+
     References
     ----------
     Clarke et al. (2008), SIGIR; TREC `ndeval`, which ideal="greedy" equals. rs_metrics also counts, in c_a(i), earlier
@@ -150,6 +167,12 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
     ----------
     aspect_col : str, optional
         Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
+
+    Notes
+    -----
+    Use it to see how many of a user's interests the hits reach. Neither the ranks nor a second hit for the same
+    aspect count; `a_ndcg` knows both. With one aspect per user it is nearly `hitrate`, so compare users with
+    similar numbers of aspects.
 
     References
     ----------
@@ -187,6 +210,12 @@ def categories(
     separator : str, default "|"
         What stands between the categories of one string.
 
+    Notes
+    -----
+    Use it to see among how many kinds of items a user can choose; it needs one column and no similarity. It does not
+    know relevance, and random recommendations have a large value. Catalogues with different numbers of categories
+    cannot be compared.
+
     References
     ----------
     RePlay `CategoricalDiversity`.
@@ -222,6 +251,12 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
         Column of `items`: plain categories, `A|B` strings, or lists of categories.
     separator : str, default "|"
         What stands between the categories of one string.
+
+    Notes
+    -----
+    Use it when the balance of the categories matters, not only their number: it falls when one category fills most of
+    the list. It grows with k and with the number of categories, so compare at one k and with one catalogue. It does
+    not know what the user likes; `calibration` does.
 
     References
     ----------
@@ -277,6 +312,12 @@ def calibration(
         α, in (0, 1).
     separator : str, default "|"
         What stands between the categories of one string.
+
+    Notes
+    -----
+    Use it to see whether a list keeps the proportions of the user's interests, say 70 % comedies and 30 % thrillers.
+    It rewards more of what the user already knows, so it does not measure discovery. Proportions from a few log rows
+    are rough: read it for users with a long enough history.
 
     References
     ----------

@@ -9,8 +9,6 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..inputs.options import DESCRIPTION
-
 
 class Argument(NamedTuple):
     """One argument: its type for a type checker (a name of `inputs.accepted`), its type in words, its meaning."""
@@ -56,41 +54,63 @@ ARGUMENTS = {
 }
 
 
+# Sections of a kernel's docstring that stand below what all metrics share.
+BELOW = ("Notes", "References", "Examples")
+
+# The options, which are the same for all metrics, are explained in one place.
+OPTIONS = """\
+**options
+    What every call takes: columns, order, ties, population, repeated rows, undefined values, and `like=` for the
+    definitions of another library. `help(rd.evaluate)` explains each."""
+
+RAISES = """\
+ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
+    For input that no metric can be computed from; each is also the builtin KeyError, TypeError or ValueError."""
+
+
 def section(doc: str, title: str) -> str:
-    """Text of one section of a numpydoc docstring, in one line."""
-    found = re.search(rf"(?:^|\n){title}\n-+\n(.*?)(?=\n\n[A-Z]\w*\n-+\n|\Z)", doc, flags=re.S)
-    return " ".join(found.group(1).split()) if found else ""
+    """Text of one section of a numpydoc docstring, in one line; empty if there is none."""
+    return " ".join(_sections(doc).get(title, "").split())
+
+
+def _sections(doc: str) -> dict[str, str]:
+    """Sections of a numpydoc docstring by title, in their order; what stands above them has the title ""."""
+    pieces = re.split(r"(?:^|\n\n)([A-Z]\w*)\n-+\n", doc)
+    return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
 
 
 def full_doc(
     doc: str, arguments: Sequence[str], k: int | None, sides: Sequence[str], optional: Sequence[str], per: str
 ) -> str:
     """The kernel's docstring with what all metrics share: frames, options, results, errors."""
-    own = re.search(r"(?:^|\n)Parameters\n-+\n(.*?)(?=\n\n[A-Z]\w*\n-+\n|\Z)", doc, flags=re.S)
-    parts = [_argument(name, name in optional) for name in arguments]
-    parts.append(f"k : int, default {k}\n    Cut-off: ranks 1 to k count{'' if k else '; None is the whole list'}.")
-    parts += [own.group(1).rstrip()] if own else []
-    parts += [_argument(name, True) for name in sides]
-    one = "Mean over the defined lists of the population"
-    if "true" not in arguments:
-        one = "Mean over the defined lists of `pred`, or of the given `users`"
-    result = (
-        f"float\n    {one}; `.per_user(...)` takes the same arguments\n"
+    found = _sections(doc)
+    own = found.pop("Parameters", "").strip()
+    parameters = [_argument(name, name in optional) for name in arguments]
+    parameters.append(f"k : int, default {k}\n    Cut-off: ranks 1 to k count.{'' if k else ' None is the whole list.'}")
+    parameters += [own] if own else []
+    parameters += [_argument(name, True) for name in sides]
+    shared = {
+        "Parameters": "\n".join([*parameters, OPTIONS]),
+        "Returns": _result(per, "true" in arguments),
+        "Raises": RAISES,
+    }
+    above = {title: text for title, text in found.items() if title not in BELOW}
+    below = {title: text for title, text in found.items() if title in BELOW}
+    return "\n\n".join(
+        f"{title}\n{'-' * len(title)}\n{text.strip()}" if title else text.strip()
+        for title, text in {**above, **shared, **below}.items()
+    )
+
+
+def _result(per: str, of_population: bool) -> str:
+    """What a call returns."""
+    if per == "item":
+        return "float, or dict of groups to floats\n    One number for all lists; there is no `.per_user`."
+    lists = "the population" if of_population else "`pred`, or of the given `users`"
+    return (
+        f"float\n    Mean over the defined lists of {lists}; `.per_user(...)` takes the same arguments\n"
         "    and returns a frame: `by` columns, list key columns, one column named by the metric string."
     )
-    if per == "item":
-        result = "float, or dict of groups to floats\n    One number for all lists; there is no `.per_user`."
-    block = (
-        "Parameters\n----------\n" + "\n".join(parts) + f"\n{DESCRIPTION}\n\nReturns\n-------\n{result}\n\n"
-        "Raises\n------\nColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError\n"
-        "    For input that no metric can be computed from; each is also the builtin KeyError, TypeError or ValueError."
-    )
-    if own:
-        return doc[: own.start()].rstrip() + "\n\n" + block + doc[own.end() :]
-    head, formula, rest = doc.partition("\n\nReferences\n")
-    if not formula:
-        head, formula, rest = doc.partition("\n\nExamples\n")
-    return head.rstrip() + "\n\n" + block + formula + rest
 
 
 def _argument(name: str, optional: bool) -> str:

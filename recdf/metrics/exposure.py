@@ -18,6 +18,12 @@ def coverage(counts: Counts) -> float:
     -------
     |shown items ∩ items| / |items|. Shown items outside the catalogue count only in `spec["counts"]`.
 
+    Notes
+    -----
+    Use it to see how much of the catalogue reaches anybody. One recommendation counts like a million, and the value
+    grows with the number of lists, so compare models on the same users and the same k; a sample of users has less
+    than all users. `gini` and `entropy` tell how even the exposure is.
+
     References
     ----------
     Ge, Delgado & Jannach (2010), RecSys. RecTools and recommenders count items outside the catalogue too.
@@ -41,6 +47,11 @@ def user_coverage(counts: Counts) -> float:
     -------
     |lists with a recommendation| / |lists of the population|.
 
+    Notes
+    -----
+    Use it before anything else: a model that answers for some users only may look good on those. It does not say
+    whether the recommendations are good.
+
     References
     ----------
     Ge, Delgado & Jannach (2010), RecSys.
@@ -63,6 +74,13 @@ def gini(counts: Counts) -> float:
     Σ_j (2j − n − 1) x_j / (n Σ_j x_j), x_j the number of times that an item is shown, in ascending order, 0 for
     items never shown, n = |items|. Shown items outside the catalogue count only in `spec["counts"]`. Undefined when
     nothing of the catalogue is shown.
+
+    Notes
+    -----
+    Use it to see how unevenly exposure falls on the catalogue: 0 if all items are recommended equally often, close to
+    1 if a few take everything. It depends on the sizes: with fewer recommendations than items it cannot be 0, so
+    compare models on the same users, k and catalogue. A small value is no merit by itself, because random
+    recommendations have one.
 
     References
     ----------
@@ -94,6 +112,13 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
     normalize : bool, default False
         Divide by log2 of the number of items, of the catalogue and shown if `items` is given, else of those shown:
         in [0, 1], undefined for one item.
+
+    Notes
+    -----
+    Use it to count the items that are really in play: 2 to the power of the entropy is the number of items that,
+    recommended equally often, would have the same entropy. It cannot be large when there are few recommendations, so
+    compare models on the same users and k, and use `normalize=True` between catalogues. Random recommendations have
+    the largest value.
 
     References
     ----------
@@ -128,6 +153,12 @@ def personalization(counts: Counts) -> float:
     anything: the mean over all pairs of lists of 1 − |R ∩ R'| / d, where d = k, or the length of the longest list if
     none has k items. Undefined for fewer than two lists.
 
+    Notes
+    -----
+    Use it to find a model that recommends the same to everybody: a list of bestsellers has the value 0. It does not
+    know relevance, and random recommendations have the largest value. For groups of users with different tastes,
+    compute it within each group as well.
+
     References
     ----------
     Field usage: 1 − mean overlap@k of two lists.
@@ -149,6 +180,12 @@ def hhi(counts: Counts) -> float:
     Formula
     -------
     Σ_i s_i², s_i the share of item i in all that is shown. Undefined when nothing is.
+
+    Notes
+    -----
+    Use it to see whether a few items take most of the exposure: 1 / hhi is the number of equally exposed items that
+    would be as concentrated. The most exposed items rule it; `gini` looks at the whole catalogue, also at items that
+    are never recommended.
 
     References
     ----------

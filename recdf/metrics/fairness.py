@@ -49,6 +49,12 @@ def exposure_share(
     discount : {"log", "none"}, default "log"
         disc(rank) = 1/log2(rank + 1) · 1.
 
+    Notes
+    -----
+    Use it to see what groups of items get: own brand and partners, new items and old ones. A share is neither good
+    nor bad by itself. Read it beside the group's share of the catalogue, or take `exposure_ratio`, which divides by a
+    share that is due.
+
     References
     ----------
     Singh & Joachims (2018), KDD.
@@ -90,6 +96,12 @@ def exposure_ratio(
         disc(rank) = 1/log2(rank + 1) · 1.
     relative_to : {"relevance", "catalogue"}, default "relevance"
         D_g as above · the items of the group in `items`, when `true` may be None.
+
+    Notes
+    -----
+    Use it to see whether groups of items get exposure in proportion to what is relevant. What is relevant in a log
+    depends on what was recommended before: a group that never was has few relevant items and looks fairly treated.
+    `relative_to="catalogue"` asks for equal exposure of all items instead. Small groups have noisy ratios.
 
     References
     ----------
@@ -148,6 +160,12 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     head : float, default 0.8
         Share of the interactions that the head holds.
 
+    Notes
+    -----
+    Use it to see whether relevant items of the long tail are found as often as relevant bestsellers. It does not tell
+    which group is favoured: look at `recall` within groups of items (`item_by=` of `evaluate`) for that. A model with
+    few hits has a noisy value.
+
     References
     ----------
     Zhu, Wang & Caverlee (2020), SIGIR; elliot `PopREO`.
@@ -181,6 +199,12 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     head : float, default 0.8
         Share of the interactions that the head holds.
 
+    Notes
+    -----
+    Use it to see whether all groups of items are recommended equally often, whatever is relevant. Equal chances are
+    seldom the aim of a good recommender, so a large value needs an explanation and is not a fault by itself.
+    `pop_reo` compares relevant items alone.
+
     References
     ----------
     Zhu, Wang & Caverlee (2020), SIGIR; elliot `PopRSP`.
@@ -213,6 +237,12 @@ def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np
     ----------
     base : {"users", "events"}, default "users"
         p(i) is a share of users · of interactions.
+
+    Notes
+    -----
+    Use it to see whether a recommender makes what users consume more popular than it was, and for which users:
+    compare groups with `user_gap`. For a user who has only had bestsellers the ratio can hardly exceed 1. It does not
+    know relevance.
 
     References
     ----------

@@ -27,6 +27,12 @@ def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray
     negative : {"error", "clip"}, default "error"
         Negative values (refunds) are refused, or count as 0.
 
+    Notes
+    -----
+    Use it to see what share of the money on a page goes to items that were bought. One expensive item outweighs many
+    cheap ones, and each list weighs the same, however much money it shows. For the share of all the money together,
+    compare sums: a ratio of two columns in `compare_variants`.
+
     References
     ----------
     Field usage: precision with prices as weights.
@@ -56,6 +62,11 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     ----------
     negative : {"error", "clip"}, default "error"
         Negative values (refunds) are refused, or count as 0.
+
+    Notes
+    -----
+    Use it to see what share of a user's spending the list would have caught. A user who bought one cheap item weighs
+    as much as the largest customer, and prices with a long tail make the mean noisy; `revenue` keeps the amount.
 
     References
     ----------
@@ -87,6 +98,12 @@ def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     negative : {"error", "clip"}, default "error"
         Negative values (refunds) are refused, or count as 0.
 
+    Notes
+    -----
+    Use it for decisions in money: the mean times the number of lists is an amount. On logged data it is the value of
+    what users bought, not what the recommendations earned; only an experiment shows that. Prices have a long tail, so
+    intervals are wide: use many users, and read `bootstrap_ci` beside the usual interval.
+
     References
     ----------
     Field usage: sum of the prices of the hits.
@@ -115,6 +132,12 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     ----------
     negative : {"error", "clip"}, default "error"
         Negative values (refunds) are refused, or count as 0.
+
+    Notes
+    -----
+    Use it when valuable purchases should stand high. Each list is divided by its own ideal, so the size of the basket
+    is lost; take `revenue` for that. When one item of a basket is far more expensive than the others, it is nearly
+    the discount at the rank of that item.
 
     References
     ----------

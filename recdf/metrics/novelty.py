@@ -39,6 +39,12 @@ def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
     base : {"users", "events"}, default "users"
         p(i) is a share of users · of interactions.
 
+    Notes
+    -----
+    Use it to describe a model: a list of bestsellers has the largest value. Neither direction is better, because
+    popular items are often relevant ones. A few bestsellers rule the mean, and the value depends on the log, so give
+    all models the same one.
+
     References
     ----------
     Yin et al. (2012), PVLDB 5(9); Abdollahpouri et al. (2017), RecSys.
@@ -77,6 +83,12 @@ def surprisal(
     divisor : {"shown", "k"}, default "shown"
         d = the items shown, undefined for a list without recommendations · k.
 
+    Notes
+    -----
+    Use it to see how far a list goes from the bestsellers; the scale is logarithmic, so differences inside the long
+    tail count. Random recommendations have a large value: read it beside a metric of accuracy. It depends on the size
+    of the log, so give all models the same one, or use `normalize=True`.
+
     References
     ----------
     Zhou et al. (2010), PNAS 107(10). RecTools `MeanInvUserFreq` is the default, RePlay `Surprisal` has
@@ -103,6 +115,12 @@ def unseen(lists: Lists) -> np.ndarray:
     -------
     |R without the items of the user's rows in `log`| / m, m the items shown; undefined for a list without
     recommendations. A user without rows has had nothing: 1, and `spec["counts"]` tells how many lists that are.
+
+    Notes
+    -----
+    Use it to check that a recommender leaves out what users already have, where repetition is not meant. It is 1 for
+    every model that filters the history, and then it compares nothing. Where users come back for the same items, as
+    with groceries or music, a small value is no fault.
 
     References
     ----------
@@ -151,6 +169,12 @@ def serendipity(
     separator : str, default "|"
         What stands between the categories of one string.
 
+    Notes
+    -----
+    Use it when the aim is discovery: a hit that neither bestsellers nor more of the same would have brought. Such
+    hits are rare, so intervals are wide and many users are needed. The threshold, the features and the popular items
+    decide what counts: fix them before you look at the results, and report them.
+
     References
     ----------
     Ge, Delgado & Jannach (2010), RecSys; Kotkov, Wang & Veijalainen (2016), Knowledge-Based Systems 111. RecTools
@@ -197,6 +221,12 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     ----------
     divisor : {"shown", "k"}, default "shown"
         d = the items shown, undefined for a list without recommendations · k.
+
+    Notes
+    -----
+    Use it to see how much of a list a simple baseline, such as bestsellers or the present system, would not have
+    brought anyway. It does not know relevance: random recommendations have a value close to 1. Read it beside a metric
+    of accuracy.
 
     References
     ----------
@@ -250,6 +280,12 @@ def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
     discount : {"log", "none"}, default "log"
         disc(i) = 1/log2(i + 1) · 1.
 
+    Notes
+    -----
+    Use it for novelty that only hits earn, more so near the top. It mixes two things: of two models with equally
+    novel hits, the one with more hits has the larger value. Read `precision` and `popularity` beside it, or set
+    `relevant=False` for novelty alone.
+
     References
     ----------
     Vargas & Castells (2011), RecSys; elliot `EPC`.
@@ -281,6 +317,12 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
     discount : {"log", "none"}, default "log"
         disc(i) = 1/log2(i + 1) · 1.
 
+    Notes
+    -----
+    Use it like `epc` when very rare items should count much more: between an item with 1 in 1,000 and one with 1 in
+    10,000 interactions lie 3.3 bits here, and almost nothing there. It too mixes novelty with accuracy;
+    `relevant=False` gives novelty alone.
+
     References
     ----------
     Vargas & Castells (2011), RecSys; elliot `EFD`.
@@ -310,6 +352,11 @@ def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
     head : float, default 0.8
         Share of the interactions, in (0, 1].
 
+    Notes
+    -----
+    Use it to see how much of the exposure goes to the long tail. Neither direction is better: a larger share is
+    welcome when accuracy stays. What the tail is depends on the log and on `head`, so fix both for all models.
+
     References
     ----------
     Abdollahpouri, Burke & Mobasher (2019), FLAIRS; elliot `APLT`.
@@ -336,6 +383,11 @@ def aclt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
     ----------
     head : float, default 0.8
         Share of the interactions, in (0, 1].
+
+    Notes
+    -----
+    Use it when the number of long-tail items on a page matters rather than their share. It grows with k and with the
+    length of the lists; `aplt` divides by the number of recommended items.
 
     References
     ----------

@@ -50,6 +50,12 @@ def rmse(lists: Lists) -> np.ndarray:
     √(Σ (s_i − r_i)² / n) over the n recommended items with a rating r_i (`relevance_col` of `true`), s_i their score
     in `pred`. Undefined for a list without rated items. The mean is over lists: `pooled_rmse` is over all ratings.
 
+    Notes
+    -----
+    Use it when the score itself is read, as predicted stars or predicted demand. Only rated items count, wherever
+    they stand, so it says little about a ranked list; take `ndcg` there. Large errors count most, and a user with one
+    rating weighs as much as a user with a hundred; `pooled_rmse` weighs ratings equally.
+
     References
     ----------
     scikit-learn `root_mean_squared_error`, per user.
@@ -72,6 +78,12 @@ def mae(lists: Lists) -> np.ndarray:
     Σ |s_i − r_i| / n over the n recommended items with a rating r_i (`relevance_col` of `true`), s_i their score in
     `pred`. Undefined for a list without rated items. The mean is over lists: `pooled_mae` is over all ratings.
 
+    Notes
+    -----
+    Use it like `rmse` when one large error should not outweigh several small ones, and when the unit of the ratings
+    should be kept. Only rated items count, so it says little about a ranked list. `pooled_mae` weighs ratings rather
+    than users equally.
+
     References
     ----------
     scikit-learn `mean_absolute_error`, per user.
@@ -93,6 +105,11 @@ def pooled_rmse(counts: Counts) -> float:
     -------
     √(Σ (s_i − r_i)² / n) over all n rated recommendations of the population, as in `rmse`.
 
+    Notes
+    -----
+    Use it to compare with published numbers, which nearly always pool all ratings. Users with many ratings rule it;
+    `rmse` weighs users equally. It has no value per user, so it can be joined to no experiment.
+
     References
     ----------
     scikit-learn `root_mean_squared_error`; recommenders `rmse`.
@@ -113,6 +130,11 @@ def pooled_mae(counts: Counts) -> float:
     Formula
     -------
     Σ |s_i − r_i| / n over all n rated recommendations of the population, as in `mae`.
+
+    Notes
+    -----
+    Use it to compare with published numbers, which nearly always pool all ratings. Users with many ratings rule it;
+    `mae` weighs users equally. It has no value per user, so it can be joined to no experiment.
 
     References
     ----------

@@ -20,6 +20,12 @@ def hitrate(lists: Lists) -> np.ndarray:
     -------
     1 if any h_i = 1 for i ≤ k else 0, where h_i = 1 if the item at rank i is relevant.
 
+    Notes
+    -----
+    Use it where one good item is enough: a banner with a few places, the next purchase, a user who leaves after the
+    first success. It cannot tell one hit from five, nor rank 1 from rank k. Take `recall` when users look for several
+    items, and `mrr` or `ndcg` when the rank matters.
+
     References
     ----------
     trec_eval `success`.
@@ -40,6 +46,12 @@ def hits(lists: Lists) -> np.ndarray:
     Formula
     -------
     Σ_{i ≤ k} h_i, where h_i = 1 if the item at rank i is relevant.
+
+    Notes
+    -----
+    Use it as one half of a ratio, such as hits per recommended item in `compare_variants`, or to read the raw counts.
+    It grows with k and with the number of relevant items, so it compares neither users nor data sets; `precision` and
+    `recall` do.
 
     References
     ----------
@@ -67,6 +79,12 @@ def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k
     divisor : {"k", "shown", "achievable"}, default "k"
         d = k · min(k, n_pred), undefined for a list without recommendations · min(k, n_true), undefined
         for a list without relevant items.
+
+    Notes
+    -----
+    Use it where places are scarce and a wasted place costs something, as in an e-mail with five products. With the
+    divisor k, a user with fewer than k relevant items can never reach 1, so the mean also depends on how many
+    relevant items users have; `divisor="achievable"` removes this. The order inside the first k does not count.
 
     References
     ----------
@@ -97,6 +115,12 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
     divisor : {"relevant", "achievable"}, default "relevant"
         d = n_true · min(k, n_true) (capped recall). Undefined for a list without relevant items.
 
+    Notes
+    -----
+    Use it for large k, and for the first stage of a pipeline, which must find the items that a later stage ranks. A
+    user with more than k relevant items can never reach 1; `divisor="achievable"` removes this. The order inside the
+    first k does not count, and a user with one relevant item weighs as much as a user with fifty.
+
     References
     ----------
     trec_eval `recall`.
@@ -126,6 +150,11 @@ def f1(lists: Lists, *, beta: float = 1.0) -> np.ndarray:
     beta : float, default 1
         Weight β of recall: above 1 recall counts more, below 1 precision.
 
+    Notes
+    -----
+    Use it when one number has to stand for precision and recall, as for a set of tags. It hides which of the two has
+    changed, so report both beside it. For ranked lists, `mapr` and `ndcg` say more, because they know the ranks.
+
     References
     ----------
     van Rijsbergen (1979), Information Retrieval.
@@ -149,6 +178,12 @@ def rprecision(lists: Lists) -> np.ndarray:
     Formula
     -------
     Σ_{i ≤ n} h_i / n, where n = n_true and h_i = 1 if the item at rank i is relevant. Undefined for n = 0.
+
+    Notes
+    -----
+    Use it to compare users who have very different numbers of relevant items: the cut-off follows each user, so 1 can
+    always be reached. Do not use it to describe a page with a fixed number of places. Where every user has one
+    relevant item, it is `hitrate@1`.
 
     References
     ----------
@@ -179,6 +214,12 @@ def confusion(lists: Lists) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
     tp = hits, fp = m − tp, fn = n − tp, tn = c − tp − fp − fn, where m = min(k, n_pred), n = n_true and c is
     the number of candidates: the catalogue, or the judged items of the list with `judged_only`.
 
+    Notes
+    -----
+    Use it to see the counts behind `accuracy`, `fallout`, `specificity` and `mcc`, or to compute a ratio that this
+    package does not have. With a catalogue as the candidates, nearly all of them are true negatives, and every ratio
+    with tn says little about the list.
+
     References
     ----------
     Manning, Raghavan, Schütze (2008), Introduction to Information Retrieval, section 8.3.
@@ -199,6 +240,12 @@ def accuracy(lists: Lists) -> np.ndarray:
     Formula
     -------
     (tp + tn) / (tp + fp + fn + tn), the counts of `confusion`.
+
+    Notes
+    -----
+    Use it when every candidate is judged and both kinds of mistake cost the same, as for labelled candidates with
+    `judged_only=True`. With a whole catalogue as the candidates it is close to 1 for every model, even for one that
+    recommends nothing; take `precision` and `recall` there.
 
     References
     ----------
@@ -222,6 +269,11 @@ def fallout(lists: Lists) -> np.ndarray:
     -------
     fp / (fp + tn), the counts of `confusion`; undefined when every candidate is relevant.
 
+    Notes
+    -----
+    Use it with judged candidates, to say how often an item that is known to be bad gets through. With a whole
+    catalogue as the candidates it is about k over the size of the catalogue, whatever the model does.
+
     References
     ----------
     Manning, Raghavan, Schütze (2008), Introduction to Information Retrieval, section 8.4.
@@ -244,6 +296,11 @@ def specificity(lists: Lists) -> np.ndarray:
     -------
     tn / (fp + tn), the counts of `confusion`; undefined when every candidate is relevant.
 
+    Notes
+    -----
+    Use it where `fallout` would be used and larger should be better: it is 1 − fallout. With a whole catalogue as the
+    candidates it is close to 1 for every model.
+
     References
     ----------
     Manning, Raghavan, Schütze (2008), Introduction to Information Retrieval, section 8.6.
@@ -265,6 +322,12 @@ def mcc(lists: Lists) -> np.ndarray:
     Formula
     -------
     (tp·tn − fp·fn) / √((tp+fp)(tp+fn)(tn+fp)(tn+fn)), the counts of `confusion`; undefined when a factor is 0.
+
+    Notes
+    -----
+    Use it with judged candidates of which few are relevant: unlike `accuracy`, it is about 0 for a model that
+    guesses. With a whole catalogue as the candidates it comes close to √(precision · recall), which is easier to
+    explain.
 
     References
     ----------

@@ -40,6 +40,12 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
         d = n_true (trec_eval) · min(k, n_true) · hits in 1..k, value 0 without hits · k ·
         min(n_true, items shown). Undefined where n_true = 0, except for "hits" and "k", which give 0.
 
+    Notes
+    -----
+    Use it when users look for several items and all of these should stand high; it is the usual summary for binary
+    relevance. It does not know graded relevance, which `ndcg` does. Libraries disagree about the normalizer, so name
+    it when you report the number; with "achievable", users who have more than k relevant items can reach 1.
+
     References
     ----------
     trec_eval `map_cut`; Buckley & Voorhees (2000), SIGIR.
@@ -70,6 +76,12 @@ def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
     ----------
     normalizer : {"hits", "relevant", "achievable", "k", "shown"}, default "hits"
         d = hits in 1..k, value 0 without hits · n_true · min(k, n_true) · k · min(n_true, items shown).
+
+    Notes
+    -----
+    Use it to reproduce the numbers of rs_metrics. The ranks of the hits do not change it: the j-th hit brings recall
+    j / n_true wherever it stands, so it is a function of the number of hits alone. Take `recall`, or `mapr` when
+    ranks should count.
 
     References
     ----------

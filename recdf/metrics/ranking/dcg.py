@@ -117,6 +117,14 @@ def ndcg(
     tied : {"ranked", "averaged"}, default "ranked"
         Equal scores have the ranks that `ties` gives them, or share the mean discount of their ranks.
 
+    Notes
+    -----
+    Use it as the general measure of a ranked list: it knows graded relevance and ranks, and the best order of the
+    relevant items has the value 1. Each list is divided by its own ideal, so the amount of gain is lost; `dcg` and
+    `revenue` keep it. The logarithm falls slowly: rank 10 still has 29 % of the weight of rank 1, which is too much
+    for users who look at two or three items, for whom `mrr` and `rbp` are better. Libraries differ in gain, discount
+    and ideal, so name them when you report the number.
+
     References
     ----------
     Järvelin & Kekäläinen (2002), ACM TOIS 20(4); trec_eval `ndcg_cut`; McSherry & Najork (2008), ECIR, for ties.
@@ -177,6 +185,11 @@ def dcg(
     tied : {"ranked", "averaged"}, default "ranked"
         Equal scores have the ranks that `ties` gives them, or share the mean discount of their ranks.
 
+    Notes
+    -----
+    Use it when the amount of gain matters, for instance as a sum over sessions. It does not compare users: one with
+    more or better relevant items reaches more. `ndcg` divides that out.
+
     References
     ----------
     Järvelin & Kekäläinen (2002), ACM TOIS 20(4).
@@ -204,6 +217,13 @@ def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "li
         Persistence: probability of looking at the next rank.
     gain : {"linear", "binary"}, default "linear"
         Gains as they are, which must be at most 1, or 1 for every relevant item.
+
+    Notes
+    -----
+    Use it for a user who goes down the list and stops after each item with probability 1 − p: p = 0.5 is an impatient
+    user, 0.95 a patient one. Choose p from the behaviour of your users before you look at the results, because the
+    order of models can depend on it. It is not normalized: k hits have the value 1 − p^k, and a user with few
+    relevant items stays far below.
 
     References
     ----------

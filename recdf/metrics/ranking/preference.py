@@ -37,6 +37,12 @@ def auc(
     one_class : {"undefined", "share"}, default "undefined"
         A list of hits alone or of misses alone, or an empty one, has no value, or the share of hits: 1 or 0.
 
+    Notes
+    -----
+    Use it on labelled candidates, to ask whether the scores separate hits from misses at all. A mistake at the bottom
+    of the list counts like one at the top, so take `ndcg` or `mapr` for what users see. Short lists are often all
+    hits or all misses and then have no value: read `n_undefined`.
+
     References
     ----------
     Hanley & McNeil (1982), Radiology 143(1).
@@ -80,6 +86,12 @@ def pauc(lists: Lists) -> np.ndarray:
     Σ over hits of max(0, k − f) / (k · n_true), where f is the number of misses above the hit. The list is not
     cut at k: k is the number of misses. Undefined for n_true = 0; what is not shown adds nothing.
 
+    Notes
+    -----
+    Use it for long scored lists of which only the top matters: only pairs with the first k misses count. A list that
+    ends before its k-th miss is taken as it is, and the relevant items that it lacks add nothing, so compare models
+    whose lists are equally long.
+
     References
     ----------
     Dodd & Pepe (2003), Biometrics 59(3); RecTools `PartialAUC`.
@@ -103,6 +115,11 @@ def pap(lists: Lists) -> np.ndarray:
     -------
     Σ over the first k hits of max(0, k − f) / (k · min(k, n_true)), where f is the number of misses above the
     hit. The list is not cut at k. Undefined for n_true = 0.
+
+    Notes
+    -----
+    Use it like `pauc` when a user with many relevant items should be able to reach 1, because only the first k hits
+    count. A list that ends early is taken as it is, so compare models whose lists are equally long.
 
     References
     ----------
@@ -129,6 +146,11 @@ def bpref(lists: Lists) -> np.ndarray:
     (1/R) Σ_{hits i ≤ k} (1 − min(o_i, R) / min(R, N)), the term 1 where o_i = 0: R = n_true, N judged items
     of the list that are not relevant, o_i those of them above rank i. Needs rows of `true` that are not
     relevant (gain 0 or below `min_relevance`). Undefined for R = 0.
+
+    Notes
+    -----
+    Use it when `true` judges only some of the items, as relevant or not: items that are not judged have no influence.
+    Where `true` holds relevant items alone, it is the same as `recall`, and then that is the better name.
 
     References
     ----------

@@ -25,6 +25,12 @@ def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
     of : {"first", "all"}, default "first"
         The first hit, or the mean over all relevant items (undefined where n_true = 0).
 
+    Notes
+    -----
+    Use it where the user takes the first relevant item and stops: search by name, the next song, a question with one
+    answer. Nothing after the first hit counts, and the step from rank 1 to rank 2 is as large as from rank 2 to no
+    hit at all, so the mean is noisy with few users. `ndcg` is smoother.
+
     References
     ----------
     trec_eval `recip_rank`; Voorhees (1999), TREC-8.
@@ -52,6 +58,12 @@ def arhr(lists: Lists) -> np.ndarray:
     -------
     Σ_{i ≤ k} h_i / i.
 
+    Notes
+    -----
+    Use it when several hits count, and early ones much more. It is not normalized: it grows with k and with the
+    number of relevant items, so compare models on the same users and the same k. `ndcg` is its normalized relative,
+    with a slower discount.
+
     References
     ----------
     Deshpande & Karypis (2004), ACM TOIS 22(1).
@@ -72,6 +84,12 @@ def first_rank(lists: Lists) -> np.ndarray:
     Formula
     -------
     min{i ≤ k : h_i = 1}.
+
+    Notes
+    -----
+    Use it to explain a result, as in "the first hit stands at rank 4 on average". Lists without a hit have no value,
+    so a model can look better by failing on difficult users. Read `n_undefined` and `hitrate` beside it, and decide
+    by `mrr`, which counts these lists as 0.
 
     References
     ----------
@@ -98,6 +116,12 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
     ----------
     max_gain : float, optional
         g_max, the largest possible gain; by default the largest in `true`.
+
+    Notes
+    -----
+    Use it with graded relevance where one excellent item ends the search. What stands below such an item hardly
+    counts, so a list with several good items is not rewarded; take `ndcg` for that. With gains of 0 and 1 only, each
+    relevant item satisfies with probability 1/2.
 
     References
     ----------
