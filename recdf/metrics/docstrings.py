@@ -86,7 +86,8 @@ def full_doc(
     found = _sections(doc)
     own = found.pop("Parameters", "").strip()
     parameters = [_argument(name, name in optional) for name in arguments]
-    parameters.append(f"k : int, default {k}\n    Cut-off: ranks 1 to k count.{'' if k else ' None is the whole list.'}")
+    whole = "" if k else " None is the whole list."
+    parameters.append(f"k : int, default {k}\n    Cut-off: ranks 1 to k count.{whole}")
     parameters += [own] if own else []
     parameters += [_argument(name, True) for name in sides]
     shared = {

@@ -11,6 +11,7 @@ import inspect
 import itertools
 import pickle
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -34,6 +35,7 @@ from registry.seeded import (
 )
 
 import recdf as rd
+from recdf.metrics.docstrings import section
 
 metric_module = importlib.import_module("recdf.metrics.metric")  # recdf.metrics.metric is the decorator
 EVERY = list(rd.METRICS.values())
@@ -455,8 +457,9 @@ def test_a_metric_without_an_oracle_is_told_what_to_do(register):
 @really_every_metric
 def test_every_metric_documents_itself(metric):
     doc = inspect.getdoc(metric)
-    for title in ("Formula", "Parameters", "Returns", "Raises", "References", "Examples"):
-        assert f"\n{title}\n{'-' * len(title)}\n" in doc
+    titles = ["Formula", "Parameters", "Returns", "Raises", "Notes", "References", "Examples"]
+    assert [one.partition("\n")[0] for one in re.split(r"\n\n(?=[A-Z]\w*\n-+\n)", doc)[1:]] == titles
+    assert section(doc, "Notes").startswith("Use it ")  # when to use it, then when not
     assert metric.doc.endswith(".")
     assert metric.formula
     assert metric.references
