@@ -599,7 +599,19 @@ def lenskit_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means
     if "relevance" in true.columns:
         precise |= {f"ndcg[gain=relevance]@{k}": NDCG(k, gain="relevance") for k in ks}
     more_values, more_means = lenskit_run(true, known, precise)
-    return values | more_values, means | more_means
+    empty = lenskit_of_empty_lists(set(true["user_id"]) - set(pred["user_id"]), ks)
+    return values | more_values | empty, means | more_means
+
+
+def lenskit_of_empty_lists(users: set[Any], ks: list[int]) -> Values:
+    """Average precision of users with truth and an empty list, which a frame of recommendations cannot hold."""
+    from lenskit.data import ItemList
+
+    nothing, truth = ItemList(item_ids=np.array([], np.int64), ordered=True), ItemList(item_ids=np.array([1]))
+    return {
+        f"mapr[empty list]@{k}": {user: lenskit_map([k])[f"mapr@{k}"].measure_list(nothing, truth) for user in users}
+        for k in ks
+    }
 
 
 def lenskit_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
@@ -684,8 +696,9 @@ def measure(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
     """Every frame of the request: {frame: {accuracy, beyond}}, an error as text where the library raises one."""
     answer: dict[str, Any] = {}
     for name, files in request["frames"].items():
-        if request.get("judged", {}).get(name) and not adapter.judged:
-            continue
+        relevant = files.pop("relevant", files["true"])
+        if not adapter.judged:
+            files["true"] = relevant
         tables = Tables(**{key: adapter.read(path) for key, path in files.items()})
         answer[name] = {"accuracy": attempt(adapter.accuracy, tables.true, tables.pred, request["k"])}
         if tables.log is not None and adapter.beyond is not None:
@@ -748,7 +761,8 @@ def main() -> None:
     warnings.simplefilter("ignore")  # the libraries' own deprecations
     adapter, request = ADAPTERS[peer], json.loads(Path(request_path).read_text())
     answer = measure(adapter, request) if command == "measure" else benchmark(adapter, request)
-    Path(answer_path).write_text(json.dumps({"versions": versions(adapter), "answer": answer}))
+    found = {"versions": versions(adapter), "judged": adapter.judged, "answer": answer}
+    Path(answer_path).write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

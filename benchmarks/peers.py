@@ -196,9 +196,13 @@ def run_adapter(command: str, name: str, request: dict[str, Any], timeout: float
         return json.loads(answered.read_text())
 
 
-def measure(name: str, frames: dict[str, dict[str, str]], ks: list[int], judged: dict[str, bool]) -> dict[str, Any]:
-    """Values per user and global numbers of one peer. `frames`: frame name -> {"true": path, "pred": path, ...}."""
-    return run_adapter("measure", name, {"frames": frames, "k": ks, "judged": judged})
+def measure(name: str, frames: dict[str, dict[str, str]], ks: list[int]) -> dict[str, Any]:
+    """Values per user and global numbers of one peer.
+
+    `frames`: frame name -> {"true": path, "pred": path, ...}. Where `true` holds rows of relevance 0, "relevant" is the
+    path of the other rows, for a library that takes every row for relevant.
+    """
+    return run_adapter("measure", name, {"frames": frames, "k": ks})
 
 
 def timed(name: str, true: Path, pred: Path, ks: list[int], repeat: int = 3) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ..errors import EmptyPopulationError, RecdfWarning, examples
 from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.options import Options, takes_options
-from ..inputs.tables import order_source, relevance_source
+from ..inputs.tables import order_source, read_relevance, relevance_source
 from ..matching.lists import Matched
 from ..matching.side_tables.given import Given
 from ..metrics.call import Call, check_k
@@ -124,11 +124,12 @@ def _check_order_column(found: Findings, data: Data) -> None:
 
 
 def _check_relevance(found: Findings, data: Data) -> None:
-    """Relevance that says nothing, or that is no gain."""
+    """Relevance that says nothing, that is no gain, or that stands in a column which is not used."""
     name = relevance_source(data.true, data.options)
     if name is None:
+        _check_unused_labels(found, data)
         return
-    gain = read_numbers(column(data.true, name, "true"), f"true[{name!r}]").astype(np.float64)
+    gain = read_relevance(data.true, name, data.options)
     bad = ~np.isfinite(gain) | (gain < 0)
     some = gain[bad][:5].tolist()
     found.add("negative, null or infinite relevance", "error", bad.sum(), len(gain), some, "evaluate raises")
@@ -137,6 +138,29 @@ def _check_relevance(found: Findings, data: Data) -> None:
         effect = "relevance has no grades" if gain[0] > 0 else "nothing is relevant: recall and ndcg are undefined"
         severity: Severity = "info" if gain[0] > 0 else "warning"
         found.add("constant relevance", severity, len(gain), len(gain), [float(gain[0])], effect)
+    elif not bad.any() and len(gain) > 1 and gain.min() > 0:
+        effect = "no row is judged and not relevant: judged_only=True keeps hits alone, and bpref is undefined or 0"
+        found.add("every judged row is relevant", "info", len(gain), len(gain), f"true[{name!r}]", effect)
+
+
+def _check_unused_labels(found: Findings, data: Data) -> None:
+    """Columns of 0 and 1 in `true`, which looks like relevance, while every row is taken for relevant."""
+    used = {*data.pair, data.options.value_col}
+    for name in data.true.columns:
+        series = data.true[name]
+        if name in used or not isinstance(series, pd.Series) or not _is_label(series):
+            continue
+        zero = int((series.fillna(0) == 0).sum())
+        effect = "every row of true counts as relevant; if this column says which are, pass relevance_col="
+        found.add("a column of 0 and 1 in true is not used", "warning", zero, len(series), f"true[{name!r}]", effect)
+
+
+def _is_label(series: pd.Series) -> bool:
+    """Whether a column holds 0 and 1, or False and True, and both of them."""
+    if not (pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype)):
+        return False
+    values = pd.unique(series.dropna())
+    return len(values) == 2 and set(values.tolist()) == {0, 1}
 
 
 # ----------------------------------------------------------------------------------------- side tables
@@ -159,7 +183,7 @@ def _check_catalogue(found: Findings, data: Data, matched: Matched) -> None:
 def _check_seen(found: Findings, log: pd.DataFrame, data: Data) -> None:
     """Recommendations, in the first k, of what the user's own log holds."""
     options = _forgiving(data.options).updated(
-        users="both", relevance_col=None, min_relevance=None, value_col=None, judged_only=False
+        users="both", relevance_col=False, min_relevance=None, value_col=None, judged_only=False
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecdfWarning)

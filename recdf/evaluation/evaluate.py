@@ -310,7 +310,7 @@ def evaluate(
         for request in call.per_list:
             columns.update(compute(matched, request, call.options))
         per_user = per_user_frame(matched, {"n_true": matched.n_true, "n_pred": matched.n_pred, **columns})
-        spec = spec_of(requests, call.options, matched.order, matched.counts)
+        spec = spec_of(requests, call.options, matched.order, matched.counts, matched.relevance_col)
         summary = summary_table(columns, matched, requests, call.options, item_by, spec)
     if item_by is not None:
         spec["item_by"] = item_by
@@ -320,7 +320,7 @@ def evaluate(
 
 
 def spec_of(
-    requests: Sequence[Request], options: Options, order: Order, counts: dict[str, int]
+    requests: Sequence[Request], options: Options, order: Order, counts: dict[str, int], relevance_col: str | None
 ) -> dict[str, Any]:
     """The record of what was computed."""
     metrics = {
@@ -343,6 +343,7 @@ def spec_of(
         "metrics": metrics,
         "options": options.spec(),
         "order": order,
+        "relevance": None if relevance_col is None else str(relevance_col),
         "counts": counts,
         "confidence": CONFIDENCE,
     }

@@ -46,7 +46,7 @@ class OptionArguments(TypedDict, total=False):
     item_col: str
     score_col: str | None
     rank_col: str | None
-    relevance_col: str | None
+    relevance_col: str | Literal[False] | None
     min_relevance: float | None
     value_col: str | None
     judged_only: bool

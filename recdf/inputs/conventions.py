@@ -65,8 +65,10 @@ CONVENTIONS: dict[str, Convention] = {
         Convention(
             name="trec_eval",
             library="trec_eval 9, by pytrec_eval-terrier 0.5.11",
-            rules="The defaults of recdf, ordered by score: larger item id first among equal scores.",
+            rules="The defaults of recdf, ordered by score: larger item id first among equal scores. A list without "
+            "relevant items has the value 0 and counts in the mean.",
             order="score",
+            options={"undefined": "zero"},
             metrics={
                 name: {}
                 for name in (
@@ -89,9 +91,10 @@ CONVENTIONS: dict[str, Convention] = {
         Convention(
             name="ranx",
             library="ranx 0.3.21",
-            rules="Score order, row order among equal scores; linear gains.",
+            rules="Score order, row order among equal scores; linear gains. A list without relevant items has the "
+            "value 0 and counts in the mean.",
             order="score",
-            options={"ties": "row"},
+            options={"ties": "row", "undefined": "zero"},
             metrics={
                 name: {}
                 for name in (
@@ -117,7 +120,8 @@ CONVENTIONS: dict[str, Convention] = {
         Convention(
             name="rectools",
             library="RecTools 0.19.0",
-            rules="Rank order; binary; NDCG divides by the gain of k relevant items, however few there are.",
+            rules="Rank order; binary; NDCG divides by the gain of k relevant items, however few there are; a list has "
+            "k − TP false positives, however short it is.",
             options={"ties": "row"},
             metrics={
                 "hitrate": {},
@@ -129,12 +133,15 @@ CONVENTIONS: dict[str, Convention] = {
                 "ndcg": {**BINARY, "ideal": "k"},
                 "pauc": {},
                 "pap": {},
+                "accuracy": {"length": "k"},
+                "mcc": {"length": "k"},
                 "surprisal": {},
                 "popularity": {"base": "events"},
                 "ild": {"similarity": "hamming"},
             },
             differs={
                 "*": "RecTools takes ranks as they are, gaps included; recdf ranks anew, so gaps close up.",
+                "mcc": "RecTools gives 0 where a factor under the root is 0; recdf leaves it undefined.",
                 "popularity": "RecTools has it so with normalize=True and counts interactions without.",
                 "ild": "RecTools counts positions, ours times the number of features, and gives 0 to one item.",
             },
@@ -218,8 +225,9 @@ CONVENTIONS: dict[str, Convention] = {
                 "ils": {},
                 "gini": {},
             },
-            undefined=dict.fromkeys(("hitrate", "mrr", "dcg", "rbp"), "n_true"),
+            undefined={"hitrate": "n_true", "mrr": "n_true", "dcg": "n_true", "rbp": "n_true", "mapr": "n_pred"},
             differs={
+                "*": "LensKit also takes negative gains; recdf refuses them.",
                 "mapr": "LensKit raises for a list without truth; recdf leaves it undefined.",
                 "ils": "LensKit gives 1 to a list of one item; recdf leaves it undefined.",
             },

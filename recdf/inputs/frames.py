@@ -119,7 +119,7 @@ def from_labelled(
     frame : DataFrame
         One row per (list key, candidate item): a label and one score column per model.
     relevance_col : str
-        Label of the row: bool, or the gain of the item (0 is judged and not relevant).
+        Column of the label: bool, or the gain of the item (0 is judged and not relevant).
     score_cols : str or list of str
         One column of scores per model.
     user_col, item_col : str (or list of str for user_col)
@@ -130,21 +130,22 @@ def from_labelled(
     Returns
     -------
     true : DataFrame
-        List key, item id and `relevance_col` as float64: every candidate is judged.
+        List key, item id and `relevance` (the label as float64, which `evaluate` takes without a further word): every
+        candidate is judged.
     pred : DataFrame
         `model_col`, list key, item id and `score`: pass `by=model_col`.
 
     Raises
     ------
     ColumnError
-        If a column is missing.
+        If a column is missing, or a key column is named `relevance`.
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
     >>> frame = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "label": [1, 0], "als": [.2, .9]})
     >>> true, pred = rd.from_labelled(frame, relevance_col="label", score_cols=["als"])
-    >>> rd.evaluate(true, pred, "mrr@2", by="model", relevance_col="label").per_user
+    >>> rd.evaluate(true, pred, "mrr@2", by="model").per_user
       model  user_id  n_true  n_pred  mrr@2
     0   als        1       1       2    0.5
     """
@@ -152,8 +153,10 @@ def from_labelled(
     scores = as_columns(score_cols)
     for name in [*keys, relevance_col, *scores]:
         column(frame, name, "frame")
+    if "relevance" in keys:
+        raise ColumnError("a key column is named 'relevance', the name of the labels in true; rename it")
     true = frame[keys].reset_index(drop=True)
-    true[relevance_col] = read_numbers(frame[relevance_col], f"frame[{relevance_col!r}]").astype(np.float64)
+    true["relevance"] = read_numbers(frame[relevance_col], f"frame[{relevance_col!r}]").astype(np.float64)
     parts = []
     for name in scores:
         part = frame[keys].reset_index(drop=True)

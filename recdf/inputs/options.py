@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import pandas as pd
 
@@ -28,8 +28,10 @@ user_col, item_col : str, default "user_id", "item_id"
 score_col, rank_col : str, optional
     Order of `pred`: descending score or ascending rank. Neither given: a column named `rank`, else one
     named `score`, else row order; `spec["order"]` tells which. Both given: error.
-relevance_col : str, optional
-    Gain of a `true` row, at least 0; without it every row has gain 1. A row of gain 0 is judged, not relevant.
+relevance_col : str or False, optional
+    Gain of a `true` row, at least 0. Not given: a column of `true` named `relevance`, else every row has gain 1;
+    `spec["relevance"]` tells which. False: every row has gain 1, whatever the columns. A row of gain 0 is judged, not
+    relevant.
 min_relevance : float, optional
     Rows of `true` below it are judged, not relevant.
 value_col : str, optional
@@ -64,7 +66,7 @@ class Options:
     item_col: str = "item_id"
     score_col: str | None = None
     rank_col: str | None = None
-    relevance_col: str | None = None
+    relevance_col: str | Literal[False] | None = None
     min_relevance: float | None = None
     value_col: str | None = None
     judged_only: bool = False
@@ -104,6 +106,8 @@ class Options:
                 f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; "
                 "the order of `pred` has one source"
             )
+        if self.relevance_col is True:
+            raise OptionError("relevance_col=True; expected the name of a column of true, False or None")
         if not isinstance(self.judged_only, bool):
             raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")
         if self.min_relevance is not None and (
@@ -124,7 +128,7 @@ class Options:
         for name, value in values.items():
             if name in ("user_col", "by") and value is not None and not isinstance(value, str):
                 values[name] = [str(one) for one in as_columns(value)]
-            elif name.endswith("_col") and value is not None:
+            elif name.endswith("_col") and value is not None and value is not False:
                 values[name] = str(value)
         if self.min_relevance is not None:
             values["min_relevance"] = float(self.min_relevance)

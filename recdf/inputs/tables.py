@@ -32,7 +32,8 @@ class Table:
     """One long frame after the door: the ids and numbers of its rows that count.
 
     `number` is the gain of a row of `true`, the score (`descending`) or rank of a row of `pred` (None: as the
-    rows stand). `row` are the positions of the rows in `frame`, None where all are there.
+    rows stand), and `number_col` the column that it stands in. `row` are the positions of the rows in `frame`, None
+    where all are there.
     """
 
     role: str
@@ -44,6 +45,7 @@ class Table:
     row: np.ndarray | None
     counts: dict[str, int]
     descending: bool = True
+    number_col: str | None = None
 
     def __len__(self) -> int:
         return len(self.item)
@@ -89,9 +91,18 @@ def _read(
     return table if gone is None else table.kept(~gone)
 
 
+# The column of `true` that is taken for relevances when none is named, as `rank` and `score` are in `pred`.
+RELEVANCE = "relevance"
+
+
 def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
-    """The column of `true` that holds relevances."""
-    return options.relevance_col
+    """The column of `true` that holds relevances: the one that is named, else one called `relevance`."""
+    if options.relevance_col is False:
+        return None
+    if options.relevance_col is not None:
+        return options.relevance_col
+    taken = {*as_columns(options.user_col), options.item_col, options.value_col}
+    return RELEVANCE if RELEVANCE in frame.columns and RELEVANCE not in taken else None
 
 
 def read_true(frame: pd.DataFrame, options: Options) -> Table:
@@ -99,11 +110,24 @@ def read_true(frame: pd.DataFrame, options: Options) -> Table:
     name = relevance_source(frame, options)
     if name is None:
         if options.min_relevance is not None:
-            raise OptionError(f"min_relevance={options.min_relevance} needs relevance_col")
+            raise OptionError(
+                f"min_relevance={options.min_relevance} needs relevance_col=, or a column of true named {RELEVANCE!r}"
+            )
         return _read(frame, "true", np.broadcast_to(1.0, len(frame)), [], options, [])  # one number, read many times
     where = f"true[{name!r}]"
-    given = read_numbers(column(frame, name, "true"), where).astype(np.float64)
-    return _read(frame, "true", gains(given, options), [], options, broken_relevance(given, where))
+    given = read_relevance(frame, name, options)
+    table = _read(frame, "true", gains(given, options), [], options, broken_relevance(given, where))
+    return replace(table, number_col=name)
+
+
+def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarray:
+    """Relevances as given. A column that was taken by its name, and holds no numbers, may not be meant."""
+    try:
+        return read_numbers(column(frame, name, "true"), f"true[{name!r}]").astype(np.float64)
+    except DataError as error:
+        if options.relevance_col is not None:
+            raise
+        raise DataError(f"{error}; pass relevance_col=False if every row of true is relevant") from None
 
 
 def gains(relevance: np.ndarray, options: Options) -> np.ndarray:
@@ -139,7 +163,8 @@ def read_pred(frame: pd.DataFrame, order: Order, options: Options, role: str = "
     where = f"{role}[{name!r}]"
     number = read_numbers(column(frame, name, role), where)
     broken = broken_order(_null_numbers(number), where, order["by"])
-    return replace(_read(frame, role, number, by, options, broken), descending=order["by"] == "score")
+    table = _read(frame, role, number, by, options, broken)
+    return replace(table, descending=order["by"] == "score", number_col=name)
 
 
 def _null_numbers(number: np.ndarray) -> np.ndarray | None:
@@ -176,9 +201,9 @@ def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.D
 
 def raw_ratings(table: Table, rows: np.ndarray, options: Options) -> np.ndarray:
     """Relevance of rows of `true` as given, whatever `min_relevance` says."""
-    if options.relevance_col is None:
+    if table.number_col is None:
         raise OptionError("needs relevance_col= (the rating in true)")
-    numbers = read_numbers(table.frame[options.relevance_col], "true").astype(np.float64)
+    numbers = read_relevance(table.frame, table.number_col, options)
     return numbers.take(table.frame_rows(rows))
 
 

@@ -32,7 +32,8 @@ class Matched:
     keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
     n_true, n_pred : relevant and recommended items of each list · start : its first place among the
     recommended rows, `pred_lists` · true_list : the list's entry in `true_lists`, -1 for none · judged : recommended
-    rows that `true` judges · counts : rows that were dropped or repeated · overlap : what both frames share ·
+    rows that `true` judges · counts : rows that were dropped or repeated ·
+    order, relevance_col : columns that rank and grade the rows · overlap : what both frames share ·
     sides : the side tables.
     """
 
@@ -51,6 +52,7 @@ class Matched:
     order: Order
     overlap: Overlap
     sides: Sides
+    relevance_col: str | None = None
     judged_only: bool = False
     has_true: bool = True
     repeats_kept: bool = False

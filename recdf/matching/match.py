@@ -95,13 +95,10 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
         users = options.users if not isinstance(options.users, str) else "pred"
-        return true_frame, pred_frame, options.updated(users=users, relevance_col=None, min_relevance=None)
+        return true_frame, pred_frame, options.updated(users=users, relevance_col=False, min_relevance=None)
     true_frame = as_frame(true, "true", options.user_col, options.item_col)
-    if isinstance(true, Mapping):
-        if isinstance(options.users, str) and options.users == "true":
-            options = options.updated(users=list(true))  # also the users whose list is empty
-        if options.relevance_col is None and "relevance" in true_frame.columns:
-            options = options.updated(relevance_col="relevance")
+    if isinstance(true, Mapping) and isinstance(options.users, str) and options.users == "true":
+        options = options.updated(users=list(true))  # also the users whose list is empty
     return true_frame, pred_frame, options
 
 
@@ -207,7 +204,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     start[of_list], n_pred[of_list] = pred.start[:-1], np.diff(pred.start)
     # Without a column of relevance every gain is 1, which takes no memory.
-    gains = np.broadcast_to(1.0, len(pred.true_place)) if options.relevance_col is None else gain.take(pred.true_place)
+    gains = np.broadcast_to(1.0, len(pred.true_place)) if rows.true.number_col is None else gain.take(pred.true_place)
     of_pair = np.repeat(of_list, pred.n_pairs)
     judged = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
     side_codes = {name: coded.all() for name, coded in codes.side_items.items()}
@@ -226,6 +223,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         n_items=codes.items.n,
         counts=ranked.counts,
         order=rows.order,
+        relevance_col=rows.true.number_col,
         overlap=_overlap(rows, codes, ranked, true_list, compare),
         sides=Sides(rows.doors, side_codes, codes.items, labels, _base(rows, codes, key)),
         judged_only=options.judged_only,

@@ -96,10 +96,12 @@ class _Accuracy(ListMetric):
     """Share of the candidates on the right side of the cut; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 accuracy: _Accuracy
@@ -236,10 +238,12 @@ class _Confusion(ListMetric):
     """Confusion counts of the first k, in the four columns tp, fp, fn, tn; counts, at least 0."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> dict[str, float]: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 confusion: _Confusion
@@ -360,10 +364,12 @@ class _Fallout(ListMetric):
     """Share of the candidates that are not relevant and were shown; smaller is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 fallout: _Fallout
@@ -506,10 +512,12 @@ class _Mcc(ListMetric):
     """Matthews correlation of shown and relevant; larger is better, in [−1, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 mcc: _Mcc
@@ -778,10 +786,12 @@ class _Specificity(ListMetric):
     """Share of the candidates that are not relevant and were not shown; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 specificity: _Specificity

@@ -199,20 +199,30 @@ def rprecision(lists: Lists) -> np.ndarray:
     return ratio(lists.sum(within), lists.n_true)
 
 
-def _confusion(lists: Lists) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+Length = Literal["shown", "k"]
+
+
+def _confusion(lists: Lists, length: Length) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     tp = lists.n_hits
-    fp, fn = lists.n_shown - tp, lists.n_true - tp
+    fn = lists.n_true - tp
+    fp = (lists.n_shown if length == "shown" else lists.k) - tp
     return tp, fp, fn, lists.n_candidates - tp - fp - fn
 
 
 @metric(bounds=(0.0, None), better=None, needs=("candidates",), outputs=("tp", "fp", "fn", "tn"))
-def confusion(lists: Lists) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def confusion(lists: Lists, *, length: Length = "shown") -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Confusion counts of the first k, in the four columns tp, fp, fn, tn; counts, at least 0.
 
     Formula
     -------
-    tp = hits, fp = m − tp, fn = n − tp, tn = c − tp − fp − fn, where m = min(k, n_pred), n = n_true and c is
-    the number of candidates: the catalogue, or the judged items of the list with `judged_only`.
+    tp = hits, fp = m − tp, fn = n − tp, tn = c − tp − fp − fn, where m is the length of the list, n = n_true and c
+    is the number of candidates: the catalogue, or the judged items of the list with `judged_only`.
+
+    Parameters
+    ----------
+    length : {"shown", "k"}, default "shown"
+        m = min(k, n_pred) · k, so that a rank without an item counts as a false positive (RecTools). Then tn is below
+        0 where the candidates are too few for k ranks.
 
     Notes
     -----
@@ -230,16 +240,21 @@ def confusion(lists: Lists) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
     >>> rd.confusion({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y", "z"])
     {'tp@2': 1.0, 'fp@2': 1.0, 'fn@2': 1.0, 'tn@2': 2.0}
     """
-    return _confusion(lists)
+    return _confusion(lists, length)
 
 
 @metric(needs=("candidates",))
-def accuracy(lists: Lists) -> np.ndarray:
+def accuracy(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     """Share of the candidates on the right side of the cut; larger is better, in [0, 1].
 
     Formula
     -------
     (tp + tn) / (tp + fp + fn + tn), the counts of `confusion`.
+
+    Parameters
+    ----------
+    length : {"shown", "k"}, default "shown"
+        Length of a list, as in `confusion`.
 
     Notes
     -----
@@ -257,17 +272,22 @@ def accuracy(lists: Lists) -> np.ndarray:
     >>> rd.accuracy({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
     0.5
     """
-    tp, fp, fn, tn = _confusion(lists)
+    tp, fp, fn, tn = _confusion(lists, length)
     return ratio(tp + tn, tp + fp + fn + tn)
 
 
 @metric(better="smaller", needs=("candidates",))
-def fallout(lists: Lists) -> np.ndarray:
+def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     """Share of the candidates that are not relevant and were shown; smaller is better, in [0, 1].
 
     Formula
     -------
     fp / (fp + tn), the counts of `confusion`; undefined when every candidate is relevant.
+
+    Parameters
+    ----------
+    length : {"shown", "k"}, default "shown"
+        Length of a list, as in `confusion`.
 
     Notes
     -----
@@ -284,17 +304,22 @@ def fallout(lists: Lists) -> np.ndarray:
     >>> rd.fallout({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
     0.5
     """
-    _, fp, _, tn = _confusion(lists)
+    _, fp, _, tn = _confusion(lists, length)
     return ratio(fp, fp + tn)
 
 
 @metric(needs=("candidates",))
-def specificity(lists: Lists) -> np.ndarray:
+def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     """Share of the candidates that are not relevant and were not shown; larger is better, in [0, 1].
 
     Formula
     -------
     tn / (fp + tn), the counts of `confusion`; undefined when every candidate is relevant.
+
+    Parameters
+    ----------
+    length : {"shown", "k"}, default "shown"
+        Length of a list, as in `confusion`.
 
     Notes
     -----
@@ -311,17 +336,22 @@ def specificity(lists: Lists) -> np.ndarray:
     >>> rd.specificity({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
     0.5
     """
-    _, fp, _, tn = _confusion(lists)
+    _, fp, _, tn = _confusion(lists, length)
     return ratio(tn, fp + tn)
 
 
 @metric(bounds=(-1.0, 1.0), needs=("candidates",))
-def mcc(lists: Lists) -> np.ndarray:
+def mcc(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     """Matthews correlation of shown and relevant; larger is better, in [−1, 1].
 
     Formula
     -------
     (tp·tn − fp·fn) / √((tp+fp)(tp+fn)(tn+fp)(tn+fn)), the counts of `confusion`; undefined when a factor is 0.
+
+    Parameters
+    ----------
+    length : {"shown", "k"}, default "shown"
+        Length of a list, as in `confusion`.
 
     Notes
     -----
@@ -339,5 +369,6 @@ def mcc(lists: Lists) -> np.ndarray:
     >>> rd.mcc({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=2, items=["a", "b", "x", "y"])
     1.0
     """
-    tp, fp, fn, tn = _confusion(lists)
-    return ratio(tp * tn - fp * fn, np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+    tp, fp, fn, tn = _confusion(lists, length)
+    factors = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    return ratio(tp * tn - fp * fn, np.sqrt(np.maximum(factors, 0.0)))

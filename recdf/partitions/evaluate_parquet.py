@@ -30,7 +30,7 @@ from ..inputs.codes import check_kinds
 from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns, takes_options
-from ..inputs.tables import order_source, read_users
+from ..inputs.tables import order_source, read_users, relevance_source
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap, What, no_lists, sample, warn
 from ..matching.side_tables.given import Given, as_frames, read_sides
@@ -186,7 +186,8 @@ class _Files:
             raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
         self.given = None if isinstance(options.users, str) else read_users(options.users, self.user_cols)[0]
         keys = [*self.user_cols, options.item_col]
-        names = {"true": [*keys, options.relevance_col], "pred": [*self.by, *keys, self.order["column"]]}
+        self.relevance = relevance_source(empty["true"], options)
+        names = {"true": [*keys, self.relevance], "pred": [*self.by, *keys, self.order["column"]]}
         if options.value_col is not None:
             of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns
             for role, frame in reversed(empty.items()):
@@ -296,7 +297,7 @@ class _Files:
         overlap = compared(overlap, self.user_cols, self.options.item_col, parts, self._match)
         overlap = replace(overlap, samples=self._samples())
         warn(overlap, self.counts, by, self.options)
-        spec = spec_of(self.requests, self.options, self.order, self.counts)
+        spec = spec_of(self.requests, self.options, self.order, self.counts, self.relevance)
         counts = exposure.whole() if exposure.requests else None
         summary = merged_table(by, n_lists, self.requests, moments, counts, self.options, spec)
         write_files(folder, self._blocks(results, by), summary, spec)

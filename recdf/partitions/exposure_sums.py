@@ -154,7 +154,7 @@ class Exposure:
         """The counts of all parts, by k and `by` value."""
         # One list that shows, and wants, every item: its codes are those in which the sums of all parts are put.
         options = self.options.updated(
-            users=self.key, by=None, score_col=None, rank_col=None, relevance_col=None, min_relevance=None,
+            users=self.key, by=None, score_col=None, rank_col=None, relevance_col=False, min_relevance=None,
             value_col=None, judged_only=False,
         )  # fmt: skip
         frames = {role: self._one_list(items.ids()) for role, items in self.items.items()}

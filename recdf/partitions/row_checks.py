@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..inputs.frames import read_numbers
 from ..inputs.options import Options, as_columns
 from ..inputs.row_rules import Broken, RowFindings, broken_ids, broken_order, broken_relevance
-from ..inputs.tables import Order, gains, relevance_source
+from ..inputs.tables import Order, gains, read_relevance, relevance_source
 from .source import as_frame
 
 # Rows that are kept as examples, as many as messages look at.
@@ -73,7 +72,7 @@ class RowCheck:
         name = self.relevance
         if name is None:
             return None
-        return read_numbers(as_frame(table.select([name]))[name], self._where(name)).astype(np.float64)
+        return read_relevance(as_frame(table.select([name])), name, self.options)
 
     def _broken(self, table: pa.Table, relevance: np.ndarray | None) -> Iterator[Broken]:
         if relevance is not None and self.relevance is not None:

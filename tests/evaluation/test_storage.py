@@ -120,7 +120,8 @@ def test_results_differ_where_a_value_a_dtype_or_the_spec_does(tmp_path):
 @pytest.fixture
 def written(tmp_path):
     true, pred = frames(5)
-    result = quietly(rd.evaluate, true, pred, ["ndcg@3", "recall@3"], score_col="score", nan_score="last", by="model")
+    options = {"score_col": "score", "nan_score": "last", "by": "model", "relevance_col": False}
+    result = quietly(rd.evaluate, true, pred, ["ndcg@3", "recall@3"], **options)
     result.to_parquet(tmp_path)
     return tmp_path, result
 

@@ -264,7 +264,7 @@ TABLE = [
     ({"judged_only": "yes"}, rd.OptionError, ValueError, ["judged_only='yes'"]),
     ({"min_relevance": "high", "relevance_col": "relevance"}, rd.OptionError, ValueError, ["min_relevance='high'"]),
     ({"min_relevance": np.nan, "relevance_col": "relevance"}, rd.OptionError, ValueError, ["min_relevance=nan"]),
-    ({"min_relevance": 1}, rd.OptionError, ValueError, ["min_relevance", "relevance_col"]),
+    ({"min_relevance": 1, "relevance_col": False}, rd.OptionError, ValueError, ["min_relevance", "relevance_col"]),
     (
         {"score_col": "score", "rank_col": "place"},
         rd.OptionError,
@@ -365,7 +365,7 @@ def test_every_error_is_of_recdf_and_of_python():
 
 
 def test_empty_pred_scores_zero():
-    result = run(["hitrate@3", "recall@3", "ndcg@3"], pred=PRED[:0])
+    result = run(["hitrate@3", "recall@3", "ndcg@3"], pred=PRED[:0], relevance_col=False)
     assert result.per_user["user_id"].tolist() == [1, 2]
     assert result.per_user["n_pred"].tolist() == [0, 0]
     assert (result.per_user.iloc[:, 3:] == 0).all(axis=None)
@@ -381,27 +381,27 @@ def test_empty_pred_without_columns_of_ids_is_an_error():
 )
 def test_empty_frames_of_any_dtype(columns):
     """An empty column has no kind of ids, so it matches all."""
-    result = run("recall@3", pred=pd.DataFrame(columns))
+    result = run("recall@3", pred=pd.DataFrame(columns), relevance_col=False)
     assert result.per_user["recall@3"].tolist() == [0.0, 0.0]
 
 
 def test_k_beyond_every_list_counts_missing_ranks_as_misses():
-    assert run("precision@1000").per_user["precision@1000"].tolist() == [1 / 1000, 1 / 1000]
+    assert run("precision@1000", relevance_col=False).per_user["precision@1000"].tolist() == [1 / 1000, 1 / 1000]
 
 
 def test_null_keys_are_dropped_and_counted_when_asked():
     true = TRUE.astype({"user_id": "Int64"})
     true.loc[1, "user_id"] = None
     pred = PRED.assign(item_id=[10, None, 12])
-    result = run("recall@3", true=true, pred=pred, null_keys="drop")
+    result = run("recall@3", true=true, pred=pred, null_keys="drop", relevance_col=False)
     assert result.per_user["recall@3"].tolist() == [1.0, 1.0]
     assert result.spec["counts"] == {"true_null_keys": 1, "pred_null_keys": 1}
 
 
 def test_null_scores_are_last_or_dropped_and_counted_when_asked():
     pred = PRED.assign(score=[None, 0.1, 0.5])
-    assert run("mrr@3", pred=pred, nan_score="last").per_user["mrr@3"].tolist() == [0.5, 1.0]
-    result = run("mrr@3", pred=pred, nan_score="drop")
+    assert run("mrr@3", pred=pred, nan_score="last", relevance_col=False).per_user["mrr@3"].tolist() == [0.5, 1.0]
+    result = run("mrr@3", pred=pred, nan_score="drop", relevance_col=False)
     assert result.per_user["mrr@3"].tolist() == [0.0, 1.0]
     assert result.per_user["n_pred"].tolist() == [1, 1]
     assert result.spec["counts"] == {"pred_null_scores": 1}

@@ -169,12 +169,12 @@ def test_from_labelled():
         frame, relevance_col="label", score_cols=["m1", "m2"], user_col=["q", "day"], item_col="doc", model_col="who"
     )
     pd.testing.assert_frame_equal(frame, before)
-    assert list(true.columns) == ["q", "day", "doc", "label"]
-    assert true["label"].tolist() == [1.0, 0.0, 1.0]
+    assert list(true.columns) == ["q", "day", "doc", "relevance"]
+    assert true["relevance"].tolist() == [1.0, 0.0, 1.0]
     assert list(pred.columns) == ["who", "q", "day", "doc", "score"]
     assert pred["who"].tolist() == ["m1"] * 3 + ["m2"] * 3
     assert pred["score"].tolist() == [1, 2, 3, 0.5, 0.1, 0.2]
-    found = rd.evaluate(true, pred, "mrr@2", user_col=["q", "day"], item_col="doc", relevance_col="label", by="who")
+    found = rd.evaluate(true, pred, "mrr@2", user_col=["q", "day"], item_col="doc", by="who")
     assert found.per_user["mrr@2"].tolist() == [0.5, 1.0, 1.0, 1.0]
 
 

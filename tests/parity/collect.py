@@ -6,6 +6,7 @@
 Writes `tests/golden/parity/<peer>.json`:
 
     versions                            of the library, Python, pandas, numpy
+    judged                              whether the library was given rows of relevance 0
     digests        frame -> digest      of the frame that was measured
     frames         frame -> "accuracy" and "beyond", each
                      users              the users that the library reports
@@ -40,6 +41,10 @@ def write_tables(frames: dict[str, parity.ParityFrame], folder: Path) -> dict[st
             path = folder / f"{name}_{table_name}.parquet"
             table.to_parquet(path, index=False)
             paths.setdefault(name, {})[table_name] = str(path)
+        if frame.judged:
+            path = folder / f"{name}_relevant.parquet"
+            frame.relevant.to_parquet(path, index=False)
+            paths[name]["relevant"] = str(path)
     return paths
 
 
@@ -56,6 +61,7 @@ def golden(answer: dict[str, Any], frames: dict[str, parity.ParityFrame]) -> dic
     return {
         "versions": answer["versions"],
         "k": parity.K,
+        "judged": answer["judged"],
         "digests": {name: frames[name].digest() for name in answer["answer"]},
         "frames": {
             name: {kind: by_position(group) for kind, group in groups.items()}
@@ -80,9 +86,8 @@ def collect(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         tables, small = write_tables(frames, Path(folder)), write_tables(five_users, Path(folder))
         for name in names:
-            judged = {frame_name: frame.judged for frame_name, frame in frames.items()}
-            write(name, golden(peers.measure(name, tables, parity.K, judged), frames))
-            answer = peers.measure(name, small, [10], {})
+            write(name, golden(peers.measure(name, tables, parity.K), frames))
+            answer = peers.measure(name, small, [10])
             accuracy = answer["answer"]["section9"]["accuracy"]
             section9[name] = {"versions": answer["versions"], "mean": accuracy.get("mean", accuracy)}
             print(f"{name}: {(GOLDEN / f'{name}.json').stat().st_size // 1000} kB", flush=True)

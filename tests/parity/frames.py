@@ -23,13 +23,19 @@ N_CATEGORIES = 6
 class ParityFrame:
     """`true` and `pred`, and for the metrics beyond accuracy the tables `log`, `items`, `features` and `base`.
 
-    `judged`: `true` holds rows of relevance 0, which only the libraries of trec_eval's kind take for not relevant.
+    `judged`: `true` holds rows of relevance 0, which only the libraries of trec_eval's kind take for not relevant. The
+    others are given `relevant` in its place.
     """
 
     true: pd.DataFrame
     pred: pd.DataFrame
     side: dict[str, pd.DataFrame] = field(default_factory=dict)
     judged: bool = False
+
+    @property
+    def relevant(self) -> pd.DataFrame:
+        """The rows of `true` that are relevant."""
+        return self.true[self.true["relevance"] > 0].reset_index(drop=True) if self.judged else self.true
 
     def tables(self) -> dict[str, pd.DataFrame]:
         return {"true": self.true, "pred": self.pred, **self.side}
@@ -144,7 +150,19 @@ def parity_frames() -> dict[str, ParityFrame]:
         "ties_strings": strings(plain(SEED + 4, levels=6)),
         "graded": graded(lowest=1),
         "judged": graded(lowest=0),
+        "gaps": gaps(),
     }
+
+
+def gaps() -> ParityFrame:
+    """Users whose rows of `true` are all of relevance 0, users without rows on either side, lists of one item."""
+    draw, users = Draw(SEED + 6), range(1, N_USERS + 1)
+    true = {user: draw.items(draw.number(1, 25), 90, tilt=0.4) for user in users if user % 5}
+    pred = {user: draw.items(draw.number(1, 30), 90, tilt=0.4) for user in users if user % 6}
+    frame = ParityFrame(long_frame(true), pred_frame(pred, draw), judged=True)
+    relevance = np.array([draw.number(0, 2) for _ in range(len(frame.true))], dtype=np.int64)
+    frame.true["relevance"] = np.where(frame.true["user_id"] % 7 == 0, 0, relevance)
+    return frame
 
 
 def section9() -> ParityFrame:

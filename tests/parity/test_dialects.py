@@ -13,6 +13,7 @@ import recdf as rd
 
 # Metrics with side tables, which `test_parity_beyond` compares.
 BEYOND = {metric.name for metric in rd.METRICS.values() if metric.family not in ("relevance", "ranking", "money")}
+BEYOND |= {"accuracy", "mcc"}  # which need the catalogue
 
 
 @pytest.mark.parametrize("convention", list(rd.CONVENTIONS))
@@ -54,6 +55,39 @@ def test_five_users_as_each_library_itself_says() -> None:
             theirs = means[f"{metric}@10"]
             if theirs == theirs:
                 assert mine == pytest.approx(theirs, abs=1e-9), (convention, metric)
+
+
+@pytest.mark.parametrize("frame", ["holes", "gaps", "judged"])
+def test_means_of_trec_eval_over_the_users_that_it_reports(frame: str) -> None:
+    """pytrec_eval means over the users of both frames, lists without relevant items included."""
+    group = json.loads((dialects.GOLDEN / "pytrec_eval.json").read_text())["frames"][frame]["accuracy"]
+    tables = parity.parity_frames()[frame]
+    metrics = ["hitrate@5", "precision@5", "recall@5", "mapr@5", "ndcg@5", "rprecision", "bpref@10000"]
+    result = rd.evaluate(tables.true, tables.pred, metrics, like="trec_eval", users="both")
+    assert result.summary["n_undefined"].eq(0).all()
+    assert result.summary["n"].eq(len(group["users"])).all()
+    for metric, value in zip(metrics, result.summary["value"], strict=True):
+        assert value == pytest.approx(group["mean"][metric.removesuffix("@10000")], abs=1e-12)
+
+
+def test_lists_without_relevant_items_count_for_trec_eval_and_ranx() -> None:
+    """Two topics, one without relevant items: both programs say .5, where a mean that skips the second says 1."""
+    true = pd.DataFrame({"user_id": [1, 2], "item_id": ["a", "a"], "relevance": [1, 0]})
+    pred = pd.DataFrame({"user_id": [1, 2], "item_id": ["a", "a"], "score": [1.0, 1.0]})
+    for like in ("trec_eval", "ranx"):
+        assert rd.mapr(true, pred, k=1, like=like) == 0.5
+        assert rd.mapr(true, pred, k=1, like=like, undefined="nan") == 1.0
+
+
+def test_lenskit_has_no_average_precision_of_an_empty_list() -> None:
+    group = json.loads((dialects.GOLDEN / "lenskit.json").read_text())["frames"]["holes"]["accuracy"]
+    theirs = dict(zip(group["users"], group["per_user"]["mapr[empty list]@5"], strict=True))
+    empty = {user for user, value in theirs.items() if value is not None}
+    assert empty
+    assert all(value != value for value in theirs.values() if value is not None)
+    tables = parity.parity_frames()["holes"]
+    found = rd.mapr.per_user(tables.true, tables.pred, 5, like="lenskit", users="true")
+    assert set(found.loc[found["mapr@5"].isna(), "user_id"].astype(str)) == empty
 
 
 def test_explicit_options_win_and_the_spec_says_what_was_computed() -> None:

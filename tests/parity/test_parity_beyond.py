@@ -42,6 +42,8 @@ CASES = [
     ("lenskit", "gini", "gini", {"items": everything}, ("plain", "holes")),
     ("ir_measures", "a_ndcg", "a_ndcg", {"aspects": category}, ("plain", "holes")),
     ("ir_measures", "subtopic_recall", "subtopic_recall", {"aspects": category}, ("plain", "holes")),
+    ("rectools", "accuracy", "accuracy", {"items": everything, "length": "k"}, ("plain",)),
+    ("rectools", "mcc", "mcc", {"items": everything, "length": "k"}, ("plain",)),
     ("rs_metrics", "surprisal", "surprisal", {}, ("plain", "holes")),
     ("rs_metrics", "popularity", "popularity", {}, ("plain", "holes")),
     ("rs_metrics", "coverage", "coverage", {}, ("plain", "holes")),
