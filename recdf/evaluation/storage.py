@@ -23,7 +23,7 @@ from .dtypes import categories_of, describe, know_extension_types, read_categori
 from .publishing import PER_USER, SUMMARY_FILE, repair_summary, staged, sweep
 from .sealed import Carried, Sealed, open_sealed, seal, unseal
 
-__all__ = ["Tables", "read_tables", "write_files", "write_tables"]
+__all__ = ["Tables", "Written", "local_folder", "read_tables", "write_files", "write_tables"]
 
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
 STALE_READS = 3  # times that a network drive may lose the file that is being read, since it was replaced
@@ -37,6 +37,14 @@ class Tables(NamedTuple):
     spec: dict[str, Any]
 
 
+class Written(NamedTuple):
+    """What was written: the digest that names the result, and the size of `per_user`."""
+
+    digest: str
+    n_rows: int
+    n_columns: int
+
+
 # ------------------------------------------------------------------------------------------- writing
 
 
@@ -48,8 +56,8 @@ def write_tables(
         write_files(staging, [per_user], summary, spec)
 
 
-def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]) -> str:
-    """Write both files of a result into a folder that `staged` gave, and return the digest that names the result.
+def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]) -> Written:
+    """Write both files of a result into a folder that `staged` gave.
 
     `blocks` are the rows of `per_user` in their order, in as many frames as one likes.
     """
@@ -58,6 +66,7 @@ def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFr
     table, categories = _to_arrow(summary, spec)
     pq.write_table(table, folder / SUMMARY_FILE)
     seal(folder / SUMMARY_FILE, Carried(categories))
+    n_rows = n_columns = 0
     with ExitStack() as stack:
         writer = None
         for block in blocks:
@@ -65,7 +74,9 @@ def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFr
             if writer is None:
                 writer = stack.enter_context(pq.ParquetWriter(folder / PER_USER, table.schema))
             writer.write_table(table.cast(writer.schema))
-    return seal(folder / PER_USER, Carried(categories, (folder / SUMMARY_FILE).read_bytes()))
+            n_rows, n_columns = n_rows + len(block), len(block.columns)
+    digest = seal(folder / PER_USER, Carried(categories, (folder / SUMMARY_FILE).read_bytes()))
+    return Written(digest, n_rows, n_columns)
 
 
 def local_folder(folder: Any) -> Path:
