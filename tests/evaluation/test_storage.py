@@ -395,7 +395,8 @@ def test_a_file_cut_at_any_place_is_refused(name, tmp_path):
 def test_a_flipped_bit_is_found_wherever_it_is(name, tmp_path):
     OLD.to_parquet(tmp_path)
     whole = (tmp_path / name).read_bytes()
-    for at in [*range(0, 40, 4), *np.linspace(0, len(whole) - 1, 60).astype(int), *range(len(whole) - 60, len(whole), 3)]:
+    inside = np.linspace(0, len(whole) - 1, 60).astype(int)
+    for at in [*range(0, 40, 4), *inside, *range(len(whole) - 60, len(whole), 3)]:
         flipped = bytearray(whole)
         flipped[at] ^= 1 << (at % 8)
         (tmp_path / name).write_bytes(flipped)
