@@ -57,6 +57,7 @@ SPACE = {
 }
 EXPECTED = (rd.EmptyPopulationError,)  # a random frame may have no list
 NOT_IN_PARQUET = ("object of huge int", "object of tuple")
+NOT_PARTED = ("period",)  # Arrow has no such type of its own, and a part is read without pandas
 
 
 # ------------------------------------------------------------------------------------- the same numbers
@@ -120,7 +121,7 @@ def condensed(one):
 
 def one_parted(rng: random.Random, seen: Counter, folder: Path) -> None:
     true, pred, options, metrics, label = random_call(rng)
-    if candidates_with_repeats(metrics, options) or not len(true) or not len(pred) or label in NOT_IN_PARQUET:
+    if candidates_with_repeats(metrics, options) or not len(true) or not len(pred) or label in NOT_IN_PARQUET + NOT_PARTED:
         seen["no call"] += 1
         return
     given, pred = column_options(options, pred)
@@ -193,8 +194,9 @@ while True:
     turn += 1
     results[turn % 2].to_parquet(f"{folder}/shared", overwrite=True)
 """
+# Arrow may abort a process that ends while its threads start (seen with pyarrow 26): the reader ends without that.
 READER = """
-import sys
+import os, sys
 import recdf as rd
 
 folder = sys.argv[1]
@@ -202,6 +204,7 @@ results = [rd.read_parquet(f"{folder}/{name}") for name in ("one", "two")]
 for _ in range(int(sys.argv[2])):
     found = rd.read_parquet(f"{folder}/shared")
     assert found in results, found
+os._exit(0)
 """
 FILES = {"per_user.parquet", "summary.parquet"}
 
