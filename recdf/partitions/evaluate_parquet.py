@@ -21,8 +21,9 @@ import pyarrow as pa
 from ..errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError, RecdfError
 from ..evaluation.evaluate import Evaluation, spec_of
 from ..evaluation.moments import Moments
+from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import read_parquet
-from ..evaluation.storage import staged, write_files
+from ..evaluation.storage import Written, local_folder, write_files
 from ..evaluation.summary import SUMMARY
 from ..evaluation.summary_rows import merged_table
 from ..inputs.accepted import OptionArguments
@@ -150,16 +151,17 @@ def evaluate_parquet(
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
     with ExitStack() as stack:
         if out is None:
-            staging = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recdf-")))
+            staging = stack.enter_context(staging_folder(Path(tempfile.gettempdir())))
         else:
-            staging = stack.enter_context(staged(out, overwrite=overwrite))
+            folder = local_folder(out)
+            staging = stack.enter_context(staged(folder, overwrite=overwrite))
         call = replace(call, given=as_frames(given, call.options))  # every part reads them again
         files = _Files(Source(true_path, "true"), Source(pred_path, "pred"), call)
         files.deal(staging, limit, buckets, stack, progress)
-        summary, spec = files.measure(staging, stack)
+        summary, spec, written = files.measure(staging, stack)
         if out is None:
             return read_parquet(staging)
-    return StoredEvaluation(Path(out), summary, spec)
+    return StoredEvaluation(summary, spec, folder=folder, written=written)
 
 
 class _Files:
@@ -255,7 +257,7 @@ class _Files:
 
     # ------------------------------------------------------------------------------------- second pass
 
-    def measure(self, folder: Path, stack: ExitStack) -> tuple[pd.DataFrame, dict[str, Any]]:
+    def measure(self, folder: Path, stack: ExitStack) -> tuple[pd.DataFrame, dict[str, Any], Written]:
         """Evaluate part by part and write both tables."""
         self.counts = {**self.of_sides, **self.checks["true"].counts, **self.checks["pred"].counts}
         by = pd.DataFrame(index=range(1))
@@ -300,9 +302,9 @@ class _Files:
         spec = spec_of(self.requests, self.options, self.order, self.counts, self.relevance)
         counts = exposure.whole() if exposure.requests else None
         summary = merged_table(by, n_lists, self.requests, moments, counts, self.options, spec)
-        write_files(folder, self._blocks(results, by), summary, spec)
+        written = write_files(folder, self._blocks(results, by), summary, spec)
         summary.attrs["recdf"] = spec
-        return summary, spec
+        return summary, spec, written
 
     def _samples(self) -> dict[What, str]:
         """Two ids of each frame, from its first rows."""

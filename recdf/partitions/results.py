@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,8 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from ..evaluation.evaluate import Evaluation
-from ..evaluation.result import read_parquet
+from ..evaluation.publishing import PER_USER
+from ..evaluation.storage import Written, read_tables
 from ..inputs.codes import encode_keys
 from ..inputs.ids import read_by
 from ..matching.list_keys import at_heads, run_heads
@@ -81,25 +84,30 @@ class Results:
             self._writer.close()
 
 
+def _read_per_user(stored: Any) -> pd.DataFrame:
+    """The rows of `per_user.parquet`, read on first use and kept; DataError if the folder was overwritten since."""
+    return read_tables(stored.folder, stored.written.digest).per_user
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class StoredEvaluation(Evaluation):
-    """An `Evaluation` whose `per_user` stays in its file until it is asked for."""
+    """An `Evaluation` whose `per_user` stays in its file until it is asked for.
 
-    def __init__(self, folder: Path, summary: pd.DataFrame, spec: dict[str, Any]) -> None:
-        # The base class is frozen, and has a field where this one reads a file.
-        vars(self).update(folder=folder, summary=summary, spec=spec)
+    Attributes
+    ----------
+    folder : Path
+        Folder of the result, absolute.
+    written : Written
+        What was written to it, so that another result in the same folder is not taken for this one.
+    """
 
-    @cached_property
-    def per_user(self) -> pd.DataFrame:
-        """The rows of `per_user.parquet`, read on first use and kept."""
-        return read_parquet(vars(self)["folder"]).per_user
+    per_user: pd.DataFrame = field(init=False, default=cast(pd.DataFrame, cached_property(_read_per_user)))
+    folder: Path = field(kw_only=True)
+    written: Written = field(kw_only=True)
 
     def _title(self) -> str:
-        import pyarrow.parquet as pq  # costs time that importing recdf need not take
-
-        file = vars(self)["folder"] / "per_user.parquet"
-        size = pq.read_metadata(file)
-        rows = f"{size.num_rows:,} × {size.num_columns} in {file}"
+        rows = f"{self.written.n_rows:,} × {self.written.n_columns} in {self.folder / PER_USER}"
         return f"recdf {self.spec['recdf']}: per_user {rows}, summary {len(self.summary)} rows"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self._title()}</p>{self.summary.to_html(index=False)}"
+        return f"<p>{escape(self._title())}</p>{self.summary.to_html(index=False)}"

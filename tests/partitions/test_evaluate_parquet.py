@@ -484,7 +484,7 @@ def test_a_result_is_not_replaced_unasked(tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "where"),
-    [(calling, "match"), (streaming, "compute"), (streaming, "part_of"), (merging, "match"), (storage, "to_arrow")],
+    [(calling, "match"), (streaming, "compute"), (streaming, "part_of"), (merging, "match"), (storage, "to_table")],
 )
 @pytest.mark.parametrize("earlier", [False, True])
 def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, module, where, earlier):

@@ -1,0 +1,232 @@
+"""How a result becomes visible: files are written to a hidden folder, and one rename makes them the result.
+
+The result is `per_user.parquet`, which carries the bytes of `summary.parquet` (see `sealed`). Renaming it into its
+place is therefore the one step in which a result becomes visible to `read_parquet`. `summary.parquet` is for other
+programs; it is renamed just before, and put back if that step does not come.
+
+Who does what at the same time is told by locks that the operating system drops when a process ends, however it ends:
+
+* a lock on the hidden folder says that its writer lives. Without it, the next write or read removes the folder;
+* a lock on the folder of the result lets one writer at a time rename its two files.
+
+A file system without such locks (Windows, some network drives) keeps the guarantee for readers, which needs none. A
+hidden folder then counts as left behind when nothing in it changed for a day.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from .sealed import open_sealed
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["PER_USER", "SUMMARY_FILE", "repair_summary", "staged", "staging_folder", "sweep"]
+
+PER_USER, SUMMARY_FILE = "per_user.parquet", "summary.parquet"
+PREFIX = ".recdf-writing-"
+DAY = 24 * 60 * 60
+BUSY = (errno.EWOULDBLOCK, errno.EAGAIN)
+REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, on Windows, where nobody may have the old file open
+
+
+# ------------------------------------------------------------------------------------------- writing
+
+
+@contextmanager
+def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
+    """A hidden folder to write both files to, sealed; then they become the result in `folder`.
+
+    A failure at any point leaves the old result, and nothing else, behind.
+    """
+    target = Path(folder).absolute()
+    there = target.exists()
+    target.mkdir(parents=True, exist_ok=True)
+    try:
+        with staging_folder(target, wait=True) as staging:
+            _refuse_present(target, overwrite)
+            yield staging
+            _publish(staging, target, overwrite)
+    except BaseException:
+        if not there:
+            with suppress(OSError):  # another process has written something into it
+                target.rmdir()
+        raise
+
+
+@contextmanager
+def staging_folder(parent: Path, *, wait: bool = False) -> Iterator[Path]:
+    """A hidden folder in `parent` that is removed at the end, or, if this process is killed, by the next call.
+
+    What killed processes left in `parent` is removed first; with `wait`, also if another process has just its lock.
+    """
+    sweep(parent, wait=wait)
+    with _own_folder(parent) as staging:
+        yield staging
+
+
+@contextmanager
+def _own_folder(parent: Path) -> Iterator[Path]:
+    staging, lock = _new_staging(parent)
+    try:
+        yield staging
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _new_staging(parent: Path) -> tuple[Path, int | None]:
+    while True:
+        parent.mkdir(parents=True, exist_ok=True)
+        try:
+            staging = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+            lock = _lock(staging, wait=True)
+        except FileNotFoundError:  # another process removed the folder before its lock was held
+            continue
+        if staging.exists():
+            return staging, lock
+        if lock is not None:
+            os.close(lock)
+
+
+def _publish(staging: Path, target: Path, overwrite: bool) -> None:
+    with _locked(target):
+        _refuse_present(target, overwrite)
+        try:
+            _replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
+            _replace(staging / PER_USER, target / PER_USER)
+        except BaseException:
+            _take_back(staging, target)
+            raise
+        with suppress(OSError):  # not every system can write the names of a folder to the disk at once
+            handle = os.open(target, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def _refuse_present(target: Path, overwrite: bool) -> None:
+    present = [name for name in (PER_USER, SUMMARY_FILE) if (target / name).exists()]
+    if present and not overwrite:
+        raise FileExistsError(f"{target} already holds {present[0]}; pass overwrite=True to replace the result")
+
+
+def _replace(source: Path, target: Path) -> None:
+    for seconds in REPLACE_WAITS:
+        try:
+            return os.replace(source, target)
+        except PermissionError:
+            if os.name != "nt":
+                raise
+            time.sleep(seconds)
+    return os.replace(source, target)
+
+
+# ------------------------------------------------------------------------- after a process that was killed
+
+
+def sweep(folder: Path, *, wait: bool = False) -> None:
+    """Remove the hidden folders of processes that are gone, and finish what one of them left half done."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        left = [Path(entry.path) for entry in entries if entry.name.startswith(PREFIX)]
+        if not left:
+            return
+        with _locked(folder, wait=wait) as held:
+            for staging in left if held else []:
+                _sweep_one(staging, folder)
+
+
+def _sweep_one(staging: Path, target: Path) -> None:
+    try:
+        lock = _lock(staging, wait=False)
+    except OSError:  # its writer lives, or it is gone
+        return
+    try:
+        if lock is not None or _unchanged_for_a_day(staging):
+            _take_back(staging, target)
+            shutil.rmtree(staging, ignore_errors=True)
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _take_back(staging: Path, target: Path) -> None:
+    """Undo the first of the two renames if the second one did not come."""
+    begun = (staging / PER_USER).exists() and not (staging / SUMMARY_FILE).exists()
+    with suppress(OSError, DataError):
+        if begun and (target / PER_USER).exists():
+            _put_summary(target, staging)
+        elif begun:
+            (target / SUMMARY_FILE).unlink()
+
+
+def repair_summary(folder: Path) -> None:
+    """Give `summary.parquet` the bytes that `per_user.parquet` carries, unless a writer is about to."""
+    with suppress(OSError, DataError), _locked(folder, wait=False) as held:
+        if held:
+            with _own_folder(folder) as staging:
+                _put_summary(folder, staging)
+
+
+def _put_summary(target: Path, staging: Path) -> None:
+    with open_sealed(target / PER_USER) as sealed:
+        if (target / SUMMARY_FILE).read_bytes() != sealed.carried.summary:
+            (staging / SUMMARY_FILE).write_bytes(sealed.carried.summary)
+            _replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
+
+
+def _unchanged_for_a_day(staging: Path) -> bool:
+    with suppress(OSError):
+        last = max(path.stat().st_mtime for path in (staging, *staging.iterdir()))
+        return time.time() - last > DAY
+    return False
+
+
+# --------------------------------------------------------------------------------------------- locks
+
+
+def _lock(folder: Path, *, wait: bool) -> int | None:
+    """Lock a folder; None where that cannot be done. BlockingIOError if `wait` is False and another has the lock."""
+    if fcntl is None:
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        os.close(handle)
+        if error.errno in BUSY:
+            raise BlockingIOError(error.errno, f"{folder} is locked by another process") from None
+        return None  # a file system without locks
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+@contextmanager
+def _locked(folder: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of a folder; gives False, without the lock, if `wait` is False and another has it."""
+    with contextlib.ExitStack() as stack:
+        try:
+            lock = _lock(folder, wait=wait)
+        except BlockingIOError:
+            yield False
+            return
+        if lock is not None:
+            stack.callback(os.close, lock)
+        yield True
