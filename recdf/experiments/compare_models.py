@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -272,6 +271,6 @@ def _compare_pairs(
             "mean_baseline": means[0],
             "mean_model": means[1],
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-            **asdict(paired_test(units, settings, margin)),
+            **vars(paired_test(units, settings, margin)),
         }
         yield row, d

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -286,7 +285,7 @@ def _table(rows: ExperimentRows, metrics: list[Metric], settings: Settings) -> t
         for i in range(len(metrics)):
             found += [of_treatment[i] for of_treatment in compared]
             where += [(g, t) for t in rows.treatments]
-    table = pd.DataFrame([asdict(row) for row in found])
+    table = pd.DataFrame([vars(row) for row in found])
     in_group = np.array([g for g, _ in where])
     table["treatment"] = rows.variants.iloc[[t for _, t in where]].reset_index(drop=True)
     table["control"] = rows.variants.iloc[[rows.control] * len(where)].reset_index(drop=True)

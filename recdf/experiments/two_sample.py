@@ -153,10 +153,11 @@ def _bare(row: Row, units: Units, problem: str) -> Row:
         empty = not len(side.num) or (side.den is not None and not side.den.any())
         scale = max(1.0, float(np.abs(side.num).max(initial=0)))
         means.append(np.nan if empty else float(linearise(side.num / scale, side.den)[0]) * scale)
-    diff = means[1] / 2 - means[0] / 2  # halves, because the difference of two huge values can overflow
-    relative = means[1] / means[0] - 1 if means[0] > 0 else np.nan
-    diff = 2 * diff if abs(diff) < HUGE else np.nan
-    return row.but(problem, mean_control=means[0], mean_treatment=means[1], diff=diff, rel_diff=relative)
+    with np.errstate(over="ignore"):
+        diff = np.float64(means[1]) - np.float64(means[0])
+    relative = means[1] / means[0] - 1 if means[0] > 0 and problem != "huge_values" else np.nan
+    finite = float(diff) if np.isfinite(diff) else np.nan
+    return row.but(problem, mean_control=means[0], mean_treatment=means[1], diff=finite, rel_diff=relative)
 
 
 def _compare(row: Row, units: Units, found: Estimate, settings: Settings) -> tuple[Row, bool]:
@@ -211,7 +212,7 @@ def _cautions(units: Units, found: Estimate, settings: Settings) -> list[str]:
         cautions.append("tiny")
     if any(s.den is not None and (s.den == 0).mean() >= MOSTLY for s in (units.control, units.treatment)):
         cautions.append("mostly_zero_denominator")
-    if settings.method != "permutation" and abs(skewness_of_difference(*found.values)) > SKEWED:
+    if settings.method != "permutation" and abs(skewness_of_difference(*found.values, SKEWED)) > SKEWED:
         cautions.append("skewed")
     return cautions
 
@@ -250,12 +251,15 @@ def _proportion(row: Row, units: Units, settings: Settings) -> Row:
         units.control.num, units.treatment.num, alternative=settings.alternative, confidence=settings.confidence
     )
     factor = detectable(1 - settings.confidence, POWER, settings.alternative)
+    # Without a difference both arms have the share of all users, which has a spread where one arm has none.
+    both = np.concatenate([units.control.num, units.treatment.num])
+    pooled = float(np.sqrt(both.mean() * (1 - both.mean()) * (1 / units.n[0] + 1 / units.n[1])))
     return row.but(
         se=float(found.se),
         ci_low=float(found.ci_low),
         ci_high=float(found.ci_high),
         p_value=float(found.p_value),
-        mde=factor * float(found.se) if found.se > 0 else np.nan,
+        mde=factor * pooled if pooled > 0 else np.nan,
         method="proportion",
     )
 

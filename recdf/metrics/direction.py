@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from .metric import METRICS, find
+from .metric import METRICS
 
 __all__: list[str] = []
 
@@ -27,10 +27,10 @@ class Direction(NamedTuple):
 def direction_of(column: str) -> Direction | None:
     """Direction of the registered metric that a column such as "first_rank@10" is of; None for other columns."""
     name = re.split("[@(]", column)[0]
-    metric = next((one for one in METRICS.values() if name in one.outputs), None)
+    metric = METRICS.get(name)
     if metric is None:
-        try:
-            metric = find(name)
-        except ValueError:
-            return None
+        named = (one for one in METRICS.values() if name in one.outputs or name in one.aliases)
+        metric = next(named, None)
+    if metric is None:
+        return None
     return Direction(metric.better, metric.bounds, name in _SUMS)
