@@ -147,6 +147,12 @@ def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[C
     return codes, labels
 
 
+def column_codes(frame: pd.DataFrame, role: str, name: str) -> tuple[Codes, int]:
+    """Code one column by the order of its values; nulls and values that cannot be compared raise."""
+    codes, labels = group_codes(frame, role, [name])
+    return codes, len(labels)
+
+
 def first_rows(codes: Codes, n: int) -> Codes:
     """Row of the first appearance of every code."""
     first = np.empty(n, np.int64)

@@ -12,13 +12,12 @@ from ..errors import OptionError
 from ..inputs.options import as_columns
 from .columns import Floats, count, require, share
 from .options import Alternative, Correction, PairTest, PairUsers, check_literal
-from .paired import PairSettings, paired_resamples, paired_test
+from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
-from .verdict import check_smaller, decide
+from .verdict import Families, adjusted_columns, directions, model_verdicts
 
 __all__ = ["compare_models"]
 
-RESAMPLED = ("randomization", "bootstrap")
 
 # Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
 PAIRS_AT_ONCE = 32
@@ -42,6 +41,7 @@ def compare_models(
     n_resamples: int = 10_000,
     seed: int = 0,
     smaller_is_better: str | Sequence[str] | None = None,
+    larger_is_better: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -58,7 +58,7 @@ def compare_models(
     per_user : DataFrame or mapping
         One row per (model, user), such as `result.per_user` evaluated `by="model"`, or model → its frame.
     metrics : str or list of str, optional
-        Metric columns. Default: the metrics that `evaluate` computed, else every float column that is not a key.
+        Metric columns. Default: every float column of all frames that is not a key.
     baseline : label, optional
         The model that all others are compared with. Default: all pairs, the earlier in the order of names (or of
         the mapping) as the baseline.
@@ -138,11 +138,16 @@ def compare_models(
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col)
     names = _metric_names(metrics, runs, [*keys, model_col])
     margins = _margins(margin, names)
-    smaller = check_smaller(smaller_is_better, {name: name for name in names}, runs.spec)
+    better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     result = _table(_compare(names, runs, _pairs(runs.models, baseline), settings, margins), runs, settings)
-    equivalent = result["p_equivalence"].to_numpy() <= alpha
-    decided = decide(result, correction=correction, family=family, alpha=alpha, smaller=smaller, equivalent=equivalent)
-    result = result.assign(**decided)[RESULT_COLUMNS]
+    families = Families(correction, family, alpha)
+    result["p_adj"], result["reject"] = adjusted_columns(result, families)
+    result["p_equivalence_adj"], equivalent = adjusted_columns(result, families, p_col="p_equivalence")
+    ranks = result["ranks_higher"].to_numpy() if test == "wilcoxon" else None
+    verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
+    result["verdict"] = pd.Series(verdicts, dtype=str)
+    result["confidence"] = confidence
+    result = result[RESULT_COLUMNS]
     result.attrs["recdf_comparison"] = {
         "kind": "models",
         "by": [],
@@ -156,7 +161,8 @@ def compare_models(
 RESULT_COLUMNS = [
     "metric", "baseline", "model", "n_users", "n_only_baseline", "n_only_model", "mean_baseline", "mean_model",
     "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df", "p_value",
-    "p_adj", "reject", "p_equivalence", "test", "n_resamples", "seed", "warning", "verdict",
+    "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed", "warning",
+    "verdict",
 ]  # fmt: skip
 
 
@@ -179,7 +185,7 @@ def _compare(
     for name in names:
         for row, d in _compare_pairs(name, runs.table(name), pairs, runs, settings, margins.get(name)):
             rows.append(row)
-            if settings.test in RESAMPLED and not row["warning"]:
+            if settings.test in RESAMPLED and row["se"] > 0:
                 waiting.append((row, d))
             # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
             if len(waiting) == PAIRS_AT_ONCE:
@@ -207,12 +213,10 @@ def _metric_names(metrics: str | Sequence[str] | None, runs: Runs, keys: list[st
         for role, frame in runs.parts:
             require(frame, role, names)
         return list(dict.fromkeys(names))
-    known = runs.spec.get("metrics")
     names = [
         name
         for name in runs.parts[0][1].columns
         if name not in keys
-        and (known is None or name in known)
         and all(name in frame.columns and pd.api.types.is_float_dtype(frame[name].dtype) for _, frame in runs.parts)
     ]
     if not names:
@@ -267,6 +271,6 @@ def _compare_pairs(
             "mean_baseline": means[0],
             "mean_model": means[1],
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-            **paired_test(units, settings, margin),
+            **vars(paired_test(units, settings, margin)),
         }
         yield row, d

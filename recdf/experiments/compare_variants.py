@@ -8,21 +8,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError
+from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
-from .columns import Codes, Mask, by_columns, count, frame_of, metric_specs, share
+from .columns import Codes, Mask, Spec, by_columns, count, frame_of, metric_specs, share
 from .experiment_rows import ExperimentRows, read_rows
-from .options import Alternative, Columns, Correction, Method, RaiseOrDrop, check_literal
-from .sample_ratio import fails_sample_ratio
+from .options import (
+    Alternative,
+    Columns,
+    Correction,
+    Method,
+    RaiseOrDrop,
+    Relative,
+    VariantTest,
+    check_literal,
+)
+from .sample_ratio import check_sample_ratio, shares_change
 from .samples import Metric, covariate_specs, read_metrics, subset
-from .stats.power import detectable
-from .two_sample import Settings, compare_arms
-from .verdict import check_smaller, decide
+from .stats.proportions import is_binary
+from .two_sample import Row, Settings, compare_arms
+from .verdict import Families, adjusted_columns, directions, variant_verdicts
 
 __all__ = ["compare_variants"]
-
-# Power of the `mde` column.
-POWER = 0.8
 
 
 def compare_variants(
@@ -46,7 +52,13 @@ def compare_variants(
     n_resamples: int = 2000,
     seed: int = 0,
     expected: Mapping[Any, float] | None = None,
+    health: pd.DataFrame | None = None,
     smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
+    test: VariantTest | Mapping[str, VariantTest] = "mean",
+    cap: Mapping[str, float] | None = None,
+    relative: Relative = "fieller",
+    time_col: str | None = None,
     user_col: Columns | None = None,
 ) -> pd.DataFrame:
     """Compare every variant with the control, metric by metric, on independent users.
@@ -148,31 +160,35 @@ def compare_variants(
     1    ctr         B  0.25   0.124    0.376  better
     """
     frame_of("data", data)
-    settings = Settings(
-        alternative, confidence, sequential_n, method, count("n_resamples", n_resamples), count("seed", seed, 0)
-    )
-    _check_options(settings, correction, nan, strata, cluster)
-    by_cols = by_columns(data, "data", by, RESULT_COLUMNS)
     specs = metric_specs(metrics, data, "data")
-    decisive = subset("primary", primary, specs)
-    means = {name: num if den is None else "" for name, (num, den) in specs.items()}
-    smaller = check_smaller(smaller_is_better, means, data.attrs.get("recdf") or {})
-    columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan)
-    rows = read_rows(data, control, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
-    result, in_group = _table(rows, columns, settings)
-    invalid = fails_sample_ratio(expected, rows)[in_group]
-    _add_warning(result, invalid, "sample_ratio")
-    decided = decide(
-        result,
-        correction=correction,
-        family=family,
-        alpha=1 - confidence,
-        smaller=smaller,
-        primary=decisive,
-        invalid=invalid,
+    settings = Settings(
+        alternative,
+        confidence,
+        sequential_n,
+        method,
+        count("n_resamples", n_resamples),
+        count("seed", seed, 0),
+        relative,
+        _tests(test, specs),
     )
-    result = result.assign(**decided)[[*by_cols, *RESULT_COLUMNS]]
-    result["verdict"] = result["verdict"].astype(str)
+    _check_options(settings, correction, nan, strata, cluster, covariates)
+    by_cols = by_columns(data, "data", by, RESULT_COLUMNS)
+    decisive = subset("primary", primary, specs)
+    better = directions(_measured(specs), smaller_is_better, larger_is_better)
+    columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap)
+    _check_metrics(columns, settings, strata, cluster)
+    rows = read_rows(data, control, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
+    ratio = check_sample_ratio(expected, health, rows)
+    changes = shares_change(data, None if time_col in as_columns(strata) else time_col, rows)
+    result, in_group = _table(rows, columns, settings)
+    _add_warning(result, ratio.fails[in_group], "sample_ratio")
+    _add_warning(result, changes[in_group], "shares_change")
+    families = Families(correction, family, 1 - confidence, decisive)
+    result["p_adj"], result["reject"] = adjusted_columns(result, families)
+    verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, ratio.checked[in_group])
+    result["verdict"] = pd.Series(verdicts, dtype=str)
+    result["confidence"] = confidence
+    result = result[[*by_cols, *RESULT_COLUMNS]]
     result.attrs["recdf_comparison"] = {
         "kind": "variants",
         "by": by_cols,
@@ -185,44 +201,94 @@ def compare_variants(
 
 
 RESULT_COLUMNS = [
-    "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "mean_control", "mean_treatment",
+    "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",
+    "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
     "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
-    "p_adj", "reject", "mde", "method", "theta", "variance_reduction", "n_covariate_missing", "warning", "verdict",
+    "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
+    "warning", "verdict",
 ]  # fmt: skip
 
 
+def _tests(test: VariantTest | Mapping[str, VariantTest], specs: Mapping[str, Spec]) -> dict[str, VariantTest]:
+    """Test of every metric."""
+    if not isinstance(test, Mapping):
+        check_literal("test", test, VariantTest)
+        return dict.fromkeys(specs, test)
+    subset("test", list(test), specs)
+    for name, chosen in test.items():
+        check_literal(f"test[{name!r}]", chosen, VariantTest)
+    return dict(test)
+
+
+def _measured(specs: Mapping[str, Spec]) -> dict[str, str]:
+    """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m over lists."""
+    return {name: num if den in (None, f"{num}__n") else "" for name, (num, den) in specs.items()}
+
+
 def _check_options(
-    settings: Settings, correction: Correction, nan: RaiseOrDrop, strata: Columns | None, cluster: Columns | None
+    settings: Settings,
+    correction: Correction,
+    nan: RaiseOrDrop,
+    strata: Columns | None,
+    cluster: Columns | None,
+    covariates: Any,
 ) -> None:
     check_literal("alternative", settings.alternative, Alternative)
     check_literal("correction", correction, Correction)
     check_literal("nan", nan, RaiseOrDrop)
     check_literal("method", settings.method, Method)
+    check_literal("relative", settings.relative, Relative)
     share("confidence", settings.confidence)
     if strata is not None and cluster is not None:
         raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
-    if strata is not None and settings.method == "bootstrap":
-        raise OptionError('method="bootstrap" does not take strata; use method="welch"')
+    if strata is not None and settings.method != "welch":
+        raise OptionError(f'method="{settings.method}" does not take strata; use method="welch"')
     if settings.sequential_n is not None:
         count("sequential_n", settings.sequential_n, 2)
-        if settings.method == "bootstrap" or settings.alternative != "two-sided":
+        if settings.method != "welch" or settings.alternative != "two-sided":
             raise OptionError('sequential_n needs method="welch" and alternative="two-sided"')
+    if "proportion" in settings.tests.values() and (
+        settings.method != "welch" or settings.sequential_n or strata is not None or cluster is not None or covariates
+    ):
+        raise OptionError(
+            'test="proportion" compares the shares of users as they are; it takes no method=, sequential_n=, strata=, '
+            'cluster= or covariates=. Name the metrics that it is for, such as test={"hitrate@10": "proportion"}, '
+            "and compare the others in a call of their own"
+        )
+
+
+def _check_metrics(
+    metrics: list[Metric], settings: Settings, strata: Columns | None, cluster: Columns | None
+) -> None:
+    """Refuse metrics that an option is not for."""
+    for metric in metrics:
+        if strata is not None and metric.den is not None:
+            raise OptionError(f"metric {metric.name!r} is a ratio of sums; strata are for means only")
+        if len(metric.covariates) > 1 and (settings.method == "bootstrap" or cluster is not None):
+            where = "cluster=" if cluster is not None else 'method="bootstrap"'
+            raise OptionError(f"covariates of {metric.name!r} are several; {where} takes one")
+        if settings.tests.get(metric.name) == "proportion":
+            known = metric.num if metric.defined is None else metric.num[metric.defined]
+            if metric.den is not None or not is_binary(known):
+                raise DataError(
+                    f'metric {metric.name!r} has values other than 0 and 1; test="proportion" compares shares of '
+                    "users, so give it a column such as hitrate@10"
+                )
 
 
 def _table(rows: ExperimentRows, metrics: list[Metric], settings: Settings) -> tuple[pd.DataFrame, Codes]:
     """One row per (group, metric, treatment) with its numbers, and the group of each."""
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     where: list[tuple[int, int]] = []
     for g in range(len(rows.groups)):
         compared = [compare_arms(metrics, rows.arms(g, t), rows, settings) for t in rows.treatments]
         for i in range(len(metrics)):
             found += [of_treatment[i] for of_treatment in compared]
             where += [(g, t) for t in rows.treatments]
-    table = pd.DataFrame(found)
+    table = pd.DataFrame([vars(row) for row in found])
     in_group = np.array([g for g, _ in where])
     table["treatment"] = rows.variants.iloc[[t for _, t in where]].reset_index(drop=True)
     table["control"] = rows.variants.iloc[[rows.control] * len(where)].reset_index(drop=True)
-    table["mde"] = detectable(1 - settings.confidence, POWER, settings.alternative) * table["se"]
     labels = rows.groups.iloc[in_group].reset_index(drop=True)
     return pd.concat([labels, table], axis=1), in_group
 

@@ -97,8 +97,7 @@ def _user_codes(
     """Codes of the users if a key is known; a user in two variants, or in several rows without a cluster, raises."""
     keys = as_columns(user_col)
     if not keys:
-        known = as_columns(data.attrs.get("recdf_experiment", {}).get("user_col")) or ["user_id"]
-        keys = known if all(name in data.columns for name in known) else []
+        keys = [name for name in ["user_id"] if name in data.columns]
     if not keys:
         return None
     (codes,), n = key_codes([("data", data)], keys)

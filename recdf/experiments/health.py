@@ -13,7 +13,7 @@ from ..errors import DataError, OptionError, examples
 from ..inputs.options import as_columns
 from .columns import Codes, Floats, Mask, by_columns, distinct, frame_of, group_codes, key_codes, require, share
 from .join import in_several_variants
-from .stats.counts import independence_test, share_test
+from .stats.counts import equal_shares_test, share_test
 
 __all__ = ["experiment_health"]
 
@@ -52,8 +52,8 @@ def experiment_health(
         `share`, `expected_share`, `n_with_metrics`, `n_missing`, `missing_rate`, `n_multi_variant` (users of this
         variant who are in another one too), and, the same in all rows of a group, `n_unassigned` (users of
         `per_user` in no variant of any group), `srm_chi2`, `srm_p` (null when an expected count is below 8), `srm_flag`
-        ("sample_ratio" or ""), `missing_chi2`, `missing_p` (null when nobody or everybody is missing),
-        `missing_flag` ("missing_metrics" or "").
+        ("sample_ratio" or ""), `missing_chi2`, `missing_p` (null when nobody or everybody is missing; exact, by
+        Fisher's test, when an expected count is below 8), `missing_flag` ("missing_metrics" or "").
 
     Raises
     ------
@@ -90,7 +90,7 @@ def experiment_health(
     counted = _count_users(per_user, assignment, keys, variant_col, by_cols, expected)
     srm = np.array([share_test(row, counted.planned) for row in counted.assigned])
     tables = zip(counted.assigned, counted.with_metrics, strict=True)
-    lost = np.array([independence_test(np.array([has, n - has])) for n, has in tables])
+    lost = np.array([equal_shares_test(has, n) for n, has in tables])
     return _health_table(counted, srm, lost, alpha)
 
 

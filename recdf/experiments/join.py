@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ..errors import DataError, DuplicateError, OptionError, examples
@@ -15,10 +16,14 @@ from ..inputs.frames import read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
 from .columns import Codes, Mask, frame_of, group_codes, key_codes, require, some_keys
-from .options import Missing, RaiseOrDrop, Roll, check_literal
+from .missing_users import fill_values, take_rows
+from .options import Columns, Missing, RaiseOrDrop, Roll, check_literal
 from .roll_up import roll_up
 
 __all__ = ["join_experiment"]
+
+# Datetimes (UTC where they have a zone) or numbers.
+Times = npt.NDArray[Any]
 
 
 def join_experiment(
@@ -33,6 +38,9 @@ def join_experiment(
     unassigned: RaiseOrDrop = "drop",
     exposure_col: str | None = None,
     time_col: str | None = None,
+    unexposed: RaiseOrDrop = "drop",
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
     how: Roll | Mapping[str, Roll] | None = None,
 ) -> pd.DataFrame:
     """Join metrics to the assignment: one row per assigned user, whether or not they have metrics.
@@ -106,6 +114,7 @@ def join_experiment(
     check_literal("missing", missing, Missing)
     check_literal("multi_variant", multi_variant, RaiseOrDrop)
     check_literal("unassigned", unassigned, RaiseOrDrop)
+    check_literal("unexposed", unexposed, RaiseOrDrop)
     if (exposure_col is None) != (time_col is None):
         raise OptionError("exposure_col (of assignment) and time_col (of per_user) go together; only one was given")
     keys, by_cols = as_columns(user_col), as_columns(by)
@@ -116,11 +125,17 @@ def join_experiment(
     _distinct_columns(per_user, assignment, keys)
     users = _match_users(per_user, assignment, keys, variant_col)
     _refuse(users, per_user, assignment, keys, multi_variant, unassigned)
-    assigned, early = _assigned_rows(users, per_user, assignment, exposure_col, time_col)
-    cells = _cells(per_user, keys, by_cols, time_col, users, assigned, early, how)
+    exposure = _read_exposure(users, per_user, assignment, exposure_col, time_col)
+    if exposure is not None and unexposed == "raise":
+        _refuse_unexposed(exposure, users, assignment, keys, exposure_col)
+    assigned = _assigned_rows(users, exposure)
+    cells = _cells(per_user, keys, by_cols, time_col, users, assigned, exposure, how)
     if missing == "raise":
         _refuse_missing(cells, assigned, assignment, keys)
-    result = _joined(per_user, assignment, assigned, cells, missing)
+    fills: dict[str, float | None] = {}
+    if missing in ("zero", "worst") and not cells.found.all():
+        fills = fill_values(cells.metrics, cells.carried, missing, smaller_is_better, larger_is_better)
+    result = _joined(assignment, cells, missing, fills)
     if time_col is not None:
         result["n_before_exposure"] = cells.n_early[cells.kept(missing)]
     result.attrs = copy.deepcopy(per_user.attrs)
@@ -134,7 +149,10 @@ def join_experiment(
         "n_unassigned": users.n_unassigned,
         "n_multi_variant": int(users.several.sum()),
         "n_repeated": len(assignment) - users.n_assigned,
-        "n_before_exposure": int(early.sum()),
+        "n_before_exposure": 0 if exposure is None else int(exposure.early.sum()),
+        "n_unexposed": 0 if exposure is None else int((exposure.unexposed & ~users.several).sum()),
+        "n_cells_before_exposure": cells.n_absent,
+        "null_for_missing": [name for name, value in fills.items() if value is None],
     }
     return result
 
@@ -191,19 +209,73 @@ def _refuse(
         )
 
 
-def _assigned_rows(
-    users: _Users,
-    per_user: pd.DataFrame,
-    assignment: pd.DataFrame,
-    exposure_col: str | None,
-    time_col: str | None,
-) -> tuple[Codes, Mask]:
-    """Row of assignment for each user in one variant, and which rows of per_user are before the exposure."""
-    first, exposure = _one_row_per_user(assignment, users.of_assignment, users.n, exposure_col)
-    early = np.zeros(len(per_user), bool)
-    if exposure_col is not None and time_col is not None:
-        early = _before_exposure(per_user, time_col, exposure_col, users.of_metric, exposure, ~users.stranger)
-    return first[~users.several[users.of_assignment[first]]], early
+@dataclass(frozen=True)
+class _Exposure:
+    """When users were exposed, and when the rows of per_user happened, both as numbers that compare.
+
+    `first_row` is the row of assignment of each user's earliest exposure; `early` marks rows of per_user before it;
+    `unexposed` users have no time of exposure at all.
+    """
+
+    of_user: Times
+    of_metric: Times
+    first_row: Codes
+    early: Mask
+    unexposed: Mask
+
+
+def _read_exposure(
+    users: _Users, per_user: pd.DataFrame, assignment: pd.DataFrame, exposure_col: str | None, time_col: str | None
+) -> _Exposure | None:
+    if exposure_col is None or time_col is None:
+        return None
+    known = assignment[exposure_col].notna().to_numpy()
+    if not known.any():
+        raise DataError(f"assignment[{exposure_col!r}] is null in all {len(known):,} rows; nobody was exposed")
+    kind, exposed = _times(assignment[known], "assignment", exposure_col)
+    own_kind, times = _times(per_user, "per_user", time_col)
+    if kind != own_kind:
+        raise DataError(
+            f"per_user[{time_col!r}] is {own_kind} and assignment[{exposure_col!r}] {kind}; they cannot be compared: "
+            "bring both to one form (tz_localize gives a naive datetime its time zone)"
+        )
+    order = np.argsort(exposed, kind="stable")
+    rows = np.flatnonzero(known)[order]
+    first_row = np.full(users.n, -1, np.int64)
+    # Of several values for one position the last is kept, so the earliest go in last.
+    first_row[users.of_assignment[rows[::-1]]] = rows[::-1]
+    place = np.zeros(len(known), np.int64)
+    place[known] = np.arange(len(exposed))
+    has = first_row >= 0
+    of_user = exposed[place[np.maximum(first_row, 0)]]
+    early = has[users.of_metric] & (times < of_user[users.of_metric])
+    assigned = np.zeros(users.n, bool)
+    assigned[users.of_assignment] = True
+    return _Exposure(of_user, times, first_row, early, assigned & ~has)
+
+
+def _refuse_unexposed(
+    exposure: _Exposure, users: _Users, assignment: pd.DataFrame, keys: list[str], exposure_col: str | None
+) -> None:
+    if exposure.unexposed.any():
+        shown = some_keys(assignment, exposure.unexposed[users.of_assignment], keys)
+        raise DataError(
+            f"{int(exposure.unexposed.sum()):,} users of assignment have no {exposure_col!r} ({shown}), which means "
+            'that they were never exposed; pass unexposed="drop" to leave them out'
+        )
+
+
+def _assigned_rows(users: _Users, exposure: _Exposure | None) -> Codes:
+    """Row of assignment for each user in one variant: the first, or that of the earliest exposure."""
+    chosen = _first(users) if exposure is None else exposure.first_row
+    return np.sort(chosen[(chosen >= 0) & ~users.several])
+
+
+def _first(users: _Users) -> Codes:
+    """First row of assignment of every user, −1 for users that are not there."""
+    chosen = np.full(users.n, -1, np.int64)
+    chosen[users.of_assignment[::-1]] = np.arange(len(users.of_assignment))[::-1]
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -216,6 +288,7 @@ class _Cells:
     row: Codes
     assigned: Codes
     n_early: Codes
+    n_absent: int
 
     @property
     def found(self) -> Mask:
@@ -232,20 +305,37 @@ def _cells(
     time_col: str | None,
     users: _Users,
     assigned: Codes,
-    early: Mask,
+    exposure: _Exposure | None,
     how: Roll | Mapping[str, Roll] | None,
 ) -> _Cells:
-    """The cells of the result in its order: by value, then row of assignment."""
+    """The cells of the result in its order: by value, then row of assignment.
+
+    With times of exposure, a cell whose last row of anyone is before the exposure of its user is left out: a user
+    who was not exposed yet in that week had no chance to have metrics in it.
+    """
     group, groups = group_codes(per_user, "per_user", by_cols)
+    early = np.zeros(len(per_user), bool) if exposure is None else exposure.early
     timeless = per_user.drop(columns=as_columns(time_col))
-    rows, metrics = _metric_rows(
-        timeless, keys, by_cols, ~early, (users.of_metric, users.n), (group, len(groups)), how
-    )
-    cell = (np.arange(len(groups))[:, None] * users.n + users.of_assignment[assigned]).ravel()
+    rows, metrics = _metric_rows(timeless, keys, by_cols, ~early, (users.of_metric, users.n), (group, len(groups)), how)
+    user = np.tile(users.of_assignment[assigned], len(groups))
+    in_group = np.repeat(np.arange(len(groups)), len(assigned))
+    if exposure is None or not by_cols:
+        present = np.ones(len(user), bool)
+    else:
+        last = np.array([exposure.of_metric[group == g].max() for g in range(len(groups))])
+        present = exposure.of_user[user] <= last[in_group]
+    cell = (in_group * users.n + user)[present]
     n_early = np.bincount(group[early] * users.n + users.of_metric[early], minlength=len(rows))
-    labels = groups[by_cols].iloc[np.repeat(np.arange(len(groups)), len(assigned))]
     carried = [name for name in metrics.columns if name not in {*keys, *by_cols}]
-    return _Cells(metrics, labels, carried, rows[cell], np.tile(assigned, len(groups)), n_early[cell])
+    return _Cells(
+        metrics,
+        groups[by_cols].iloc[in_group[present]],
+        carried,
+        rows[cell],
+        np.tile(assigned, len(groups))[present],
+        n_early[cell],
+        int((~present).sum()),
+    )
 
 
 def _refuse_missing(cells: _Cells, assigned: Codes, assignment: pd.DataFrame, keys: list[str]) -> None:
@@ -259,13 +349,13 @@ def _refuse_missing(cells: _Cells, assigned: Codes, assignment: pd.DataFrame, ke
 
 
 def _joined(
-    per_user: pd.DataFrame, assignment: pd.DataFrame, assigned: Codes, cells: _Cells, missing: Missing
+    assignment: pd.DataFrame, cells: _Cells, missing: Missing, fills: Mapping[str, float | None]
 ) -> pd.DataFrame:
     """Labels, columns of assignment, metrics and `has_metrics`."""
     keep = cells.kept(missing)
     labels = cells.labels[keep].reset_index(drop=True)
     carried_over = assignment.iloc[cells.assigned[keep]].reset_index(drop=True)
-    taken = {name: _take(cells.metrics[name], cells.row[keep], missing) for name in cells.carried}
+    taken = {name: take_rows(cells.metrics[name], cells.row[keep], fills.get(name)) for name in cells.carried}
     result = pd.concat([labels, carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1)
     result["has_metrics"] = cells.found[keep]
     return result
@@ -325,22 +415,7 @@ def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:
     return several
 
 
-def _one_row_per_user(
-    assignment: pd.DataFrame, user: Codes, n_users: int, exposure_col: str | None
-) -> tuple[Codes, Any]:
-    """Row of assignment that stands for each user, in row order, and the exposure by row."""
-    if exposure_col is None:
-        order, exposure = np.arange(len(user)), None
-    else:
-        exposure = _times(assignment, "assignment", exposure_col)
-        order = np.argsort(exposure[1], kind="stable")
-    chosen = np.full(n_users, -1, np.int64)
-    chosen[user[order[::-1]]] = order[::-1]
-    earliest = None if exposure is None else (exposure[0], exposure[1], chosen)
-    return np.sort(chosen[chosen >= 0]), earliest
-
-
-def _times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Any]:
+def _times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Times]:
     """Kind and values of a time column: datetime64 (UTC when it has a zone) or numbers."""
     values, where = frame[name], f"{role}[{name!r}]"
     if values.isna().any():
@@ -357,22 +432,6 @@ def _times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Any]:
             f"{where} holds {read.kind} values ({examples(values.head(5))}); parse it with pd.to_datetime first"
         )
     return read.kind, read.values
-
-
-def _before_exposure(
-    per_user: pd.DataFrame, time_col: str, exposure_col: str, metric_user: Codes, exposure: Any, assigned: Any
-) -> Mask:
-    """Rows of assigned users that are older than their exposure."""
-    kind, exposed, chosen = exposure
-    own_kind, times = _times(per_user, "per_user", time_col)
-    if kind != own_kind:
-        raise DataError(
-            f"per_user[{time_col!r}] is {own_kind} and assignment[{exposure_col!r}] {kind}; they cannot be compared: "
-            "bring both to one form (tz_localize gives a naive datetime its time zone)"
-        )
-    early = np.zeros(len(times), bool)
-    early[assigned] = times[assigned] < exposed[chosen[metric_user[assigned]]]
-    return early
 
 
 def _metric_rows(
@@ -404,16 +463,3 @@ def _metric_rows(
             "pass how=, or name the columns that tell the rows apart in by="
         )
     return row, metrics
-
-
-def _take(values: pd.Series, rows: Codes, missing: Missing) -> pd.Series:
-    """Values at rows; row −1 is null, or 0 for numbers when `missing` is "zero"."""
-    dtype = values.dtype
-    values = values.reset_index(drop=True)
-    if missing == "zero" and pd.api.types.is_numeric_dtype(dtype):
-        # Label −1 is not in the index, so it takes the fill value, which has the column's type.
-        zero: Any = dtype.type(0)
-        return values.reindex(rows, fill_value=zero).reset_index(drop=True)
-    if isinstance(dtype, np.dtype) and dtype.kind in "iub" and missing in ("nan", "zero"):
-        values = values.astype("boolean" if dtype.kind == "b" else "Int64")
-    return values.reindex(rows).reset_index(drop=True)

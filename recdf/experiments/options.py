@@ -7,20 +7,23 @@ from typing import Literal, get_args
 
 from ..inputs.options import check_choice
 from .stats.bootstrap import Percentile
+from .stats.effects import Relative
 from .stats.numbers import Alternative, Correction
 
 Columns = str | Sequence[str]
 
-Method = Literal["welch", "bootstrap"]
+Method = Literal["welch", "bootstrap", "permutation"]
+VariantTest = Literal["mean", "proportion"]
+Better = Literal["larger", "smaller"]
 PairTest = Literal["t", "randomization", "bootstrap", "wilcoxon"]
 PairUsers = Literal["raise", "inner", "zero"]
-Missing = Literal["raise", "zero", "nan", "drop"]
+Missing = Literal["raise", "zero", "worst", "nan", "drop"]
 RaiseOrDrop = Literal["raise", "drop"]
 Roll = Literal["mean", "sum", "min", "max"]
 
 __all__ = [
-    "Alternative", "Columns", "Correction", "Method", "Missing", "PairTest", "PairUsers", "Percentile", "RaiseOrDrop",
-    "Roll", "check_literal",
+    "Alternative", "Better", "Columns", "Correction", "Method", "Missing", "PairTest", "PairUsers", "Percentile",
+    "RaiseOrDrop", "Relative", "Roll", "VariantTest", "check_literal",
 ]  # fmt: skip
 
 

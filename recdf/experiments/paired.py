@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,11 @@ __all__: list[str] = []
 
 # Differences up to this size are ties: they are rounding of equal metrics.
 TIE = 1e-12
+# Share of ties from which a mean difference rests on few users.
+MOSTLY_ZERO = 0.95
+# Differences from here on overflow when they are squared and summed.
+HUGE = 1e150
+RESAMPLED = ("randomization", "bootstrap")
 # Up to 2^16 sign patterns are enumerated, if that is no more than the resamples asked for.
 EXACT_UNITS = 16
 
@@ -37,34 +42,63 @@ class PairSettings:
     seed: int
 
 
-def paired_test(d: Floats, settings: PairSettings, margin: float | None) -> dict[str, Any]:
-    """Statistics of the differences; what comes from resampling is still null."""
-    units = arm(d) if len(d) > 1 else None
-    found: dict[str, Any] = {
-        "diff": float(units.mean) if units is not None else float(d[0]) if len(d) else np.nan,
-        **dict.fromkeys(("se", "ci_low", "ci_high", "d_z", "statistic", "df", "p_value", "p_equivalence"), np.nan),
-        "wins": int(np.count_nonzero(d > TIE)),
-        "losses": int(np.count_nonzero(d < -TIE)),
-        "n_resamples": None,
-        "warning": "wilcoxon_not_mean" if settings.test == "wilcoxon" else "",
-    }
-    found["ties"] = len(d) - found["wins"] - found["losses"]
-    if units is None or not units.var > 0:
-        problem = "zero_variance" if len(d) > 1 else "too_few_users"
-        found["warning"] = "; ".join(filter(None, (found["warning"], problem)))
-        return found
-    found["se"] = float(np.sqrt(units.var))
-    found["d_z"] = found["diff"] / (found["se"] * np.sqrt(len(d)))
+@dataclass(frozen=True)
+class PairRow:
+    """Numbers of one pair; what comes from resampling is still null. `ranks_higher`: the model's ranks are higher."""
+
+    diff: float = np.nan
+    se: float = np.nan
+    ci_low: float = np.nan
+    ci_high: float = np.nan
+    d_z: float = np.nan
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+    statistic: float = np.nan
+    df: float = np.nan
+    p_value: float = np.nan
+    p_equivalence: float = np.nan
+    n_resamples: int | None = None
+    ranks_higher: bool = False
+    warning: str = ""
+
+
+def paired_test(d: Floats, settings: PairSettings, margin: float | None) -> PairRow:
+    """Statistics of the differences."""
+    wins, losses = int(np.count_nonzero(d > TIE)), int(np.count_nonzero(d < -TIE))
+    row = PairRow(wins=wins, losses=losses, ties=len(d) - wins - losses, warning=_warning(d, settings))
+    if len(d) < 2 or np.abs(d).max() >= HUGE:
+        return replace(row, diff=float(d[0]) if len(d) == 1 else np.nan)
+    units = arm(d)
+    diff = float(units.mean)
+    if not units.var > 0:
+        return replace(row, diff=diff)
+    se = float(np.sqrt(units.var))
+    row = replace(row, diff=diff, se=se, d_z=diff / (se * np.sqrt(len(d))))
     if margin is not None:
-        found["p_equivalence"] = float(equivalence_p(found["diff"], found["se"], len(d) - 1, margin))
-    if settings.test in ("t", "wilcoxon"):
-        t = one_sample(units, alternative=settings.alternative, confidence=settings.confidence)
-        found["ci_low"], found["ci_high"] = float(t.ci_low), float(t.ci_high)
-        found["statistic"], found["df"], found["p_value"] = float(t.statistic), float(t.df), float(t.p_value)
+        row = replace(row, p_equivalence=float(equivalence_p(diff, se, len(d) - 1, margin)))
+    if settings.test in RESAMPLED:
+        return row
+    t = one_sample(units, alternative=settings.alternative, confidence=settings.confidence)
+    row = replace(row, ci_low=float(t.ci_low), ci_high=float(t.ci_high))
     if settings.test == "wilcoxon":
-        found["statistic"], found["p_value"] = wilcoxon(d, settings.alternative)
-        found["df"] = np.nan
-    return found
+        ranks = wilcoxon(d, settings.alternative)
+        return replace(row, statistic=ranks.statistic, p_value=ranks.p_value, ranks_higher=ranks.positive)
+    return replace(row, statistic=float(t.statistic), df=float(t.df), p_value=float(t.p_value))
+
+
+def _warning(d: Floats, settings: PairSettings) -> str:
+    """What a reader of the numbers must know."""
+    named = ["wilcoxon_not_mean"] if settings.test == "wilcoxon" else []
+    if len(d) < 2:
+        named.append("too_few_users")
+    elif np.abs(d).max() >= HUGE:
+        named.append("huge_values")
+    elif not arm(d).var > 0:
+        named.append("zero_variance")
+    elif np.mean(np.abs(d) <= TIE) >= MOSTLY_ZERO:
+        named.append("mostly_zero")
+    return "; ".join(named)
 
 
 def paired_resamples(differences: list[Floats], settings: PairSettings) -> list[dict[str, Any]]:

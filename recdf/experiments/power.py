@@ -11,13 +11,17 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from .columns import count, frame_of, metric_specs, share
+from .columns import Codes, count, frame_of, metric_specs, share
 from .options import RaiseOrDrop, check_literal
-from .samples import Metric, covariate_specs, fill_covariate, read_metrics
-from .stats.arms import arm, cuped_arm, cuped_theta
-from .stats.power import detectable
+from .samples import Metric, covariate_specs, fill, read_metrics
+from .stats.arms import Arm, Sample, arm, cuped_arm, cuped_theta
+from .stats.power import detectable, detectable_t
+from .stats.regression import residuals_of_both
 
 __all__ = ["plan_experiment"]
+
+# The search for the number of users settles in three or four steps.
+STEPS = 50
 
 
 def plan_experiment(
@@ -34,8 +38,9 @@ def plan_experiment(
 ) -> pd.DataFrame:
     """Say how small an effect `n` users can show, or how many users a relative effect needs.
 
-    With K = z_{1−α/2} + z_power, s the standard deviation per user (after CUPED when covariates are given) and c
-    the control's share: mde = K·s·√(1/(c·n) + 1/((1 − c)·n)).
+    With s the standard deviation per user (after the adjustment when covariates are given), c the control's share and
+    K the noncentrality for which a noncentral t with n − 2 degrees of freedom exceeds t_{1−α/2} with the chance `power`
+    (about z_{1−α/2} + z_power for many users): mde = K·s·√(1/(c·n) + 1/((1 − c)·n)).
 
     Parameters
     ----------
@@ -124,18 +129,30 @@ class _Past:
 
 
 def _past(metric: Metric, n_rows: int) -> _Past:
-    sample, kept = metric.take(np.arange(n_rows))
+    kept = metric.kept(np.arange(n_rows))
     if len(kept) < 2:
         raise DataError(f"metric {metric.name!r} has {len(kept)} users; a standard deviation needs at least 2")
-    # One sample as both arms: the pooled mean then fills a missing covariate.
-    sample = fill_covariate(sample, sample)[0]
-    plain = planned = arm(sample.num, sample.den)
-    if sample.x_num is not None:
-        planned = cuped_arm(sample, *cuped_theta(sample))
-    std, std_planned = (math.sqrt(float(found.var) * len(kept)) for found in (plain, planned))
-    known = planned is not plain and plain.var > 0
-    reduction = 1 - float(planned.var) / float(plain.var) if known else np.nan
-    return _Past(float(plain.mean), std, std_planned, reduction)
+    sample = metric.take(kept)
+    plain = arm(sample.num, sample.den)
+    planned = _adjusted(metric, sample, kept)
+    std = math.sqrt(float(plain.var) * len(kept))
+    std_planned = std if planned is None else math.sqrt(float(planned.var) * len(kept))
+    known = planned is not None and plain.var > 0
+    return _Past(float(plain.mean), std, std_planned, 1 - (std_planned / std) ** 2 if known else np.nan)
+
+
+def _adjusted(metric: Metric, sample: Sample, kept: Codes) -> Arm | None:
+    """The sample as the experiment will see it, adjusted by its covariates; None if there are none."""
+    taken = [one.take(kept) for one in metric.covariates]
+    if not taken:
+        return None
+    gaps = [one.missing for one in taken]
+    filled = [fill(one, gap) for one, gap in zip(taken, gaps, strict=True)]
+    if metric.den is not None or (len(filled) == 1 and not gaps[0].any()):
+        adjusted = Sample(sample.num, sample.den, *filled[0])
+        return cuped_arm(adjusted, *cuped_theta(adjusted))
+    columns = [one.num for one in filled] + [gap.astype(np.float64) for gap in gaps if gap.any()]
+    return arm(residuals_of_both(sample.num, np.column_stack(columns)))
 
 
 @dataclass(frozen=True)
@@ -155,11 +172,30 @@ class _Design:
 
     def detectable(self, n_control: int, n_treatment: int) -> float:
         """Smallest effect found with the power, in standard deviations."""
-        return detectable(self.alpha, self.power) * math.sqrt(1 / n_control + 1 / n_treatment)
+        factor = float(detectable_t(n_control + n_treatment - 2, self.alpha, self.power))
+        return factor * math.sqrt(1 / n_control + 1 / n_treatment)
 
     def needed(self, effect: float) -> tuple[int, int]:
-        """Users of both arms that find an effect, given in standard deviations, with the power."""
+        """Users of both arms that find an effect, given in standard deviations, with the power.
+
+        The t quantile depends on the number of users, so the normal formula is where the search starts.
+        """
         shares = self.control_share, 1 - self.control_share
-        total = (detectable(self.alpha, self.power) / effect) ** 2 * (1 / shares[0] + 1 / shares[1])
-        n_control, n_treatment = (max(2, math.ceil(total * c - 1e-9)) for c in shares)
+        scale = (1 / shares[0] + 1 / shares[1]) / effect**2
+        total = detectable(self.alpha, self.power) ** 2 * scale
+        for _ in range(STEPS):
+            factor = float(detectable_t(max(total - 2, 1.0), self.alpha, self.power))
+            total, before = factor**2 * scale, total
+            if abs(total - before) < 1e-6 * before:
+                break
+        arms = self._rounded(total)
+        while self.detectable(*arms) > effect * (1 + 1e-9):
+            total += 1 / max(shares)
+            arms = self._rounded(total)
+        return arms
+
+    def _rounded(self, total: float) -> tuple[int, int]:
+        n_control, n_treatment = (
+            max(2, math.ceil(total * c - 1e-9)) for c in (self.control_share, 1 - self.control_share)
+        )
         return n_control, n_treatment

@@ -108,8 +108,8 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
         raise ColumnError(
             f"comparison has no column {missing[0]!r}; expected what compare_variants or compare_models returns"
         )
-    spec = comparison.attrs.get("recdf_comparison", {})
-    level = f"{100 * spec['confidence']:g}% CI" if "confidence" in spec else "CI"
+    levels: list[float] = comparison["confidence"].unique().tolist() if "confidence" in comparison.columns else []
+    level = f"{100 * levels[0]:g}% CI" if len(levels) == 1 else "CI"
 
     def text(*names: str, form: Callable[..., str]) -> list[str]:
         return [form(*values) for values in zip(*(comparison[name].tolist() for name in names), strict=True)]

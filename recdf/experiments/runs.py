@@ -27,11 +27,6 @@ class Runs:
     user_of_cell: Codes | None
     show: Callable[[Codes], str]
 
-    @property
-    def spec(self) -> Mapping[str, Any]:
-        """What `evaluate` wrote about the first frame."""
-        return self.parts[0][1].attrs.get("recdf") or {}
-
     def table(self, metric: str) -> Floats:
         """Values of a metric as (models, cells), NaN where there is none; cells in the order of the ids."""
         values = np.full(len(self.models) * self.n_cells, np.nan)

@@ -1,38 +1,71 @@
-"""Columns of a frame as the samples that `inference` works on."""
+"""Columns of a frame as the arrays that the statistics work on: metrics, their covariates, caps and nulls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
-from .columns import Codes, Floats, Spec, metric_specs, metric_values
-from .stats.arms import Sample, pool
+from .columns import Codes, Floats, Mask, Spec, metric_specs, metric_values, share
+from .options import Columns, RaiseOrDrop
+from .stats.arms import Sample
 
 __all__: list[str] = []
 
 
+class Covariate(NamedTuple):
+    """A pre-period column, or a pair of columns for the covariate of a ratio."""
+
+    num: Floats
+    den: Floats | None = None
+
+    @property
+    def missing(self) -> Mask:
+        return np.isnan(self.num) if self.den is None else np.isnan(self.num) | np.isnan(self.den)
+
+    def take(self, rows: Codes) -> Covariate:
+        return Covariate(self.num[rows], None if self.den is None else self.den[rows])
+
+
 @dataclass(frozen=True)
 class Metric:
-    """Columns of one metric over all rows; `defined` is None when no row is null."""
+    """One metric over all rows.
+
+    `defined` is None when every row counts. Rows that do not are null, or, for a ratio of sums, have nothing to
+    count (a denominator of 0 beside a null numerator); only the first kind is in `null`, since the second kind adds
+    nothing to either sum.
+    """
 
     name: str
-    sample: Sample
-    defined: npt.NDArray[np.bool_] | None
+    num: Floats
+    den: Floats | None = None
+    covariates: tuple[Covariate, ...] = ()
+    defined: Mask | None = None
+    null: Mask | None = None
+    cap: float = np.nan
 
-    def take(self, rows: Codes) -> tuple[Sample, Codes]:
-        """The defined units among the rows, and their row numbers."""
-        kept = rows if self.defined is None else rows[self.defined[rows]]
-        return Sample(*(None if part is None else part[kept] for part in self.sample)), kept  # type: ignore[arg-type]
+    @property
+    def sample(self) -> Sample:
+        return Sample(self.num, self.den)
+
+    def kept(self, rows: Codes) -> Codes:
+        """The rows that count."""
+        return rows if self.defined is None else rows[self.defined[rows]]
+
+    def n_null(self, rows: Codes) -> int:
+        return 0 if self.null is None else int(self.null[rows].sum())
+
+    def take(self, rows: Codes) -> Sample:
+        return Sample(self.num[rows], None if self.den is None else self.den[rows])
 
 
-def subset(name: str, chosen: str | Sequence[str] | None, specs: Mapping[str, Spec]) -> list[str]:
+def subset(name: str, chosen: Columns | None, specs: Mapping[str, Any]) -> list[str]:
+    """Metrics that an option names; one that is not compared raises."""
     named = as_columns(chosen)
     unknown = [metric for metric in named if metric not in specs]
     if unknown:
@@ -40,19 +73,38 @@ def subset(name: str, chosen: str | Sequence[str] | None, specs: Mapping[str, Sp
     return named
 
 
-def covariate_specs(covariates: Any, specs: Mapping[str, Spec], data: pd.DataFrame) -> dict[str, Spec]:
+def covariate_specs(covariates: Any, specs: Mapping[str, Spec], data: pd.DataFrame) -> dict[str, list[Spec]]:
+    """Columns of the covariates of every metric: one column, a list of columns, or for a ratio a pair."""
     if covariates is None:
         return {}
-    if isinstance(covariates, str):
-        covariates = dict.fromkeys(specs, covariates)
+    if isinstance(covariates, str | list | tuple):
+        covariates = dict.fromkeys(specs, list(covariates) if isinstance(covariates, tuple) else covariates)
     if not isinstance(covariates, Mapping):
-        raise OptionError(f"covariates={covariates!r}; expected a column, or a mapping of metrics to columns or pairs")
+        raise OptionError(
+            f"covariates={covariates!r}; expected a column, a list of columns, or a mapping of metrics to them"
+        )
     subset("covariates", list(covariates), specs)
-    return metric_specs(covariates, data, "data", "covariates") if covariates else {}
+    found = {}
+    for metric, given in covariates.items():
+        ratio = specs[metric][1] is not None
+        several = isinstance(given, list) and not (ratio and len(given) == 2)
+        named = {str(i): one for i, one in enumerate(given if several else [given])}
+        found[metric] = list(metric_specs(named, data, "data", f"covariates[{metric!r}]").values())
+        if ratio and len(found[metric]) > 1:
+            raise OptionError(
+                f"covariates[{metric!r}] has {len(given)} columns; a ratio of sums takes one covariate: a column or a "
+                "pair (numerator, denominator)"
+            )
+    return found
 
 
 def read_metrics(
-    data: pd.DataFrame, specs: Mapping[str, Spec], covariates: Mapping[str, Spec], nan: str, role: str = "data"
+    data: pd.DataFrame,
+    specs: Mapping[str, Spec],
+    covariates: Mapping[str, Sequence[Spec]],
+    nan: RaiseOrDrop,
+    role: str = "data",
+    cap: Mapping[str, float] | None = None,
 ) -> list[Metric]:
     """Columns of every metric, checked; a null metric raises or marks its row as not defined."""
     read: dict[str, Floats] = {}
@@ -62,49 +114,82 @@ def read_metrics(
             read[name] = metric_values(data, role, name)
         return read[name]
 
+    caps = _caps(cap, specs)
     metrics = []
     for name, (num, den) in specs.items():
-        null = np.isnan(values(num))
-        if den is not None:
-            null = null | np.isnan(values(den))
-            below = int((values(den) < 0).sum())
-            if below:
-                raise DataError(f"{role}[{den!r}] is negative in {below:,} rows; a denominator is not")
+        denominator = None if den is None else _denominator(values(den), role, den)
+        null, empty = _undefined(values(num), denominator)
         if null.any() and nan == "raise":
             raise DataError(
                 f"metric {name!r} is null in {int(null.sum()):,} of {len(data):,} rows (first: rows "
                 f'{np.flatnonzero(null)[:5].tolist()}); pass nan="drop" to leave them out, or say what they '
                 'are worth (evaluate with undefined="zero")'
             )
-        columns = (num, den, *covariates.get(name, (None, None)))
-        sample = Sample(*(None if column is None else values(column) for column in columns))  # type: ignore[arg-type]
-        metrics.append(Metric(name, sample, ~null if null.any() else None))
+        dropped = null | empty
+        xs = tuple(Covariate(values(a), None if b is None else values(b)) for a, b in covariates.get(name, ()))
+        numbers, limit = values(num), np.nan
+        if name in caps and not dropped.all():
+            limit = float(np.quantile(numbers[~dropped], caps[name]))
+            numbers = np.minimum(numbers, limit)
+        metrics.append(
+            Metric(
+                name,
+                numbers,
+                denominator,
+                xs,
+                ~dropped if dropped.any() else None,
+                null if null.any() else None,
+                limit,
+            )
+        )
     return metrics
 
 
-def fill_covariate(control: Sample, treatment: Sample) -> tuple[Sample, Sample, int]:
-    """Give missing covariates the mean of both arms; returns how many there were."""
-    if control.x_num is None or treatment.x_num is None:
-        return control, treatment, 0
-    missing = [
-        np.isnan(s.x_num) | (np.isnan(s.x_den) if s.x_den is not None else False)  # type: ignore[arg-type]
-        for s in (control, treatment)
-    ]
-    n_missing = int(missing[0].sum() + missing[1].sum())
-    if not n_missing:
-        return control, treatment, 0
-    both = pool(control, treatment)
-    absent = np.concatenate(missing)
-    filled = [control, treatment]
-    for name in ("x_num", "x_den"):
-        values = getattr(both, name)
-        if values is not None:
-            mean = values[~absent].mean() if not absent.all() else 0.0
-            filled = [
-                s._replace(**{name: np.where(gap, mean, getattr(s, name))})
-                for s, gap in zip(filled, missing, strict=True)
-            ]
-    return filled[0], filled[1], n_missing
+def _denominator(values: Floats, role: str, name: str) -> Floats:
+    below = int((values < 0).sum())
+    if below:
+        raise DataError(f"{role}[{name!r}] is negative in {below:,} rows; a denominator is not")
+    return values
+
+
+def _undefined(num: Floats, den: Floats | None) -> tuple[Mask, Mask]:
+    """Rows whose value is null, and rows of a ratio that have nothing to count.
+
+    A user without a defined list has a null sum over 0 lists. That is no missing value: the user adds nothing to
+    either sum of the ratio.
+    """
+    null = np.isnan(num)
+    if den is None:
+        return null, np.zeros(len(num), bool)
+    empty = null & (den == 0)
+    return (null & ~empty) | np.isnan(den), empty
+
+
+def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, Spec]) -> dict[str, float]:
+    if cap is None:
+        return {}
+    if not isinstance(cap, Mapping):
+        raise OptionError(f"cap={cap!r}; expected a mapping of metrics to quantiles, such as {{'revenue': 0.999}}")
+    subset("cap", list(cap), specs)
+    for name, value in cap.items():
+        share(f"cap[{name!r}]", value)
+        if specs[name][1] is not None:
+            raise OptionError(f"cap names {name!r}, which is a ratio of sums; a cap is for means")
+    return dict(cap)
+
+
+def fill(covariate: Covariate, missing: Mask) -> Covariate:
+    """The covariate with the mean of all units in place of what is missing."""
+    if not missing.any():
+        return covariate
+
+    def filled(values: Floats | None) -> Floats | None:
+        if values is None:
+            return None
+        return np.where(missing, values[~missing].mean() if not missing.all() else 0.0, values)
+
+    num = filled(covariate.num)
+    return Covariate(covariate.num if num is None else num, filled(covariate.den))
 
 
 def sum_by(sample: Sample, clusters: Codes) -> Sample:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import as_columns
 from ..metrics.direction import direction_of
-from .columns import frame_of, group_codes, metric_values, require, share, split
-from .options import Correction, check_literal
+from .columns import Floats, Mask, frame_of, group_codes, metric_values, require, share, split
+from .options import Better, Correction, check_literal
 from .stats.many_tests import adjust
 
 __all__ = ["adjust_pvalues"]
@@ -87,7 +86,7 @@ def adjust_pvalues(
     return result
 
 
-def _adjusted(p: npt.NDArray[np.float64], table: pd.DataFrame, families: list[str], method: Correction) -> Any:
+def _adjusted(p: Floats, table: pd.DataFrame, families: list[str], method: Correction) -> Floats:
     codes, labels = group_codes(table, "table", families)
     p_adj = np.full(len(p), np.nan)
     for rows in split(codes, len(labels)):
@@ -95,59 +94,121 @@ def _adjusted(p: npt.NDArray[np.float64], table: pd.DataFrame, families: list[st
     return p_adj
 
 
-def check_smaller(
-    smaller_is_better: str | Collection[str] | None, columns: Mapping[str, str], spec: Mapping[str, Any]
-) -> set[str]:
-    """Metrics (name → column) of which less is better; by default those whose registered metric says so.
+def directions(
+    columns: Mapping[str, str],
+    smaller_is_better: str | Collection[str] | None = None,
+    larger_is_better: str | Collection[str] | None = None,
+) -> dict[str, Better | None]:
+    """In which direction every metric (name → its column, "" for a ratio) is better; None where neither is.
 
-    `spec` is what `evaluate` wrote about the columns, if it did; else the column's own name tells the metric.
+    What the caller names decides. Else a column of a registered metric, such as first_rank@10, has the direction of
+    that metric, and for any other column larger is better. With `smaller_is_better` given, all other metrics are
+    better when larger, unless `larger_is_better` is given too.
     """
-    if smaller_is_better is None:
-        known = spec.get("metrics", {})
-        return {
-            name
-            for name, column in columns.items()
-            if _better(known[column]["name"] if column in known else column) == "smaller"
-        }
-    named = set(as_columns(smaller_is_better if isinstance(smaller_is_better, str) else list(smaller_is_better)))
+    smaller = _named("smaller_is_better", smaller_is_better, columns)
+    larger = _named("larger_is_better", larger_is_better, columns)
+    both = sorted(smaller & larger)
+    if both:
+        raise OptionError(f"{both} are in smaller_is_better and in larger_is_better; name each in one of them")
+    found: dict[str, Better | None] = {}
+    for name, column in columns.items():
+        if name in smaller:
+            found[name] = "smaller"
+        elif name in larger or (smaller_is_better is not None and larger_is_better is None):
+            found[name] = "larger"
+        else:
+            known = direction_of(column)
+            found[name] = "larger" if known is None else known.better
+    return found
+
+
+def _named(argument: str, given: str | Collection[str] | None, columns: Mapping[str, str]) -> set[str]:
+    if given is None:
+        return set()
+    named = set(as_columns(given if isinstance(given, str) else list(given)))
     unknown = sorted(named - set(columns))
     if unknown:
-        raise OptionError(f"smaller_is_better names {unknown}, which are not compared; metrics are {list(columns)}")
+        raise OptionError(f"{argument} names {unknown}, which are not compared; metrics are {list(columns)}")
     return named
 
 
-def _better(column: str) -> str | None:
-    known = direction_of(column)
-    return None if known is None else known.better
+@dataclass(frozen=True)
+class Families:
+    """Which tests are adjusted together, and how; `primary` metrics are a family of their own."""
+
+    correction: Correction
+    family: str | Sequence[str] | None
+    alpha: float
+    primary: Collection[str] = ()
 
 
-def decide(
-    table: pd.DataFrame,
-    *,
-    correction: Correction,
-    family: str | Sequence[str] | None,
-    alpha: float,
-    smaller: set[str],
-    primary: Collection[str] = (),
-    invalid: npt.NDArray[np.bool_] | None = None,
-    equivalent: npt.NDArray[np.bool_] | None = None,
-) -> dict[str, Any]:
-    """Columns `p_adj`, `reject` and `verdict` of a comparison.
+def adjusted_columns(table: pd.DataFrame, families: Families, p_col: str = "p_value") -> tuple[Floats, Mask]:
+    """Adjusted p-values and whether they reject, family by family."""
+    names = require(table, "the comparison", as_columns(families.family))
+    labelled = table[names].copy()
+    if families.primary:
+        labelled["primary metric"] = table["metric"].isin(list(families.primary)).to_numpy()
+    p_adj = _adjusted(table[p_col].to_numpy(), labelled, list(labelled.columns), families.correction)
+    return p_adj, p_adj <= families.alpha
 
-    Verdict, first rule that holds: "invalid: sample ratio" (users per variant do not fit the plan) · "better" or
-    "worse" (adjusted p ≤ alpha; the sign of `diff`, turned round where less is better) · "equivalent" (TOST
-    p ≤ alpha; only with a margin) · "no difference shown" (also where there was no test; the warning says why).
-    """
-    families = require(table, "the comparison", as_columns(family))
-    labelled = table[families].copy()
-    if primary:
-        labelled["primary metric"] = table["metric"].isin(list(primary)).to_numpy()
-    p_adj = _adjusted(table["p_value"].to_numpy(), labelled, list(labelled.columns), correction)
-    reject = p_adj <= alpha
-    up = (table["diff"].to_numpy() > 0) != table["metric"].isin(list(smaller)).to_numpy()
-    verdict = np.where(reject, np.where(up, "better", "worse"), "no difference shown").astype(object)
-    if equivalent is not None:
-        verdict[~reject & equivalent] = "equivalent"
-    if invalid is not None:
-        verdict[invalid] = "invalid: sample ratio"
-    return {"p_adj": p_adj, "reject": reject, "verdict": verdict}
+
+def effect_words(table: pd.DataFrame, reject: Mask, better: Mapping[str, Better | None]) -> list[str]:
+    """"better" or "worse" of a rejected difference, "higher" or "lower" of a metric without direction."""
+    words = []
+    for metric, diff, shown in zip(table["metric"], table["diff"], reject, strict=True):
+        if not shown:
+            words.append("no difference shown")
+        elif better[metric] is None:
+            words.append("higher" if diff > 0 else "lower")
+        else:
+            words.append("better" if (diff > 0) == (better[metric] == "larger") else "worse")
+    return words
+
+
+# Warnings that withhold the verdict of a comparison of variants, the most serious first.
+WITHHELD = {
+    "sample_ratio": "invalid: sample ratio",
+    "unequal_missing": "check: unequal missing values",
+    "shares_change": "check: shares of the variants change",
+    "huge_values": "check: huge values",
+    "zero_denominator": "check: zero denominator",
+    "too_few_users": "check: tiny arms",
+    "tiny": "check: tiny arms",
+    "constant_arm": "check: constant arm",
+    "skewed": "check: skewed",
+}
+
+NOT_CHECKED = " (sample ratio not checked)"
+
+
+def variant_verdicts(
+    table: pd.DataFrame, reject: Mask, better: Mapping[str, Better | None], ratio_checked: Mask
+) -> list[str]:
+    """Verdict of every row: withheld for a warning, else the effect in a word, and what has not been checked."""
+    verdicts = []
+    effects = effect_words(table, reject, better)
+    for word, warning, diff, checked in zip(effects, table["warning"], table["diff"], ratio_checked, strict=True):
+        named = warning.split("; ")
+        reason = next((text for name, text in WITHHELD.items() if name in named), "")
+        if not reason and "zero_variance" in named and diff != 0:
+            reason = "check: zero variance"
+        verdicts.append(reason or (word if checked else word + NOT_CHECKED))
+    return verdicts
+
+
+def model_verdicts(
+    table: pd.DataFrame, reject: Mask, equivalent: Mask, better: Mapping[str, Better | None], ranks: Mask | None
+) -> list[str]:
+    """Verdict of every pair; with `ranks` (the signed ranks are higher) it follows the ranks and not the mean."""
+    if ranks is None:
+        words = effect_words(table, reject, better)
+    else:
+        shown = np.where(ranks, "ranks higher", "ranks lower")
+        words = np.where(reject, shown, "no difference shown").tolist()
+    verdicts = []
+    for word, shown_effect, within in zip(words, reject, equivalent, strict=True):
+        if within:
+            verdicts.append(f"{word}, within the margin" if shown_effect else "equivalent")
+        else:
+            verdicts.append(word)
+    return verdicts

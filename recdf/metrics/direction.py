@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from ..errors import OptionError
-from .metric import find
-from .record import Better, Bounds
+from .metric import METRICS
+
+__all__: list[str] = []
+
+# Sums over the recommended items: a list that was not shown adds 0 to them, although more of them is not always better.
+_SUMS = frozenset({"hits", "dcg", "tp", "fp", "aclt"})
 
 
 class Direction(NamedTuple):
-    """`better` is None where neither direction is, a bound is None where the metric has none."""
+    """`better` is None where neither direction is, a bound is None where the metric has none.
 
-    better: Better
-    bounds: Bounds
+    `counts` says that the metric is a count or a sum over the recommended items, which is 0 for an empty list.
+    """
+
+    better: Literal["larger", "smaller"] | None
+    bounds: tuple[float | None, float | None]
+    counts: bool
 
 
 def direction_of(column: str) -> Direction | None:
     """Direction of the registered metric that a column such as "first_rank@10" is of; None for other columns."""
-    try:
-        metric = find(re.split("[@(]", column)[0])
-    except OptionError:
+    name = re.split("[@(]", column)[0]
+    metric = METRICS.get(name)
+    if metric is None:
+        named = (one for one in METRICS.values() if name in one.outputs or name in one.aliases)
+        metric = next(named, None)
+    if metric is None:
         return None
-    return Direction(metric.better, metric.bounds)
+    return Direction(metric.better, metric.bounds, name in _SUMS)

@@ -175,8 +175,12 @@ def test_composite_key_and_frames_of_evaluate():
     per_user["spend"] = 1.0
     with_spend = rd.compare_models(per_user, user_col=["user", "session"], baseline="pop")
     assert with_spend["metric"].tolist() == ["ndcg@10", "mrr@5", "spend"]
+    # What evaluate wrote into attrs changes nothing: a merge would lose it.
     per_user.attrs["recdf"] = {"by": ["model"], "metrics": {"ndcg@10": {"name": "ndcg"}, "mrr@5": {"name": "mrr"}}}
-    table = rd.compare_models(per_user, user_col=["user", "session"], baseline="pop")
+    pd.testing.assert_frame_equal(
+        rd.compare_models(per_user, user_col=["user", "session"], baseline="pop"), with_spend, check_flags=False
+    )
+    table = rd.compare_models(per_user, ["ndcg@10", "mrr@5"], user_col=["user", "session"], baseline="pop")
     assert table["metric"].tolist() == ["ndcg@10", "mrr@5"]
     assert table["diff"].tolist() == [pytest.approx(0.45), pytest.approx(-4 / 7)]
     assert table["n_users"].tolist() == [4, 4]

@@ -111,6 +111,58 @@ def stratified_arm(values: Floats, strata: npt.NDArray[np.int64], weights: Float
     return Arm((means * weights).sum(axis=-1), var, df)
 
 
+def jackknife_arm(sample: Sample, theta: Number = 0.0, x: Number = 0.0) -> Arm:
+    """A ratio of sums over few or unequal clusters, adjusted by a covariate, with its jackknife variance.
+
+    (G − 1)/G·Σ (R₍₋g₎ − R)², where R₍₋g₎ leaves out cluster g: a cluster that is much larger than the others moves
+    the ratio, which the delta method does not see (Bell & McCaffrey 2002). The degrees of freedom are the effective
+    number of clusters less 1, because a large cluster tells as little about the spread as a single one.
+    """
+
+    def without_each(num: Floats, den: Floats | None) -> Floats:
+        den = np.ones_like(num) if den is None else den
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((num.sum() - num) / (den.sum() - den))
+
+    whole = linearise(sample.num, sample.den)[0]
+    parts = without_each(sample.num, sample.den)
+    if sample.x_num is not None:
+        whole = whole - theta * (linearise(sample.x_num, sample.x_den)[0] - x)
+        parts = parts - theta * (without_each(sample.x_num, sample.x_den) - x)
+    n = len(sample.num)
+    var = (n - 1) / n * float(np.square(parts - whole).sum())
+    if not np.sqrt(var) > _ROUNDING * np.max(_largest(sample.num, sample.den)):
+        var = 0.0
+    weights = np.ones(n) if sample.den is None else sample.den
+    return Arm(whole, var, max(effective_number(weights) - 1, 1.0))
+
+
+def effective_number(weights: Floats) -> float:
+    """(Σw)²/Σw²: how many equal units carry as much as these unequal ones."""
+    squares = float(np.square(weights).sum())
+    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def skewness_of_difference(control: Floats, treatment: Floats, negligible: float = 0.0) -> float:
+    """How skewed the difference of two means is: γ·(1/n_t² − 1/n_c²)/(1/n_t + 1/n_c)^1.5.
+
+    γ is the skewness of the residuals of both arms together. With equal arms the skewness of the two means cancels;
+    with a small arm its own mean is skewed and the t interval lies on the wrong side. A value that cannot reach
+    `negligible` is given as 0.
+    """
+    n_c, n_t = len(control), len(treatment)
+    imbalance = (1 / n_t**2 - 1 / n_c**2) / (1 / n_t + 1 / n_c) ** 1.5
+    # No sample of n values has a skewness beyond √n, so nearly equal arms need no look at the values.
+    if abs(imbalance) * np.sqrt(n_c + n_t) < negligible:
+        return 0.0
+    z = np.concatenate([control - control.mean(), treatment - treatment.mean()])
+    spread = float(np.sqrt(_sum_of_squares(z) / len(z)))
+    if not spread > 0:
+        return 0.0
+    z /= spread
+    return float(np.einsum("i,i,i->", z, z, z)) / len(z) * imbalance
+
+
 def _sum_of_squares(z: Floats) -> Number:
     squares: Number = np.einsum("...i,...i->...", z, z)
     return squares

@@ -1,16 +1,25 @@
-"""Tests of counts: users per variant against planned shares, and independence of a table."""
+"""Tests of counts: users per variant against planned shares, and shares that should be equal in all variants."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
 
+from .numbers import Alternative, Floats
 from .scipy_extra import scipy_module
 
 __all__: list[str] = []
 
+# Below this expected count χ² is not to be trusted.
+LEAST_EXPECTED = 8.0
 
-def share_test(counts: npt.ArrayLike, shares: npt.ArrayLike, least: float = 8.0) -> tuple[float, float]:
+# Two tables count as equally likely when their probabilities differ by rounding only.
+_EQUAL = 1 + 1e-7
+
+
+def share_test(counts: npt.ArrayLike, shares: npt.ArrayLike, least: float = LEAST_EXPECTED) -> tuple[float, float]:
     """Pearson's χ² of counts against planned shares and its p; NaN when an expected count is below `least`."""
     observed = np.asarray(counts, dtype=np.float64)
     planned = np.asarray(shares, dtype=np.float64)
@@ -18,7 +27,12 @@ def share_test(counts: npt.ArrayLike, shares: npt.ArrayLike, least: float = 8.0)
     if len(observed) < 2 or expected.min() < least:
         return np.nan, np.nan
     chi2 = float(((observed - expected) ** 2 / expected).sum())
-    return chi2, float(scipy_module("special").chdtrc(len(observed) - 1, chi2))
+    return chi2, chi2_tail(chi2, len(observed) - 1)
+
+
+def chi2_tail(chi2: float, df: int) -> float:
+    """P(χ² ≥ chi2); one degree of freedom needs no SciPy."""
+    return math.erfc(math.sqrt(chi2 / 2)) if df == 1 else float(scipy_module("special").chdtrc(df, chi2))
 
 
 def independence_test(table: npt.ArrayLike) -> tuple[float, float]:
@@ -29,5 +43,47 @@ def independence_test(table: npt.ArrayLike) -> tuple[float, float]:
         return np.nan, np.nan
     expected = np.outer(rows, cols) / observed.sum()
     chi2 = float(((observed - expected) ** 2 / expected).sum())
-    df = (observed.shape[0] - 1) * (observed.shape[1] - 1)
-    return chi2, float(scipy_module("special").chdtrc(df, chi2))
+    return chi2, chi2_tail(chi2, (observed.shape[0] - 1) * (observed.shape[1] - 1))
+
+
+def equal_shares_test(yes: npt.ArrayLike, total: npt.ArrayLike) -> tuple[float, float]:
+    """Whether `yes` of `total` units is the same share in every group: χ² and its p, or an exact p.
+
+    Where an expected count is below 8, χ² stands in the result but p is exact: Fisher's test for two groups; for
+    more, the smallest Fisher p of a group against all others, times the number of groups. NaN if nobody or
+    everybody is "yes".
+    """
+    n_yes, n = np.asarray(yes, dtype=np.int64), np.asarray(total, dtype=np.int64)
+    present = n > 0
+    n_yes, n = n_yes[present], n[present]
+    chi2, p = independence_test([n_yes, n - n_yes])
+    share = n_yes.sum() / max(n.sum(), 1)
+    if np.isnan(p) or n.min() * min(share, 1 - share) >= LEAST_EXPECTED:
+        return chi2, p
+    others = [fisher_p(int(a), int(b), int(n_yes.sum() - a), int(n.sum() - b)) for a, b in zip(n_yes, n, strict=True)]
+    return chi2, others[0] if len(n) == 2 else min(1.0, len(n) * min(others))
+
+
+def fisher_p(yes_1: int, n_1: int, yes_2: int, n_2: int, alternative: Alternative = "two-sided") -> float:
+    """Fisher's exact test of `yes_1` of `n_1` against `yes_2` of `n_2`; "greater": group 1 has the larger share.
+
+    Two-sided: the probability of all tables with these margins that are at most as likely as the observed one.
+    """
+    total = yes_1 + yes_2
+    possible = np.arange(max(0, total - n_2), min(n_1, total) + 1)
+    log_p = _log_choose(n_1, possible) + _log_choose(n_2, total - possible)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    at = yes_1 - possible[0]
+    if alternative == "greater":
+        tail = p[at:]
+    elif alternative == "less":
+        tail = p[: at + 1]
+    else:
+        tail = p[p <= p[at] * _EQUAL]
+    return min(1.0, float(np.sort(tail).sum()))
+
+
+def _log_choose(n: int, k: npt.NDArray[np.int64]) -> Floats:
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    return np.asarray(log_factorial[n] - log_factorial[k] - log_factorial[n - k])

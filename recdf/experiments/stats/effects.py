@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from .numbers import Alternative, Number
 from .student import t_p_value, t_quantile
 
 __all__: list[str] = []
+
+Relative = Literal["fieller", "log"]
 
 
 class Effect(NamedTuple):
@@ -34,38 +36,73 @@ def effect(
     *,
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,
+    relative: Relative = "fieller",
     always_valid: Number | None = None,
 ) -> Effect:
     """Welch's test of two independent arms, or the always-valid one.
 
     se = √(v_c + v_t), t = diff/se, df = (v_c + v_t)²/(v_c²/df_c + v_t²/df_t), interval diff ∓ t_q·se. The
-    relative interval is (m_t/m_c)·exp(∓ t_q·√(v_c/m_c² + v_t/m_t²)) − 1 with the df of those two terms, and is
-    NaN unless both means are positive. `always_valid` is the multiplier of `always_valid_multiplier`, which
-    then stands in place of t_q and leaves p_value to `always_valid_p`.
+    relative interval is `fieller`'s or `log_ratio`'s. `always_valid` is the multiplier of `always_valid_multiplier`,
+    which then stands in place of t_q and leaves p_value to `always_valid_p`.
     """
     diff = treatment.mean - control.mean
     var = control.var + treatment.var
     with np.errstate(divide="ignore", invalid="ignore"):
         se = np.where(var > 0, np.sqrt(var), np.nan)
-        positive = (control.mean > 0) & (treatment.mean > 0)
-        rel_c = control.var / np.square(control.mean)
-        rel_t = treatment.var / np.square(treatment.mean)
-        rel_se = np.where(positive & (var > 0), np.sqrt(rel_c + rel_t), np.nan)
-        ratio = treatment.mean / control.mean
         statistic = diff / se
-        df = _satterthwaite(control.var, control.df, treatment.var, treatment.df)
-        rel_df = _satterthwaite(rel_c, control.df, rel_t, treatment.df)
+        rel_diff = np.where(control.mean > 0, treatment.mean / control.mean - 1, np.nan)
+    df = _satterthwaite(control.var, control.df, treatment.var, treatment.df)
     if always_valid is None:
         quantile = t_quantile(df, alternative, confidence)
-        rel_quantile = t_quantile(rel_df, alternative, confidence)
         p_value = t_p_value(statistic, df, alternative)
     else:
-        quantile = rel_quantile = always_valid
+        quantile = always_valid
         df = p_value = np.full_like(se, np.nan)
     low, high = _bounds(diff, quantile * se, alternative)
-    rel_low, rel_high = _bounds(np.log(np.where(positive, ratio, np.nan)), rel_quantile * rel_se, alternative)
-    rel_diff = np.where(control.mean > 0, ratio - 1, np.nan)
-    return Effect(diff, se, low, high, rel_diff, np.expm1(rel_low), np.expm1(rel_high), statistic, df, p_value)
+    if relative == "fieller":
+        rel_low, rel_high = fieller(control, treatment, quantile, alternative)
+    else:
+        rel_low, rel_high = log_ratio(control, treatment, alternative, confidence, always_valid)
+    return Effect(diff, se, low, high, rel_diff, rel_low, rel_high, statistic, df, p_value)
+
+
+def fieller(
+    control: Arm, treatment: Arm, quantile: Number, alternative: Alternative = "two-sided"
+) -> tuple[Number, Number]:
+    """Fieller's interval of m_t/m_c − 1: all ratios ρ that the test of m_t − ρ·m_c = 0 does not reject.
+
+    With q the quantile of the test of the difference, these are the ρ between the roots of
+    (m_c² − q²v_c)·ρ² − 2·m_c·m_t·ρ + (m_t² − q²v_t) = 0. So the interval holds 0 exactly when the interval of the
+    difference does. NaN unless m_c is positive and further than q standard errors from 0.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        q2 = np.square(quantile)
+        a = np.square(control.mean) - q2 * control.var
+        b = control.mean * treatment.mean
+        c = np.square(treatment.mean) - q2 * treatment.var
+        root = np.sqrt(np.maximum(np.square(b) - a * c, 0.0))
+        bounded = (control.mean > 0) & (a > 0) & (control.var + treatment.var > 0)
+        low = np.where(bounded, (b - root) / a - 1, np.nan)
+        high = np.where(bounded, (b + root) / a - 1, np.nan)
+    return _opened(low, high, alternative)
+
+
+def log_ratio(
+    control: Arm, treatment: Arm, alternative: Alternative, confidence: float, multiplier: Number | None = None
+) -> tuple[Number, Number]:
+    """The interval (m_t/m_c)·exp(∓ t_q·√(v_c/m_c² + v_t/m_t²)) − 1, with the degrees of freedom of these two terms.
+
+    NaN unless both means are positive.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        positive = (control.mean > 0) & (treatment.mean > 0) & (control.var + treatment.var > 0)
+        rel_c, rel_t = control.var / np.square(control.mean), treatment.var / np.square(treatment.mean)
+        log = np.log(np.where(positive, treatment.mean / control.mean, np.nan))
+        half = np.sqrt(rel_c + rel_t)
+    if multiplier is None:
+        multiplier = t_quantile(_satterthwaite(rel_c, control.df, rel_t, treatment.df), alternative, confidence)
+    low, high = _bounds(log, multiplier * half, alternative)
+    return np.expm1(low), np.expm1(high)
 
 
 def one_sample(units: Arm, *, alternative: Alternative = "two-sided", confidence: float = 0.95) -> Effect:
@@ -81,11 +118,19 @@ def one_sample(units: Arm, *, alternative: Alternative = "two-sided", confidence
 
 def _satterthwaite(v1: Number, df1: Number, v2: Number, df2: Number) -> Number:
     # An arm without variance has no df of its own and must add 0, not NaN.
-    parts = np.where(v1 > 0, v1**2 / df1, 0.0) + np.where(v2 > 0, v2**2 / df2, 0.0)
-    return np.where(parts > 0, (v1 + v2) ** 2 / parts, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = np.where(v1 > 0, v1**2 / df1, 0.0) + np.where(v2 > 0, v2**2 / df2, 0.0)
+        return np.asarray(np.where(parts > 0, (v1 + v2) ** 2 / parts, np.nan))
 
 
 def _bounds(centre: Number, half: Number, alternative: Alternative) -> tuple[Number, Number]:
-    low = centre - half if alternative != "less" else np.where(np.isnan(half), np.nan, -np.inf)
-    high = centre + half if alternative != "greater" else np.where(np.isnan(half), np.nan, np.inf)
+    return _opened(centre - half, centre + half, alternative)
+
+
+def _opened(low: Number, high: Number, alternative: Alternative) -> tuple[Number, Number]:
+    """A one-sided interval is open on one side."""
+    if alternative == "less":
+        low = np.where(np.isnan(high), np.nan, -np.inf)
+    elif alternative == "greater":
+        high = np.where(np.isnan(low), np.nan, np.inf)
     return low, high

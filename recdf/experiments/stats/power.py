@@ -1,15 +1,33 @@
-"""How large a true effect must be to be found."""
+"""How large a true effect must be to be found: multiples of the standard error."""
 
 from __future__ import annotations
 
 from statistics import NormalDist
 
-from .numbers import Alternative
+from .numbers import Alternative, Number
+from .scipy_extra import scipy_module
+from .student import t_quantile
 
 __all__: list[str] = []
 
 
 def detectable(alpha: float, power: float, alternative: Alternative = "two-sided") -> float:
     """z_{1−α/2} + z_power (z_{1−α} one-sided): the smallest true effect, in standard errors, found with `power`."""
-    normal = NormalDist()
-    return normal.inv_cdf(1 - alpha / (2 if alternative == "two-sided" else 1)) + normal.inv_cdf(power)
+    tail = alpha / (2 if alternative == "two-sided" else 1)
+    return beyond(-NormalDist().inv_cdf(tail), power)
+
+
+def beyond(quantile: float, power: float) -> float:
+    """The same for an interval of `quantile` standard errors on either side: quantile + z_power."""
+    return quantile + NormalDist().inv_cdf(power)
+
+
+def detectable_t(df: Number, alpha: float, power: float, alternative: Alternative = "two-sided") -> Number:
+    """The same for a t test with `df` degrees of freedom.
+
+    The noncentrality δ for which a noncentral t exceeds the test's quantile with probability `power`. The chance to
+    reject on the wrong side, below 1e-5 at a power of 0.8, is not counted.
+    """
+    quantile = t_quantile(df, alternative, 1 - alpha)
+    found: Number = scipy_module("special").nctdtrinc(df, 1 - power, quantile)
+    return found

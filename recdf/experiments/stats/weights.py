@@ -58,17 +58,18 @@ def _tiled_sums(
 
 
 def _poisson_tile(seed: Seed, unit_tile: int, replicate_tile: int, rows: int) -> Floats:
-    raw = _raw(seed, unit_tile, replicate_tile, rows * TILE // 4)
+    raw = random_words(seed, unit_tile, replicate_tile, rows * TILE // 4)
     return _POISSON.take(raw.astype("<u8", copy=False).view("<u2")).reshape(rows, TILE)
 
 
 def _sign_tile(seed: Seed, unit_tile: int, replicate_tile: int, rows: int) -> Floats:
-    raw = _raw(seed, unit_tile, replicate_tile, rows * TILE // 64)
+    raw = random_words(seed, unit_tile, replicate_tile, rows * TILE // 64)
     bits = np.unpackbits(raw.astype("<u8", copy=False).view(np.uint8)).reshape(rows, TILE)
     return bits.astype(np.float64)
 
 
-def _raw(seed: Seed, unit_tile: int, replicate_tile: int, words: int) -> npt.NDArray[np.uint64]:
+def random_words(seed: Seed, unit_tile: int, replicate_tile: int, words: int) -> npt.NDArray[np.uint64]:
+    """64-bit random numbers of one tile."""
     # random_raw is the bit generator's own stream, which NumPy keeps stable over versions.
     seeds = [*([seed] if isinstance(seed, int) else seed), unit_tile, replicate_tile]
     return np.random.default_rng(seeds).bit_generator.random_raw(words)

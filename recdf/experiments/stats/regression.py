@@ -1,0 +1,76 @@
+"""Adjustment of a mean by several covariates: one regression per arm (Lin 2013), robust to unequal variances (HC2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .arms import Arm
+from .numbers import Floats
+
+__all__: list[str] = []
+
+# Columns whose spread is below this share of their largest value do not vary.
+_CONSTANT = 1e-12
+
+
+def varying_columns(control: Floats, treatment: Floats) -> list[int]:
+    """Columns of both designs (units, columns) that vary in each arm and are no combination of earlier ones.
+
+    A column that is constant in one arm, or that follows from others, has no coefficient of its own there.
+    """
+    sides = [_Explained(design) for design in (control, treatment)]
+    most = min(len(control), len(treatment)) - 2
+    kept: list[int] = []
+    for j in range(control.shape[1]):
+        if len(kept) < most and all(side.varies(j) for side in sides):
+            kept.append(j)
+            for side in sides:
+                side.take(j)
+    return kept
+
+
+class _Explained:
+    """What is left of every column of a design when the columns taken so far have explained it."""
+
+    def __init__(self, design: Floats) -> None:
+        centred = design - design.mean(axis=0)
+        self.left = centred.T @ centred
+        self.at_first = np.diag(self.left).copy()
+        rounding = _CONSTANT * np.abs(design).max(axis=0, initial=0)
+        self.constant = self.at_first <= len(design) * rounding**2
+
+    def varies(self, j: int) -> bool:
+        return bool(not self.constant[j] and self.left[j, j] > 1e-10 * self.at_first[j])
+
+    def take(self, j: int) -> None:
+        # One step of Gaussian elimination on the matrix of sums of products.
+        self.left = self.left - np.outer(self.left[:, j], self.left[j]) / self.left[j, j]
+
+
+def regression_arm(values: Floats, design: Floats, centre: Floats) -> Arm:
+    """Mean of an arm at the covariates' means over both arms: the intercept a of y = a + (x − centre)·b.
+
+    Its variance is HC2's, Σ (e_i/√(1 − h_i) · w_i)², with e the residuals, h the leverages and w_i the weight of
+    y_i in a. The difference of two arms is the coefficient of the treatment in the regression in which it is
+    interacted with every centred covariate.
+    """
+    x = np.column_stack([np.ones(len(values)), design - centre])
+    q, r = np.linalg.qr(x)
+    coefficients = np.linalg.solve(r, q.T @ values)
+    residuals = values - x @ coefficients
+    # Row 0 of (X'X)⁻¹X' = R⁻¹Q' says how much each unit weighs in the intercept.
+    weights = q @ np.linalg.solve(r.T, np.eye(x.shape[1])[:, 0])
+    leverage = (q**2).sum(axis=1)
+    free = leverage < 1 - 1e-10  # a unit that is fitted exactly has no residual to learn a variance from
+    spread = np.where(free, residuals**2 / np.where(free, 1 - leverage, 1.0), 0.0)
+    var = float((weights**2 * spread).sum())
+    if np.sqrt((residuals**2).mean()) <= _CONSTANT * np.abs(values).max():
+        var = 0.0
+    return Arm(float(coefficients[0]), var, float(len(values) - x.shape[1]))
+
+
+def residuals_of_both(values: Floats, design: Floats) -> Floats:
+    """What the covariates do not explain over both arms together, with the mean of the values left in."""
+    centred = design - design.mean(axis=0)
+    coefficients = np.linalg.lstsq(centred, values - values.mean(), rcond=None)[0]
+    return np.asarray(values - centred @ coefficients)
