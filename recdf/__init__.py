@@ -36,6 +36,7 @@ from .experiments.roll_up import roll_up
 from .experiments.verdict import adjust_pvalues
 from .inputs.conventions import CONVENTIONS, Convention, conventions_table
 from .inputs.frames import from_dict, from_labelled
+from .inputs.impressions import Impressions, from_impressions
 from .matching.counts import Counts
 from .matching.hits import Hits
 from .matching.lists import Lists
@@ -56,6 +57,7 @@ __all__ = [
     "Evaluation",
     "Hits",
     "IdTypeError",
+    "Impressions",
     "Lists",
     "Metric",
     "MissingExtraError",
@@ -81,6 +83,7 @@ __all__ = [
     "experiment_health",
     "exposure_table",
     "from_dict",
+    "from_impressions",
     "from_labelled",
     "hit_table",
     "join_experiment",

@@ -1,6 +1,6 @@
 """Attribution: which impression a click or a purchase belongs to.
 
-Contract: pairs of user and item are integer codes and times are numbers of one clock; no label is known here. An
+Contract: users and items are integer codes and times are numbers of one clock; no label is known here. An
 event belongs to impressions of its own pair alone, at most `window` old. Every event that belongs to any has shares
 that sum to 1.
 
@@ -36,10 +36,15 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Moments(NamedTuple):
-    """Impressions or events: the code of the pair of user and item, and the time of each."""
+    """Impressions or events: the codes of user and item, and the time of each."""
 
-    pair: np.ndarray
+    user: np.ndarray
+    item: np.ndarray
     time: np.ndarray
+
+    def pairs(self, rows: slice | np.ndarray, n_items: int) -> np.ndarray:
+        """One number for the pair of user and item of some rows."""
+        return self.user[rows].astype(np.int64) * n_items + self.item[rows]
 
 
 class Outcome(NamedTuple):
@@ -83,15 +88,16 @@ def find_candidates(log: Moments, events: Moments, window: float | None, skew: f
     Parameters
     ----------
     log, events : Moments
-        Impressions and events; codes of pairs are alike in both.
+        Impressions and events; their codes come from one coding.
     window : int or float, optional
         Greatest age of an impression, in units of the times.
     skew : int or float, default 0
         How much later than the event an impression may be if there is none before it, in units of the times.
     """
-    pairs, group_of_event = np.unique(events.pair, return_inverse=True)
-    row = _rows_of_pairs(log.pair, pairs)
-    group = np.searchsorted(pairs, log.pair[row])
+    n_items = 1 + max(int(log.item.max(initial=0)), int(events.item.max(initial=0)))
+    pairs, group_of_event = np.unique(events.pairs(slice(None), n_items), return_inverse=True)
+    row = rows_of_pairs(log, pairs, n_items)
+    group = np.searchsorted(pairs, log.pairs(row, n_items))
     time = log.time[row]
     order = stable_order([group] if ascends(time) else [group, time])
     row, time = row[order], time[order]
@@ -99,8 +105,8 @@ def find_candidates(log: Moments, events: Moments, window: float | None, skew: f
     np.cumsum(np.bincount(group, minlength=len(pairs)), out=edge[1:])
 
     start, end = edge[group_of_event], edge[group_of_event + 1]
-    high = _bisect(time, start, end, events.time, right=True)
-    oldest = start if window is None else _bisect(time, start, high, _minus(events.time, window), right=False)
+    high = bisect(time, start, end, events.time, right=True)
+    oldest = start if window is None else bisect(time, start, high, _minus(events.time, window), right=False)
     low, late = oldest.copy(), (high == start) & (end > start)
     if skew > 0:
         next_one = np.flatnonzero(late)
@@ -122,8 +128,8 @@ def _minus(time: np.ndarray, span: float) -> np.ndarray:
     return np.where(time < least + span, least, time - np.int64(span))
 
 
-def _rows_of_pairs(pair: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Rows whose pair is among `wanted` (sorted, distinct), ascending.
+def rows_of_pairs(log: Moments, wanted: np.ndarray, n_items: int) -> np.ndarray:
+    """Rows of the log whose pair is among `wanted` (sorted, distinct), ascending.
 
     Most impressions have no event. A table of bits, addressed by a hash of the pair, sorts nearly all of those out;
     only the rest are looked up among the pairs.
@@ -135,15 +141,15 @@ def _rows_of_pairs(pair: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     maybe = np.zeros(2**bits, bool)
     maybe[(wanted.view(np.uint64) * GOLDEN) >> shift] = True
     found = []
-    for start in range(0, len(pair), BLOCK_ROWS):
-        block = pair[start : start + BLOCK_ROWS]
+    for start in range(0, len(log.time), BLOCK_ROWS):
+        block = log.pairs(slice(start, start + BLOCK_ROWS), n_items)
         some = np.flatnonzero(maybe[(block.view(np.uint64) * GOLDEN) >> shift])
         place = np.minimum(np.searchsorted(wanted, block[some]), len(wanted) - 1)
         found.append(some[wanted[place] == block[some]] + start)
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
-def _bisect(values: np.ndarray, low: np.ndarray, high: np.ndarray, target: np.ndarray, *, right: bool) -> np.ndarray:
+def bisect(values: np.ndarray, low: np.ndarray, high: np.ndarray, target: np.ndarray, *, right: bool) -> np.ndarray:
     """First place of low..high, ascending there, whose value is at least the target (`right`: above it)."""
     low, high = low.copy(), high.copy()
     open_ = np.flatnonzero(low < high)

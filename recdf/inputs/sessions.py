@@ -26,7 +26,7 @@ def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.
     gap : int or float
         Longest pause within a session, in units of the times; a pause of exactly `gap` does not end it.
     """
-    owner, _ = dense_codes(keys)
+    owner = keys[0] if len(keys) == 1 else dense_codes(keys)[0]
     order = time_order([owner], time)
     owner_there, time_there = owner[order], time[order]
     other_user = np.ones(len(order), bool)
@@ -49,20 +49,22 @@ def time_order(keys: list[np.ndarray], time: np.ndarray | None) -> np.ndarray:
     return stable_order(keys if time is None or ascends(time) else [*keys, time])
 
 
-class Positions(NamedTuple):
-    """What the positions of a log look like.
+class Ranking(NamedTuple):
+    """Rank of each row within its list, from 1, how many lists there are, and what their positions look like.
 
     start : the smallest position · lists_with_holes : lists in which a position is left out between two others ·
     lists_with_ties : lists in which a position stands twice.
     """
 
+    rank: np.ndarray
+    n_lists: int
     start: float
     lists_with_holes: int
     lists_with_ties: int
 
 
-def rank_lists(lists: np.ndarray, position: np.ndarray | None, time: np.ndarray | None) -> tuple[np.ndarray, Positions]:
-    """Rank of each row within its list, from 1, and what the positions look like.
+def rank_lists(lists: np.ndarray, position: np.ndarray | None, time: np.ndarray | None) -> Ranking:
+    """Rank each row within its list, from 1.
 
     Rows are ordered by position, at one position by time, and at one time as they stand. Holes close up: positions
     0, 4, 9 have the ranks 1, 2, 3.
@@ -87,9 +89,9 @@ def rank_lists(lists: np.ndarray, position: np.ndarray | None, time: np.ndarray 
         rank = np.empty(len(there), np.int64)
         rank[order] = number
     if position is None or not len(position):
-        return rank, Positions(1.0, 0, 0)
-    sorted_position = position if order is None else position[order]
-    return rank, _describe(sorted_position, heads)
+        return Ranking(rank, len(heads), 1.0, 0, 0)
+    holes, ties = _count_odd(position if order is None else position[order], heads)
+    return Ranking(rank, len(heads), float(position.min()), holes, ties)
 
 
 def _in_order(lists: np.ndarray, key: np.ndarray) -> bool:
@@ -102,16 +104,13 @@ def _in_order(lists: np.ndarray, key: np.ndarray) -> bool:
     return bool(ascending.all())
 
 
-def _describe(position: np.ndarray, heads: np.ndarray) -> Positions:
-    """What positions look like that stand list after list in ascending order."""
-    step = position[1:] - position[:-1]
-    inside = np.ones(len(step), bool)
-    inside[heads[1:] - 1] = False
+def _count_odd(position: np.ndarray, heads: np.ndarray) -> list[int]:
+    """How many lists have holes and how many have ties: positions stand list after list, ascending within each."""
     counts = []
-    for odd in (step > 1, step == 0):
-        places = np.flatnonzero(odd & inside)
-        counts.append(len(np.unique(np.searchsorted(heads, places, side="right"))))
-    return Positions(float(position.min()), counts[0], counts[1])
+    for odd in (np.greater(position[1:] - 1, position[:-1]), position[1:] == position[:-1]):
+        odd[heads[1:] - 1] = False
+        counts.append(int(np.count_nonzero(np.logical_or.reduceat(np.append(odd, False), heads))))
+    return counts
 
 
 def repeated_rows(lists: np.ndarray, item: np.ndarray, n_items: int) -> np.ndarray:

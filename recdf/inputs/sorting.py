@@ -24,7 +24,7 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
     """
     n = len(keys[0])
     order: np.ndarray | None = None
-    left = [key for key in keys if len(key) and key[0] != key[-1] or not _constant(key)]
+    left = [key for key in keys if not _constant(key)]
     place_bits = max(n - 1, 0).bit_length()
     while left:
         packed, bits = np.arange(n), place_bits
@@ -70,7 +70,7 @@ def run_heads(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
-    """Number the distinct rows of several keys from 0 in their sorted order: the codes (int64), and how many there are.
+    """Number the distinct rows of several keys from 0 in their sorted order: the codes (int32), and how many there are.
 
     Rows that stand next to each other with equal keys are looked at once.
     """
@@ -82,7 +82,7 @@ def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
     first = np.zeros(len(order), np.int64)
     first[run_heads(sorted_keys)] = 1
     number = np.cumsum(first) - 1
-    code = np.empty(len(order), np.int64)
+    code = np.empty(len(order), np.int32)
     code[order] = number
     if len(heads) < n:
         code = np.repeat(code, np.diff(np.append(heads, n)))

@@ -14,7 +14,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 1
 
 def moments(rows):
     array = np.array(rows, np.int64).reshape(-1, 3)
-    return Moments(array[:, 0] * 3 + array[:, 1], array[:, 2])
+    return Moments(*array.T)
 
 
 def check(impressions, events, window, rule, skew, value):
@@ -67,10 +67,16 @@ def test_seconds_as_fractions(impressions, events):
     assert (whole.low.tolist(), whole.high.tolist()) == (parts.low.tolist(), parts.high.tolist())
 
 
+def alone(times):
+    """One user and one item at some times."""
+    nobody = np.zeros(len(times), np.int64)
+    return Moments(nobody, nobody, np.array(times))
+
+
 def outcome_of(impression_time, event_time, window=None, skew=0):
     found = find_candidates(
-        Moments(np.zeros(1, np.int64), np.array([impression_time])),
-        Moments(np.zeros(1, np.int64), np.array([event_time])),
+        alone([impression_time]),
+        alone([event_time]),
         window,
         skew,
     )
@@ -94,15 +100,15 @@ def test_edges(impression, event, window, skew, expected):
 
 
 def test_an_impression_before_the_event_goes_before_one_within_the_skew():
-    log = Moments(np.zeros(2, np.int64), np.array([1, 6]))
-    event = Moments(np.zeros(1, np.int64), np.array([5]))
+    log = alone([1, 6])
+    event = alone([5])
     for rule in ("last", "first", "all"):
         assert give_credit(find_candidates(log, event, None, 3), rule).row.tolist() == [0]
 
 
 def test_of_impressions_at_one_time_first_and_last_are_by_row():
-    log = Moments(np.zeros(3, np.int64), np.array([2, 2, 2]))
-    event = Moments(np.zeros(1, np.int64), np.array([2]))
+    log = alone([2, 2, 2])
+    event = alone([2])
     candidates = find_candidates(log, event, None)
     assert give_credit(candidates, "first").row.tolist() == [0]
     assert give_credit(candidates, "last").row.tolist() == [2]

@@ -39,12 +39,12 @@ def test_a_pause_longer_than_the_clock_can_hold():
 def test_ranks(rows):
     lists, position, time, _ = columns(rows)
     expected = ranks([(row[0], row[1], row[2]) for row in rows])
-    assert rank_lists(lists, position, time)[0].tolist() == expected
-    assert rank_lists(lists, position / 2, time)[0].tolist() == expected
+    assert rank_lists(lists, position, time).rank.tolist() == expected
+    assert rank_lists(lists, position / 2, time).rank.tolist() == expected
     by_time = ranks([(row[0], 0, row[2]) for row in rows])
-    assert rank_lists(lists, None, time)[0].tolist() == by_time
+    assert rank_lists(lists, None, time).rank.tolist() == by_time
     by_row = ranks([(row[0], 0, 0) for row in rows])
-    assert rank_lists(lists, None, None)[0].tolist() == by_row
+    assert rank_lists(lists, None, None).rank.tolist() == by_row
 
 
 @given(rows=ROWS, repeats=st.sampled_from(["first", "last"]))
@@ -72,7 +72,8 @@ def test_repeats(rows, repeats):
 )
 def test_what_positions_look_like(positions, start, holes, ties):
     lists = np.repeat(np.arange(len(positions)), [len(part) for part in positions])
-    found = rank_lists(lists, np.concatenate(positions), None)[1]
+    found = rank_lists(lists, np.concatenate(positions), None)
+    assert found.n_lists == len(positions)
     assert (found.start, found.lists_with_holes, found.lists_with_ties) == (start, holes, ties)
 
 

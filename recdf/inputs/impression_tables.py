@@ -1,0 +1,297 @@
+"""From rows and rules to the two tables: what each impression got, and what stays in `true` without an impression.
+
+Contract: everything before the last step is arrays with one entry per row of the log; labels come back from the
+frames at the end, in the order of their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError
+from .attribution import Moments, Outcome, bisect, find_candidates, give_credit, rows_of_pairs
+from .frames import read_values
+from .impression_rows import EventRows, LogRows, Rows, Rules
+from .sessions import Ranking, rank_lists, repeated_rows, standing_rows
+from .sorting import dense_codes, stable_order
+
+CLICKS, PURCHASES = "clicks", "purchases"
+SHOWN, CLICKED, BOUGHT = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Response:
+    """What users did with each row of the log, or with each row that is added to `true`.
+
+    `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row; `clicks` and `purchases` are sums of shares of
+    events, `value` the sum of what was paid. An array is None where nothing says what it is.
+    """
+
+    depth: np.ndarray
+    clicks: np.ndarray | None
+    purchases: np.ndarray | None
+    value: np.ndarray | None
+
+    def gathered(self, place: np.ndarray, n: int) -> Response:
+        """The response of `n` rows that these rows belong to: the deepest event, and sums."""
+        depth = np.zeros(n, np.int8)
+        np.maximum.at(depth, place, self.depth)
+        sums = [
+            None if part is None else np.bincount(place, weights=part, minlength=n).astype(np.float64, copy=False)
+            for part in (self.clicks, self.purchases, self.value)
+        ]
+        return Response(depth, *sums)
+
+    def columns(self, rules: Rules) -> dict[str, np.ndarray]:
+        """Columns of `true`."""
+        levels = np.array([rules.relevance[name] for name in ("shown", "clicked", "bought")])
+        found = {"relevance": levels[self.depth]}
+        named = ((CLICKS, self.clicks), (PURCHASES, self.purchases), (rules.value_col or "", self.value))
+        return found | {name: part for name, part in named if part is not None}
+
+
+class Tables(NamedTuple):
+    """The two tables, and what was counted on the way."""
+
+    true: pd.DataFrame
+    pred: pd.DataFrame
+    ranking: Ranking
+    n_repeated: int
+    outcomes: dict[str, dict[str, int]]
+
+
+def make_tables(rows: Rows, rules: Rules) -> Tables:
+    """Attribute the events, settle repeated items, rank the lists, and write `true` and `pred`."""
+    log = rows.log
+    window = rows.clock.span(rules.window, "window")
+    skew = rows.clock.span(rules.clock_skew, "clock_skew") or 0
+    response, outcomes = _respond(log, rows.events, rules, window, skew)
+    kept, response, n_repeated = _settle_repeats(log, response, rules)
+    some = slice(None) if kept is None else kept
+    ranking = rank_lists(
+        log.lists[some],
+        None if log.position is None else log.position[some],
+        None if log.time is None else log.time[some],
+    )
+    counted = {name: _counts(outcome) for name, outcome in outcomes.items()}
+    labels = _labels(log, rules, kept)
+    true = labels.assign(**response.columns(rules))
+    if rules.unattributed == "true":
+        added = [_unattributed(log, events, outcomes[events.name], rules) for events in rows.events]
+        for events, one in zip(rows.events, added, strict=True):
+            counted[events.name] |= one.counts
+        true = _with_rows(true, log, added, rules)
+    return Tables(true, _pred(log, rules, kept, ranking.rank, response), ranking, n_repeated, counted)
+
+
+def _counts(outcome: Outcome) -> dict[str, int]:
+    found = {name: int(np.count_nonzero(flags)) for name, flags in outcome._asdict().items()}
+    return {"events": len(outcome.attributed), **found}
+
+
+# -------------------------------------------------------------------------------------- what rows got
+
+
+def _respond(
+    log: LogRows, all_events: Sequence[EventRows], rules: Rules, window: float | None, skew: float
+) -> tuple[Response, dict[str, Outcome]]:
+    """The response of every row of the log, and what became of every event."""
+    n = len(log.user)
+    depth = np.zeros(n, np.int8)
+    clicks, purchases, value, outcomes = log.clicks, None, None, {}
+    if clicks is not None:
+        depth[clicks > 0] = CLICKED
+    for events in all_events:
+        candidates = find_candidates(log.moments, events.moments, window, skew)
+        credit = give_credit(candidates, rules.attribution, events.paid)
+        outcomes[events.name] = candidates.outcome
+        share = np.zeros(n)
+        share[credit.row] = credit.share
+        if events.name == CLICKS:
+            clicks = share
+            depth[credit.row] = CLICKED
+            continue
+        purchases = share
+        depth[credit.row] = BOUGHT
+        if events.paid is not None:
+            value = np.zeros(n)
+            value[credit.row] = credit.value
+    if rules.value_col is not None and rules.value == "shown" and purchases is not None:
+        value = read_values(log.frame, rules.value_col, "log") * purchases
+    return Response(depth, clicks, purchases, value), outcomes
+
+
+def _settle_repeats(
+    log: LogRows, response: Response, rules: Rules
+) -> tuple[np.ndarray | None, Response, int]:
+    """The rows that stay (None: all), their response, and how many rows repeat an item of their list."""
+    repeated = repeated_rows(log.lists, log.item, log.n_items)
+    if not len(repeated):
+        return None, response, 0
+    if rules.repeats == "each":
+        pairs = dense_codes([log.lists[repeated], log.item[repeated]])[1]
+        return None, response, len(repeated) - pairs
+    sign = 1 if rules.repeats == "first" else -1
+    order = [sign * key[repeated] for key in (log.time, log.position) if key is not None]
+    standing = standing_rows(repeated, log.lists, log.item, [*order, sign * repeated])
+    target = np.arange(len(log.user))
+    target[repeated] = standing
+    stays = np.ones(len(log.user), bool)
+    stays[repeated] = False
+    stays[standing] = True
+    kept = np.flatnonzero(stays)
+    place = np.cumsum(stays) - 1
+    return kept, response.gathered(place[target], len(kept)), len(log.user) - len(kept)
+
+
+# ------------------------------------------------------------------------------------------ the tables
+
+
+def _labels(log: LogRows, rules: Rules, rows: np.ndarray | None) -> pd.DataFrame:
+    """User, list and item of some rows of the log (None: all)."""
+    frame = log.frame
+    if log.session is not None:
+        frame = frame.assign(**{rules.list_cols[-1]: log.session})
+    found = frame[[rules.user_col, *rules.list_cols, rules.item_col]]
+    return (found if rows is None else found.take(rows)).reset_index(drop=True)
+
+
+def _pred(
+    log: LogRows, rules: Rules, kept: np.ndarray | None, rank: np.ndarray, response: Response
+) -> pd.DataFrame:
+    """The log with ranks and what was paid; its other columns come along."""
+    frame = _labels(log, rules, kept).assign(rank=rank)
+    taken = {*frame.columns, rules.clicked_col}
+    others = [name for name in log.frame.columns if name not in taken]
+    names = {name: name for name in others}
+    if rules.rank_col == "rank":
+        names = {"rank": "position", **names}
+    if response.value is not None and rules.value_col in names:
+        names[rules.value_col] = f"{rules.value_col}_shown"
+    ends = [name for name in names.values() if list(names.values()).count(name) > 1 or name in frame.columns]
+    if ends:
+        raise DataError(f"log has a column {ends[0]!r}, which from_impressions writes; rename it in the log")
+    rest = log.frame[list(names)]
+    rest = (rest if kept is None else rest.take(kept)).reset_index(drop=True).set_axis(list(names.values()), axis=1)
+    if response.value is not None:
+        frame = frame.assign(**{str(rules.value_col): response.value})
+    return pd.concat([frame, rest], axis=1)
+
+
+# ------------------------------------------------------------------------- events without an impression
+
+
+@dataclass(frozen=True)
+class _Added:
+    """Events without an impression that stay in `true`: which they are, their lists, what they say, their counts.
+
+    `log_row` is a row of the log with the labels of the event's list, -1 where the event names its list itself.
+    """
+
+    events: EventRows
+    row: np.ndarray
+    lists: np.ndarray
+    log_row: np.ndarray
+    response: Response
+    counts: dict[str, int]
+
+
+def _unattributed(log: LogRows, events: EventRows, outcome: Outcome, rules: Rules) -> _Added:
+    """Give each event without an impression a list.
+
+    This is the list that the event names itself, or else the last list of its user that began at or before it, or
+    else the first list of its user. An event whose user has no list cannot be placed. One whose item the list shows
+    is left out, since it would count as a hit that its window or its time rules out.
+    """
+    row = np.flatnonzero(~outcome.attributed)
+    lists = np.full(len(row), -1, np.int64) if events.own_list is None else events.own_list[row].astype(np.int64)
+    log_row = np.full(len(row), -1, np.int64)
+    by_time = np.flatnonzero(lists < 0)
+    if len(by_time):
+        some = row[by_time]
+        log_row[by_time] = _current_row(log, events.moments.user[some], events.moments.time[some])
+        lists[by_time] = np.where(log_row[by_time] < 0, -1, log.lists[log_row[by_time]])
+    placed = lists >= 0
+    entries = Moments(lists, events.moments.item[row], lists)
+    pair = entries.pairs(slice(None), log.n_items)
+    pair[~placed] = -1
+    wanted = np.unique(pair[placed])
+    shown = Moments(log.lists, log.item, log.lists)
+    found = np.unique(shown.pairs(rows_of_pairs(shown, wanted, log.n_items), log.n_items))
+    in_list = np.isin(pair, found) & placed
+    keep = np.flatnonzero(placed & ~in_list)
+    clicked, paid = events.name == CLICKS, events.paid
+    one = np.ones(len(keep))
+    value = None if rules.value_col is None or clicked else np.zeros(len(keep)) if paid is None else paid[row[keep]]
+    response = Response(
+        np.full(len(keep), CLICKED if clicked else BOUGHT, np.int8),
+        one if clicked else None,
+        None if clicked else one,
+        value,
+    )
+    counts = {"kept_in_true": len(keep), "shown_in_list": int(in_list.sum()), "without_list": int((~placed).sum())}
+    return _Added(events, row[keep], lists[keep], log_row[keep], response, counts)
+
+
+def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """A row of the last list of each user that began by some time, else of the first list; -1 without lists."""
+    if log.time is None or not len(log.time):
+        return np.full(len(user), -1, np.int64)
+    order = stable_order([log.lists, log.time])
+    heads = order[np.flatnonzero(np.diff(log.lists[order], prepend=-1))]  # the earliest row of each list
+    heads = heads[stable_order([log.user[heads], log.time[heads]])]
+    owner, begin = log.user[heads], log.time[heads]
+    low = np.searchsorted(owner, user, side="left")
+    high = np.searchsorted(owner, user, side="right")
+    last = bisect(begin, low, high, time, right=True) - 1
+    place = np.maximum(last, low)
+    return np.where(high > low, heads[np.minimum(place, max(len(heads) - 1, 0))], -1)
+
+
+def _with_rows(true: pd.DataFrame, log: LogRows, added: list[_Added], rules: Rules) -> pd.DataFrame:
+    """`true` with one row more for each (list, item) of the events that stay."""
+    added = [one for one in added if len(one.row)]
+    if not added:
+        return true
+    lists = np.concatenate([one.lists for one in added])
+    item = np.concatenate([one.events.moments.item[one.row] for one in added])
+    pair, n = dense_codes([lists, item])
+    first = np.full(n, len(pair), np.int64)
+    np.minimum.at(first, pair, np.arange(len(pair)))
+    responses = [one.response for one in added]
+    together = Response(
+        np.concatenate([one.depth for one in responses]),
+        *(
+            None if not any(column in true.columns for column in [name]) else _joined(responses, field)
+            for name, field in ((CLICKS, "clicks"), (PURCHASES, "purchases"), (rules.value_col, "value"))
+        ),
+    ).gathered(pair, n)
+    labels = pd.concat([_event_labels(log, one, rules) for one in added], ignore_index=True)
+    order = np.argsort(first, kind="stable")
+    rows = labels.take(first[order]).reset_index(drop=True)
+    more = {name: values[order] for name, values in together.columns(rules).items()}
+    return pd.concat([true, rows.assign(**more)], ignore_index=True)
+
+
+def _joined(responses: list[Response], field: str) -> np.ndarray:
+    parts = [(getattr(one, field), len(one.depth)) for one in responses]
+    return np.concatenate([np.zeros(n) if part is None else part for part, n in parts])
+
+
+def _event_labels(log: LogRows, added: _Added, rules: Rules) -> pd.DataFrame:
+    """User, list and item of events: their own labels, or those of a row of the log for their list."""
+    own = added.events.frame.take(added.row).reset_index(drop=True)
+    found = own[[rules.user_col]]
+    of_log = _labels(log, rules, np.maximum(added.log_row, 0)) if len(log.user) else None
+    for name in rules.list_cols:
+        if name in own.columns and of_log is not None and added.events.own_list is not None:
+            values = own[name].where(added.log_row < 0, of_log[name])
+        else:
+            values = own[name] if of_log is None else of_log[name]
+        found = found.assign(**{name: values})
+    return found.assign(**{rules.item_col: own[rules.item_col]})
