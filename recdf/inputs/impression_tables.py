@@ -166,11 +166,10 @@ def _pred(
 ) -> pd.DataFrame:
     """The log with ranks and what was paid; its other columns come along."""
     frame = _labels(log, rules, kept).assign(rank=rank)
-    taken = {*frame.columns, rules.clicked_col}
-    others = [name for name in log.frame.columns if name not in taken]
-    names = {name: name for name in others}
+    taken = {rules.user_col, *rules.list_cols, rules.item_col, rules.clicked_col}
+    names = {name: name for name in log.frame.columns if name not in taken}
     if rules.rank_col == "rank":
-        names = {"rank": "position", **names}
+        names["rank"] = "position"
     if response.value is not None and rules.value_col in names:
         names[rules.value_col] = f"{rules.value_col}_shown"
     ends = [name for name in names.values() if list(names.values()).count(name) > 1 or name in frame.columns]
@@ -215,7 +214,7 @@ def _unattributed(log: LogRows, events: EventRows, outcome: Outcome, rules: Rule
     if len(by_time):
         some = row[by_time]
         log_row[by_time] = _current_row(log, events.moments.user[some], events.moments.time[some])
-        lists[by_time] = np.where(log_row[by_time] < 0, -1, log.lists[log_row[by_time]])
+        lists[by_time] = np.append(log.lists, -1)[log_row[by_time]]  # row -1 reads the last entry, no list
     placed = lists >= 0
     entries = Moments(lists, events.moments.item[row], lists)
     pair = entries.pairs(slice(None), log.n_items)

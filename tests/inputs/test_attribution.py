@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle_impressions import attributed
+from oracles.impressions import attributed
 
 from recdf.inputs import attribution
 from recdf.inputs.attribution import Moments, find_candidates, give_credit

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle_impressions import ranks, sessions, standing
+from oracles.impressions import ranks, sessions, standing
 
 from recdf.inputs.sessions import rank_lists, repeated_rows, sessions_by_gap, standing_rows
 from recdf.inputs.sorting import dense_codes, stable_order
