@@ -22,12 +22,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from .sorting import ascends, stable_order
+from .sorting import BLOCK_ROWS, ascends, stable_order
 
 Attribution = Literal["last", "first", "all"]
 
-# Impressions are compared with the events in blocks, so that no copy of a long log is made.
-BLOCK_ROWS = 2**19
 # Shares of an event over at most so many impressions are written out one by one.
 FEW = 64
 # Shares that are written out at once.
@@ -44,7 +42,10 @@ class Moments(NamedTuple):
 
     def pairs(self, rows: slice | np.ndarray, n_items: int) -> np.ndarray:
         """One number for the pair of user and item of some rows."""
-        return self.user[rows].astype(np.int64) * n_items + self.item[rows]
+        found: np.ndarray = self.user[rows].astype(np.int64)
+        found *= n_items
+        found += self.item[rows]
+        return found
 
 
 class Outcome(NamedTuple):

@@ -13,13 +13,12 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, examples
+from ..errors import ColumnError, DataError, OptionError, examples
 from .attribution import Attribution, Moments
 from .codes import encode
 from .frames import as_frame, column, null_ids, read_numbers, read_values
 from .ids import read_ids
-from .sessions import Repeats, sessions_by_gap
-from .sorting import dense_codes
+from .sessions import Lists, Repeats, arrange_lists, sessions_by_gap
 from .times import Clock, read_times
 
 SESSION = "session_id"
@@ -62,36 +61,44 @@ class Rules:
 class EventRows:
     """Clicks or purchases: their frame, codes of user, item and time, what was paid, and the list that they name.
 
-    `own_list` is the code of the list that the event itself names, -1 where it names none; None if no event does.
+    `list_keys` are codes of the user and of the list columns, -1 for a null; None where the events name no list.
     """
 
     name: str
     frame: pd.DataFrame
     moments: Moments
     paid: np.ndarray | None
-    own_list: np.ndarray | None
+    list_keys: list[np.ndarray] | None
 
 
 @dataclass(frozen=True)
 class LogRows:
     """The log of impressions: its frame, and codes of user, item and list, times and positions of its rows.
 
-    `session` numbers the sessions made of gaps in time; `clicks` is what the column of clicks says.
+    `keys` are the codes that name a list together, the user first. `session` numbers the sessions made of gaps in
+    time; `clicks` is what the column of clicks says.
     """
 
     frame: pd.DataFrame
-    user: np.ndarray
+    keys: list[np.ndarray]
     item: np.ndarray
     n_items: int
-    lists: np.ndarray
+    lists: Lists
     time: np.ndarray | None
     position: np.ndarray | None
     session: np.ndarray | None
     clicks: np.ndarray | None
 
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @property
+    def user(self) -> np.ndarray:
+        return self.keys[0]
+
     @property
     def moments(self) -> Moments:
-        return Moments(self.user, self.item, np.zeros(len(self.user), np.int64) if self.time is None else self.time)
+        return Moments(self.user, self.item, self.item if self.time is None else self.time)
 
 
 @dataclass(frozen=True)
@@ -106,52 +113,65 @@ class Rows:
 
 def read_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Rows:
     """Read the log and its events (`clicks`, `purchases`) by the rules."""
-    frames = {"log": _frame(log, "log"), **{name: _frame(data, name) for name, data in events.items()}}
-    if not len(frames["log"]) and not frames["log"].columns.size:
-        raise ColumnError("log has no columns; expected one row per impression with user, item and list columns")
-    needed = {name: [rules.user_col, rules.item_col, rules.time_col] for name in events}
-    dropped = {}
-    for name, frame in frames.items():
-        names = rules.log_columns if name == "log" else [one for one in needed[name] if one is not None]
-        _require_columns(frame, name, names, rules)
-        frames[name], dropped[name] = _without_nulls(frame, name, names, rules)
-
+    frames, dropped = _frames(log, events, rules)
     roles = list(frames)
     users = _encoded(frames, roles, rules.user_col)[0]
     items, n_items = _encoded(frames, roles, rules.item_col)
-    clock, times = Clock("datetime", "ns"), dict.fromkeys(roles)
+    clock, times = Clock("datetime", "ns"), {}
     if rules.time_col is not None:
         named = [(f"{role}[{rules.time_col!r}]", frames[role][rules.time_col]) for role in roles]
         clock, found = read_times(named)
         times = {role: one.values for role, one in zip(roles, found, strict=True)}
-    log_users, log_time = users["log"], times["log"]
-    own = [
-        role
-        for role in roles[1:]
-        if rules.unattributed == "true" and not rules.session_gap and set(rules.list_cols) <= set(frames[role].columns)
-    ]
-    session = None
-    if rules.session_gap is not None:
-        keys = [log_users, *(_encoded(frames, ["log"], name)[0]["log"] for name in rules.source_lists)]
-        gap = clock.span(rules.session_gap, "session_gap")
-        assert log_time is not None
-        assert gap is not None
-        session = sessions_by_gap(keys, log_time, gap)
-    lists = _list_codes(frames, ["log", *own], users, session, rules)
-    position, clicks = _read_position(frames["log"], rules), _read_clicked(frames["log"], rules)
-    read_log = LogRows(
-        frames["log"], log_users, items["log"], n_items, lists["log"], log_time, position, session, clicks
-    )
+    named_lists = [role for role in roles[1:] if _names_lists(frames[role], rules)]
+    keys = {role: [users[role]] for role in ("log", *named_lists)}
+    for name in rules.source_lists:
+        for role, codes in _encoded(frames, list(keys), name)[0].items():
+            keys[role].append(codes)
     read_events = []
     for role in roles[1:]:
-        event_time = times[role]
-        assert event_time is not None
-        moments = Moments(users[role], items[role], event_time)
         paid = None
         if role == "purchases" and rules.value_col is not None and rules.value == "paid":
             paid = read_values(frames[role], rules.value_col, role)
-        read_events.append(EventRows(role, frames[role], moments, paid, lists.get(role)))
+        moments = Moments(users[role], items[role], times[role])
+        read_events.append(EventRows(role, frames[role], moments, paid, keys.get(role)))
+    read_log = _log_rows(frames["log"], keys["log"], (items["log"], n_items), (clock, times.get("log")), rules)
     return Rows(read_log, read_events, clock, dropped)
+
+
+def _log_rows(
+    frame: pd.DataFrame,
+    keys: list[np.ndarray],
+    items: tuple[np.ndarray, int],
+    clock: tuple[Clock, np.ndarray | None],
+    rules: Rules,
+) -> LogRows:
+    """The log with its lists, given the codes of the columns that name a list."""
+    position, time, session = _read_position(frame, rules), clock[1], None
+    gap = clock[0].span(rules.session_gap, "session_gap")
+    if gap is not None and time is not None:
+        session = sessions_by_gap(keys, time, gap)
+        keys = [*keys, session]
+    lists = arrange_lists(keys, position, time)
+    return LogRows(frame, keys, *items, lists, time, position, session, _read_clicked(frame, rules))
+
+
+def _names_lists(frame: pd.DataFrame, rules: Rules) -> bool:
+    """Whether events bring the columns of the list key, and these are needed."""
+    return rules.unattributed == "true" and rules.session_gap is None and set(rules.list_cols) <= set(frame.columns)
+
+
+def _frames(
+    log: Any, events: Mapping[str, Any], rules: Rules
+) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
+    """The frames without rows that have a null, and how many of those each had."""
+    frames, dropped = {}, {}
+    for role, data in {"log": log, **events}.items():
+        frame = _frame(data, role)
+        of_event = [name for name in (rules.user_col, rules.item_col, rules.time_col) if name is not None]
+        names = rules.log_columns if role == "log" else of_event
+        _require_columns(frame, role, names, rules)
+        frames[role], dropped[role] = _without_nulls(frame, role, names, rules)
+    return frames, dropped
 
 
 def _frame(data: Any, role: str) -> pd.DataFrame:
@@ -165,6 +185,10 @@ def _frame(data: Any, role: str) -> pd.DataFrame:
 
 
 def _require_columns(frame: pd.DataFrame, role: str, names: Sequence[str], rules: Rules) -> None:
+    if role == "log" and rules.session_gap is not None and SESSION in frame.columns:
+        raise OptionError(
+            f"log has a column {SESSION!r}, and session_gap makes one; leave session_gap out, or drop the column"
+        )
     for name in names:
         if role == "log" and name not in frame.columns:
             if rules.list_cols == (SESSION,) == (name,):
@@ -200,31 +224,6 @@ def _encoded(frames: Mapping[str, pd.DataFrame], roles: Sequence[str], name: str
     """Codes of one id column of several frames, and a number that they are below."""
     codes = encode([read_ids(frames[role][name], f"{role}[{name!r}]") for role in roles])
     return dict(zip(roles, codes.codes, strict=True)), max(codes.n, 1)
-
-
-def _list_codes(
-    frames: Mapping[str, pd.DataFrame],
-    roles: list[str],
-    users: Mapping[str, np.ndarray],
-    session: np.ndarray | None,
-    rules: Rules,
-) -> dict[str, np.ndarray]:
-    """Code of the list of each row of the log, and of events that name their list, -1 where they name none."""
-    keys = [{role: users[role] for role in roles}]
-    keys += [_encoded(frames, roles, name)[0] for name in rules.source_lists]
-    if session is not None:
-        keys.append({"log": session})
-    if len(keys) == 1:
-        return keys[0]
-    if len(roles) == 1:
-        return {"log": dense_codes([key["log"] for key in keys])[0]}
-    together, _ = dense_codes([np.concatenate([key[role] for role in roles]) for key in keys])
-    parts = np.split(together, np.cumsum([len(users[role]) for role in roles])[:-1])
-    found = dict(zip(roles, parts, strict=True))
-    for role in roles[1:]:
-        unknown = np.logical_or.reduce([key[role] < 0 for key in keys])
-        found[role] = np.where(unknown, -1, found[role])
-    return found
 
 
 def _read_position(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:

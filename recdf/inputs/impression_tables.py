@@ -18,7 +18,8 @@ from .attribution import Moments, Outcome, bisect, find_candidates, give_credit,
 from .frames import read_values
 from .impression_rows import EventRows, LogRows, Rows, Rules
 from .sessions import Ranking, rank_lists, repeated_rows, standing_rows
-from .sorting import dense_codes, stable_order
+from .sorting import dense_codes, run_heads, stable_order
+from .times import Clock
 
 CLICKS, PURCHASES = "clicks", "purchases"
 SHOWN, CLICKED, BOUGHT = 0, 1, 2
@@ -36,6 +37,19 @@ class Response:
     clicks: np.ndarray | None
     purchases: np.ndarray | None
     value: np.ndarray | None
+
+    def settled(self, stays: np.ndarray, moved: np.ndarray, standing: np.ndarray) -> Response:
+        """The response of the rows that stay, to which that of the `moved` rows is added where they now stand."""
+        place = np.searchsorted(np.flatnonzero(stays), standing)
+        depth = self.depth[stays]
+        np.maximum.at(depth, place, self.depth[moved])
+        sums = []
+        for part in (self.clicks, self.purchases, self.value):
+            some = None if part is None else part[stays]
+            if part is not None and some is not None:
+                np.add.at(some, place, part[moved])
+            sums.append(some)
+        return Response(depth, *sums)
 
     def gathered(self, place: np.ndarray, n: int) -> Response:
         """The response of `n` rows that these rows belong to: the deepest event, and sums."""
@@ -60,7 +74,10 @@ class Tables(NamedTuple):
 
     true: pd.DataFrame
     pred: pd.DataFrame
+    clock: Clock
+    dropped: dict[str, int]
     ranking: Ranking
+    n_impressions: int
     n_repeated: int
     outcomes: dict[str, dict[str, int]]
 
@@ -71,22 +88,24 @@ def make_tables(rows: Rows, rules: Rules) -> Tables:
     window = rows.clock.span(rules.window, "window")
     skew = rows.clock.span(rules.clock_skew, "clock_skew") or 0
     response, outcomes = _respond(log, rows.events, rules, window, skew)
-    kept, response, n_repeated = _settle_repeats(log, response, rules)
-    some = slice(None) if kept is None else kept
-    ranking = rank_lists(
-        log.lists[some],
-        None if log.position is None else log.position[some],
-        None if log.time is None else log.time[some],
-    )
     counted = {name: _counts(outcome) for name, outcome in outcomes.items()}
-    labels = _labels(log, rules, kept)
-    true = labels.assign(**response.columns(rules))
+    added = []
     if rules.unattributed == "true":
         added = [_unattributed(log, events, outcomes[events.name], rules) for events in rows.events]
-        for events, one in zip(rows.events, added, strict=True):
-            counted[events.name] |= one.counts
-        true = _with_rows(true, log, added, rules)
-    return Tables(true, _pred(log, rules, kept, ranking.rank, response), ranking, n_repeated, counted)
+        for one in added:
+            counted[one.events.name] |= one.counts
+    stays, response, n_repeated = _settle_repeats(log, response, rules)
+    ranking = rank_lists(log.lists, log.position, stays)
+    kept = None if stays is None else np.flatnonzero(stays)
+    labels = _labels(log, rules, kept)
+    more = _added_rows(log, added, response, rules)
+    frame, clock, dropped, n_impressions = log.frame, rows.clock, rows.dropped, len(log)
+    del rows, log, stays, added  # The codes take as much memory as the tables that follow.
+    pred = _pred(labels, frame, rules, kept, ranking.rank, response)
+    true = labels.assign(**response.columns(rules))
+    if more is not None:
+        true = pd.concat([true, more], ignore_index=True)
+    return Tables(true, pred, clock, dropped, ranking, n_impressions, n_repeated, counted)
 
 
 def _counts(outcome: Outcome) -> dict[str, int]:
@@ -101,7 +120,7 @@ def _respond(
     log: LogRows, all_events: Sequence[EventRows], rules: Rules, window: float | None, skew: float
 ) -> tuple[Response, dict[str, Outcome]]:
     """The response of every row of the log, and what became of every event."""
-    n = len(log.user)
+    n = len(log)
     depth = np.zeros(n, np.int8)
     clicks, purchases, value, outcomes = log.clicks, None, None, {}
     if clicks is not None:
@@ -126,27 +145,21 @@ def _respond(
     return Response(depth, clicks, purchases, value), outcomes
 
 
-def _settle_repeats(
-    log: LogRows, response: Response, rules: Rules
-) -> tuple[np.ndarray | None, Response, int]:
-    """The rows that stay (None: all), their response, and how many rows repeat an item of their list."""
-    repeated = repeated_rows(log.lists, log.item, log.n_items)
+def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.ndarray | None, Response, int]:
+    """Which rows stay (None: all), their response, and how many rows repeat an item of their list."""
+    lists = log.lists.code
+    repeated = repeated_rows(lists, log.item, log.n_items)
     if not len(repeated):
         return None, response, 0
     if rules.repeats == "each":
-        pairs = dense_codes([log.lists[repeated], log.item[repeated]])[1]
-        return None, response, len(repeated) - pairs
+        return None, response, len(repeated) - dense_codes([lists[repeated], log.item[repeated]])[1]
     sign = 1 if rules.repeats == "first" else -1
     order = [sign * key[repeated] for key in (log.time, log.position) if key is not None]
-    standing = standing_rows(repeated, log.lists, log.item, [*order, sign * repeated])
-    target = np.arange(len(log.user))
-    target[repeated] = standing
-    stays = np.ones(len(log.user), bool)
-    stays[repeated] = False
-    stays[standing] = True
-    kept = np.flatnonzero(stays)
-    place = np.cumsum(stays) - 1
-    return kept, response.gathered(place[target], len(kept)), len(log.user) - len(kept)
+    standing = standing_rows(repeated, lists, log.item, [*order, sign * repeated])
+    moved = standing != repeated
+    stays = np.ones(len(log), bool)
+    stays[repeated[moved]] = False
+    return stays, response.settled(stays, repeated[moved], standing[moved]), int(moved.sum())
 
 
 # ------------------------------------------------------------------------------------------ the tables
@@ -162,24 +175,23 @@ def _labels(log: LogRows, rules: Rules, rows: np.ndarray | None) -> pd.DataFrame
 
 
 def _pred(
-    log: LogRows, rules: Rules, kept: np.ndarray | None, rank: np.ndarray, response: Response
+    labels: pd.DataFrame, log: pd.DataFrame, rules: Rules, kept: np.ndarray | None, rank: np.ndarray, response: Response
 ) -> pd.DataFrame:
     """The log with ranks and what was paid; its other columns come along."""
-    frame = _labels(log, rules, kept).assign(rank=rank)
-    taken = {rules.user_col, *rules.list_cols, rules.item_col, rules.clicked_col}
-    names = {name: name for name in log.frame.columns if name not in taken}
+    taken = {*labels.columns, rules.clicked_col}
+    names = {name: name for name in log.columns if name not in taken}
     if rules.rank_col == "rank":
         names["rank"] = "position"
     if response.value is not None and rules.value_col in names:
         names[rules.value_col] = f"{rules.value_col}_shown"
-    ends = [name for name in names.values() if list(names.values()).count(name) > 1 or name in frame.columns]
-    if ends:
-        raise DataError(f"log has a column {ends[0]!r}, which from_impressions writes; rename it in the log")
-    rest = log.frame[list(names)]
-    rest = (rest if kept is None else rest.take(kept)).reset_index(drop=True).set_axis(list(names.values()), axis=1)
-    if response.value is not None:
-        frame = frame.assign(**{str(rules.value_col): response.value})
-    return pd.concat([frame, rest], axis=1)
+    written = {"rank": rank} | ({} if response.value is None else {str(rules.value_col): response.value})
+    ends = list(names.values())
+    clash = [name for name in ends if ends.count(name) > 1 or name in (*labels.columns, *written)]
+    if clash:
+        raise DataError(f"log has a column {clash[0]!r}, which from_impressions writes; rename it in the log")
+    rest = log[list(names)]
+    rest = (rest if kept is None else rest.take(kept)).reset_index(drop=True).set_axis(ends, axis=1)
+    return pd.concat([labels.assign(**written), rest], axis=1)
 
 
 # ------------------------------------------------------------------------- events without an impression
@@ -208,19 +220,19 @@ def _unattributed(log: LogRows, events: EventRows, outcome: Outcome, rules: Rule
     is left out, since it would count as a hit that its window or its time rules out.
     """
     row = np.flatnonzero(~outcome.attributed)
-    lists = np.full(len(row), -1, np.int64) if events.own_list is None else events.own_list[row].astype(np.int64)
+    lists = _named_lists(log, events, row)
     log_row = np.full(len(row), -1, np.int64)
     by_time = np.flatnonzero(lists < 0)
     if len(by_time):
         some = row[by_time]
         log_row[by_time] = _current_row(log, events.moments.user[some], events.moments.time[some])
-        lists[by_time] = np.append(log.lists, -1)[log_row[by_time]]  # row -1 reads the last entry, no list
+        lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]  # row -1 reads the last entry, no list
     placed = lists >= 0
     entries = Moments(lists, events.moments.item[row], lists)
     pair = entries.pairs(slice(None), log.n_items)
     pair[~placed] = -1
     wanted = np.unique(pair[placed])
-    shown = Moments(log.lists, log.item, log.lists)
+    shown = Moments(log.lists.code, log.item, log.lists.code)
     found = np.unique(shown.pairs(rows_of_pairs(shown, wanted, log.n_items), log.n_items))
     in_list = np.isin(pair, found) & placed
     keep = np.flatnonzero(placed & ~in_list)
@@ -237,26 +249,40 @@ def _unattributed(log: LogRows, events: EventRows, outcome: Outcome, rules: Rule
     return _Added(events, row[keep], lists[keep], log_row[keep], response, counts)
 
 
+def _named_lists(log: LogRows, events: EventRows, row: np.ndarray) -> np.ndarray:
+    """Code of the list that each of these events names: that of the log where it has the list; -1 for none."""
+    if events.list_keys is None:
+        return np.full(len(row), -1, np.int64)
+    n_lists = int(log.lists.code.max(initial=-1)) + 1
+    a_row = np.empty(n_lists, np.int64)
+    a_row[log.lists.code] = np.arange(len(log))
+    keys = [key[row] for key in events.list_keys]
+    together, n = dense_codes([np.append(own[a_row], some) for own, some in zip(log.keys, keys, strict=True)])
+    code = np.arange(n_lists, n_lists + n)  # a list that the log does not have gets a number beyond its lists
+    code[together[:n_lists]] = np.arange(n_lists)
+    return np.where(np.logical_or.reduce([key < 0 for key in keys]), -1, code[together[n_lists:]])
+
+
 def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray:
     """A row of the last list of each user that began by some time, else of the first list; -1 without lists."""
-    if log.time is None or not len(log.time):
+    if log.time is None or not len(log):
         return np.full(len(user), -1, np.int64)
-    order = stable_order([log.lists, log.time])
-    heads = order[np.flatnonzero(np.diff(log.lists[order], prepend=-1))]  # the earliest row of each list
+    order = stable_order([log.lists.code, log.time])
+    heads = order[run_heads([log.lists.code[order]])]  # the earliest row of each list
     heads = heads[stable_order([log.user[heads], log.time[heads]])]
     owner, begin = log.user[heads], log.time[heads]
     low = np.searchsorted(owner, user, side="left")
     high = np.searchsorted(owner, user, side="right")
     last = bisect(begin, low, high, time, right=True) - 1
     place = np.maximum(last, low)
-    return np.where(high > low, heads[np.minimum(place, max(len(heads) - 1, 0))], -1)
+    return np.where(high > low, heads[np.minimum(place, len(heads) - 1)], -1)
 
 
-def _with_rows(true: pd.DataFrame, log: LogRows, added: list[_Added], rules: Rules) -> pd.DataFrame:
-    """`true` with one row more for each (list, item) of the events that stay."""
+def _added_rows(log: LogRows, added: list[_Added], response: Response, rules: Rules) -> pd.DataFrame | None:
+    """Rows of `true` for the events that stay without an impression, one for each (list, item); None for none."""
     added = [one for one in added if len(one.row)]
     if not added:
-        return true
+        return None
     lists = np.concatenate([one.lists for one in added])
     item = np.concatenate([one.events.moments.item[one.row] for one in added])
     pair, n = dense_codes([lists, item])
@@ -265,16 +291,14 @@ def _with_rows(true: pd.DataFrame, log: LogRows, added: list[_Added], rules: Rul
     responses = [one.response for one in added]
     together = Response(
         np.concatenate([one.depth for one in responses]),
-        *(
-            None if not any(column in true.columns for column in [name]) else _joined(responses, field)
-            for name, field in ((CLICKS, "clicks"), (PURCHASES, "purchases"), (rules.value_col, "value"))
-        ),
+        None if response.clicks is None else _joined(responses, "clicks"),
+        None if response.purchases is None else _joined(responses, "purchases"),
+        None if response.value is None else _joined(responses, "value"),
     ).gathered(pair, n)
     labels = pd.concat([_event_labels(log, one, rules) for one in added], ignore_index=True)
     order = np.argsort(first, kind="stable")
     rows = labels.take(first[order]).reset_index(drop=True)
-    more = {name: values[order] for name, values in together.columns(rules).items()}
-    return pd.concat([true, rows.assign(**more)], ignore_index=True)
+    return rows.assign(**{name: values[order] for name, values in together.columns(rules).items()})
 
 
 def _joined(responses: list[Response], field: str) -> np.ndarray:
@@ -286,9 +310,9 @@ def _event_labels(log: LogRows, added: _Added, rules: Rules) -> pd.DataFrame:
     """User, list and item of events: their own labels, or those of a row of the log for their list."""
     own = added.events.frame.take(added.row).reset_index(drop=True)
     found = own[[rules.user_col]]
-    of_log = _labels(log, rules, np.maximum(added.log_row, 0)) if len(log.user) else None
+    of_log = _labels(log, rules, np.maximum(added.log_row, 0)) if len(log) else None
     for name in rules.list_cols:
-        if name in own.columns and of_log is not None and added.events.own_list is not None:
+        if name in own.columns and of_log is not None and added.events.list_keys is not None:
             values = own[name].where(added.log_row < 0, of_log[name])
         else:
             values = own[name] if of_log is None else of_log[name]

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import NoOverlapWarning, OptionError, closest, outside_recdf
-from .impression_rows import SESSION, Rows, Rules, read_rows
+from .impression_rows import SESSION, Rules, read_rows
 from .impression_tables import Tables, make_tables
 from .options import as_columns, check_choice
 
@@ -196,11 +196,9 @@ def from_impressions(
     )  # fmt: skip
     events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
     _check_rules(rules, list(events))
-    rows = read_rows(log, events, rules)
-    _check_session_column(rows, rules)
-    tables = make_tables(rows, rules)
-    _warn_no_overlap(rows, tables)
-    spec = _spec(rows, tables, rules)
+    tables = make_tables(read_rows(log, events, rules), rules)
+    _warn_no_overlap(tables)
+    spec = _spec(tables, rules)
     for frame in (tables.true, tables.pred):
         frame.attrs = {"recdf_impressions": spec}
     found = pd.DataFrame([{"event": name, **counts} for name, counts in tables.outcomes.items()])
@@ -256,17 +254,10 @@ def _check_distinct(rules: Rules) -> None:
         raise OptionError(f"{taken[0]!r} is a column that from_impressions writes; rename it in the log")
 
 
-def _check_session_column(rows: Rows, rules: Rules) -> None:
-    if rules.session_gap is not None and SESSION in rows.log.frame.columns:
-        raise OptionError(
-            f"log has a column {SESSION!r}, and session_gap makes one; leave session_gap out, or drop the column"
-        )
-
-
-def _warn_no_overlap(rows: Rows, tables: Tables) -> None:
+def _warn_no_overlap(tables: Tables) -> None:
     """Warn of events none of which belongs to an impression: their ids or their times are not those of the log."""
     for name, counts in tables.outcomes.items():
-        if counts["events"] and not counts["attributed"] and len(rows.log.user):
+        if counts["events"] and not counts["attributed"] and tables.n_impressions:
             reasons = {what: counts[what] for what in ("never_shown", "before_impression", "outside_window")}
             found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
             warnings.warn(
@@ -277,7 +268,7 @@ def _warn_no_overlap(rows: Rows, tables: Tables) -> None:
             )
 
 
-def _spec(rows: Rows, tables: Tables, rules: Rules) -> dict[str, Any]:
+def _spec(tables: Tables, rules: Rules) -> dict[str, Any]:
     """The rules and the counts, in types that JSON knows."""
     ranking = tables.ranking
     spans = {name: getattr(rules, name) for name in ("window", "clock_skew", "session_gap")}
@@ -295,7 +286,7 @@ def _spec(rows: Rows, tables: Tables, rules: Rules) -> dict[str, Any]:
         "repeats": rules.repeats,
         "unattributed": rules.unattributed,
         "value": rules.value,
-        "clock": {"kind": rows.clock.kind, "unit": rows.clock.unit} if rules.time_col else None,
+        "clock": {"kind": tables.clock.kind, "unit": tables.clock.unit} if rules.time_col else None,
         "positions": {
             "column": "position" if rules.rank_col == "rank" else rules.rank_col,
             "start": ranking.start,
@@ -303,10 +294,10 @@ def _spec(rows: Rows, tables: Tables, rules: Rules) -> dict[str, Any]:
             "lists_with_ties": ranking.lists_with_ties,
         },
         "counts": {
-            "impressions": len(rows.log.user),
+            "impressions": tables.n_impressions,
             "lists": ranking.n_lists,
             "repeated": tables.n_repeated,
-            "null_rows": {name: n for name, n in rows.dropped.items() if n},
+            "null_rows": {name: n for name, n in tables.dropped.items() if n},
             **tables.outcomes,
         },
     }

@@ -5,11 +5,13 @@ Contract: users, items and lists are integer codes, times and positions are numb
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from .sorting import ascends, dense_codes, run_heads, stable_order
+from .attribution import Moments, rows_of_pairs
+from .sorting import ascends, dense_codes, distinct, run_heads, stable_order
 
 Repeats = Literal["first", "last", "each"]
 
@@ -27,7 +29,7 @@ def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.
         Longest pause within a session, in units of the times; a pause of exactly `gap` does not end it.
     """
     owner = keys[0] if len(keys) == 1 else dense_codes(keys)[0]
-    order = time_order([owner], time)
+    order = stable_order([owner] if ascends(time) else [owner, time])
     owner_there, time_there = owner[order], time[order]
     other_user = np.ones(len(order), bool)
     other_user[1:] = owner_there[1:] != owner_there[:-1]
@@ -44,9 +46,15 @@ def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.
     return session
 
 
-def time_order(keys: list[np.ndarray], time: np.ndarray | None) -> np.ndarray:
-    """Rows by the keys, then by time, then as they stand."""
-    return stable_order(keys if time is None or ascends(time) else [*keys, time])
+@dataclass(frozen=True)
+class Lists:
+    """Which rows make a list, and in which order.
+
+    code : number of the list of each row, from 0 · order : rows list after list, best first (None: as they stand)
+    """
+
+    code: np.ndarray
+    order: np.ndarray | None
 
 
 class Ranking(NamedTuple):
@@ -63,45 +71,84 @@ class Ranking(NamedTuple):
     lists_with_ties: int
 
 
-def rank_lists(lists: np.ndarray, position: np.ndarray | None, time: np.ndarray | None) -> Ranking:
-    """Rank each row within its list, from 1.
-
-    Rows are ordered by position, at one position by time, and at one time as they stand. Holes close up: positions
-    0, 4, 9 have the ranks 1, 2, 3.
+def arrange_lists(keys: list[np.ndarray], position: np.ndarray | None, time: np.ndarray | None) -> Lists:
+    """Number the lists and order their rows by position, at one position by time, and at one time as they stand.
 
     Parameters
     ----------
-    lists : int array
-        Code of the list of each row.
+    keys : list of int arrays
+        Codes that name the list of each row together: the user, and the session or the request.
     position, time : array, optional
         Without positions, the order is that of the times, and without these, that of the rows.
     """
-    ranked_by = time if position is None else position
-    order = None
-    if ranked_by is None or not _in_order(lists, ranked_by):
-        order = time_order([lists] if position is None else [lists, position], time)
-    there = lists if order is None else lists[order]
-    heads = run_heads([there])
-    length = np.diff(np.append(heads, len(there)))
-    number = np.arange(1, len(there) + 1) - np.repeat(heads, length)
-    rank = number
-    if order is not None:
-        rank = np.empty(len(there), np.int64)
-        rank[order] = number
-    if position is None or not len(position):
-        return Ranking(rank, len(heads), 1.0, 0, 0)
-    holes, ties = _count_odd(position if order is None else position[order], heads)
-    return Ranking(rank, len(heads), float(position.min()), holes, ties)
+    n = len(keys[0])
+    within = [key for key in (position, time) if key is not None][:1]
+    strictly = position is not None  # else rows of one time stay as they stand
+    heads = run_heads(keys)
+    if 2 * len(heads) <= n:  # Rows of one list stand together: only the first row of each run is looked at.
+        code, n_lists = dense_codes(keys)
+        if n_lists == len(heads) and all(_ascends_within(heads, key, strictly) for key in within):
+            return Lists(code, None)
+        order = stable_order([code, *within])
+        there = code[order]
+    else:
+        order = stable_order([*keys, *within])
+        there = np.zeros(n, np.int32)
+        there[run_heads([key[order] for key in keys])[1:]] = 1
+        np.cumsum(there, out=there)
+        code = np.empty(n, np.int32)
+        code[order] = there
+    if position is not None and time is not None and not ascends(time):
+        order = _ties_by_time(order, there, position, time)
+    return Lists(code, order)
 
 
-def _in_order(lists: np.ndarray, key: np.ndarray) -> bool:
-    """Whether each list stands together and its keys ascend strictly, so that ranks need no sorting."""
-    heads = run_heads([lists])
-    if len(heads) != len(np.unique(lists[heads])):
-        return False
-    ascending = key[1:] > key[:-1]
+def _ascends_within(heads: np.ndarray, key: np.ndarray, strictly: bool) -> bool:
+    """Whether the key ascends from row to row but for the first rows of lists."""
+    ascending: np.ndarray = key[1:] > key[:-1] if strictly else key[1:] >= key[:-1]
     ascending[heads[1:] - 1] = True
     return bool(ascending.all())
+
+
+def _ties_by_time(order: np.ndarray, lists: np.ndarray, position: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """The order of the rows with those of one list and one position by time. `lists` are codes in this order."""
+    there = position[order]
+    tied = np.zeros(len(order) + 1, bool)
+    tied[1:-1] = (lists[1:] == lists[:-1]) & (there[1:] == there[:-1])
+    places = np.flatnonzero(tied[1:] | tied[:-1])
+    if not len(places):
+        return order
+    rows = order[places]
+    run = np.cumsum(~tied[places])
+    result = order.copy()
+    result[places] = rows[stable_order([run, time[rows]])]
+    return result
+
+
+def rank_lists(lists: Lists, position: np.ndarray | None, stays: np.ndarray | None = None) -> Ranking:
+    """Rank each row within its list, from 1. Holes close up: positions 0, 4, 9 have the ranks 1, 2, 3.
+
+    `stays` (bool) are the rows that count, by default all; ranks have one entry for each of those.
+    """
+    order = lists.order
+    if stays is not None:
+        order = np.flatnonzero(stays) if order is None else order[stays[order]]
+    there = lists.code if order is None else lists.code[order]
+    heads = run_heads([there])
+    del there
+    number = np.ones(len(lists.code) if order is None else len(order), np.int64)
+    number[heads[1:]] -= np.diff(heads)
+    np.cumsum(number, out=number)
+    holes = ties = 0
+    start = 1.0
+    if position is not None and len(number):
+        start = float((position if stays is None else position[stays]).min())
+        holes, ties = _count_odd(position if order is None else position[order], heads)
+    if order is None:
+        return Ranking(number, len(heads), start, holes, ties)
+    rank = np.empty(len(lists.code), np.int64)
+    rank[order] = number
+    return Ranking(rank if stays is None else rank[stays], len(heads), start, holes, ties)
 
 
 def _count_odd(position: np.ndarray, heads: np.ndarray) -> list[int]:
@@ -115,16 +162,11 @@ def _count_odd(position: np.ndarray, heads: np.ndarray) -> list[int]:
 
 def repeated_rows(lists: np.ndarray, item: np.ndarray, n_items: int) -> np.ndarray:
     """Rows, ascending, whose item stands in more than one row of their list."""
-    if len(lists) and (int(lists.max()) + 1) * max(n_items, 1) >= 2**63:
-        pair, _ = dense_codes([lists, item])
-    else:
-        pair = lists.astype(np.int64) * n_items + item
-    ordered = np.sort(pair)
-    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    if not len(twice):
-        return np.empty(0, np.int64)
-    place = np.minimum(np.searchsorted(twice, pair), len(twice) - 1)
-    return np.flatnonzero(twice[place] == pair)
+    entries = Moments(lists, item, lists)
+    pair = entries.pairs(slice(None), n_items)
+    pair.sort()
+    twice = distinct(pair[1:][pair[1:] == pair[:-1]])
+    return rows_of_pairs(entries, twice, n_items)
 
 
 def standing_rows(repeated: np.ndarray, lists: np.ndarray, item: np.ndarray, order: list[np.ndarray]) -> np.ndarray:
@@ -137,4 +179,5 @@ def standing_rows(repeated: np.ndarray, lists: np.ndarray, item: np.ndarray, ord
     heads = run_heads([pair[sequence]])
     first = np.empty(n, np.int64)
     first[pair[sequence][heads]] = sequence[heads]
-    return repeated[first[pair]]
+    found: np.ndarray = repeated[first[pair]]
+    return found

@@ -12,6 +12,8 @@ import numpy as np
 
 # A packed number has 63 bits, so that it stays positive as int64.
 PACKED_BITS = 63
+# Rows that are looked at together where an array of all of them would cost memory.
+BLOCK_ROWS = 2**19
 
 
 def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
@@ -27,13 +29,14 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
     left = [key for key in keys if not _constant(key)]
     place_bits = max(n - 1, 0).bit_length()
     while left:
-        packed, bits = np.arange(n), place_bits
+        bits, fitting = place_bits, []
         while left and bits + _bits(left[-1]) <= PACKED_BITS:
-            key = left.pop()
-            in_order = key if order is None else key[order]
-            packed += (in_order.astype(np.int64) - int(key.min())) << bits
-            bits += _bits(key)
-        if bits > place_bits:
+            fitting.append((left.pop(), bits))
+            bits += _bits(fitting[-1][0])
+        if fitting:
+            packed = np.arange(n)
+            for key, shift in fitting:
+                _pack(packed, key, shift, order)
             packed.sort()
             packed &= (1 << place_bits) - 1
         else:  # One key alone is too wide, such as a time in nanoseconds.
@@ -41,6 +44,17 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
             packed = np.argsort(key if order is None else key[order], kind="stable")
         order = packed if order is None else order[packed]
     return np.arange(n) if order is None else order
+
+
+def _pack(packed: np.ndarray, key: np.ndarray, shift: int, order: np.ndarray | None) -> None:
+    """Add a key, in some order of its rows, to the packed numbers, block by block to save memory."""
+    least = int(key.min())
+    for start in range(0, len(packed), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        part = (key[block] if order is None else key[order[block]]).astype(np.int64)
+        part -= least
+        part <<= shift
+        packed[block] += part
 
 
 def _constant(key: np.ndarray) -> bool:
@@ -67,6 +81,12 @@ def run_heads(keys: Sequence[np.ndarray]) -> np.ndarray:
     for key in keys:
         head[1:] |= key[1:] != key[:-1]
     return np.flatnonzero(head)
+
+
+def distinct(ascending: np.ndarray) -> np.ndarray:
+    """The distinct ones of numbers in ascending order."""
+    found: np.ndarray = ascending[run_heads([ascending])]
+    return found
 
 
 def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:

@@ -130,7 +130,8 @@ def _in_unit(column: TimeColumn, unit: str) -> np.ndarray:
         return column.values
     factor = UNITS[unit] // UNITS[column.unit]
     most = np.iinfo(np.int64).max // factor
-    return np.clip(column.values, -most, most) * factor
+    finer: np.ndarray = np.clip(column.values, -most, most) * factor
+    return finer
 
 
 def _read(series: pd.Series, where: str) -> TimeColumn:

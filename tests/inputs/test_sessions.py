@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.impressions import ranks, sessions, standing
 
-from recdf.inputs.sessions import rank_lists, repeated_rows, sessions_by_gap, standing_rows
+from recdf.inputs.sessions import arrange_lists, rank_lists, repeated_rows, sessions_by_gap, standing_rows
 from recdf.inputs.sorting import dense_codes, stable_order
 
 SMALL = st.integers(0, 4)
@@ -35,16 +35,36 @@ def test_a_pause_longer_than_the_clock_can_hold():
     assert sessions_by_gap([user], time, 30).tolist() == [1, 2]
 
 
+def ranks_of(lists, position, time, stays=None):
+    return rank_lists(arrange_lists([lists], position, time), position, stays).rank.tolist()
+
+
 @given(rows=ROWS)
 def test_ranks(rows):
     lists, position, time, _ = columns(rows)
     expected = ranks([(row[0], row[1], row[2]) for row in rows])
-    assert rank_lists(lists, position, time).rank.tolist() == expected
-    assert rank_lists(lists, position / 2, time).rank.tolist() == expected
-    by_time = ranks([(row[0], 0, row[2]) for row in rows])
-    assert rank_lists(lists, None, time).rank.tolist() == by_time
-    by_row = ranks([(row[0], 0, 0) for row in rows])
-    assert rank_lists(lists, None, None).rank.tolist() == by_row
+    assert ranks_of(lists, position, time) == expected
+    assert ranks_of(lists, position / 2, time) == expected
+    assert ranks_of(lists, None, time) == ranks([(row[0], 0, row[2]) for row in rows])
+    assert ranks_of(lists, None, None) == ranks([(row[0], 0, 0) for row in rows])
+
+
+@given(rows=ROWS, keep=st.lists(st.booleans(), min_size=30, max_size=30))
+def test_ranks_of_some_rows(rows, keep):
+    lists, position, time, _ = columns(rows)
+    stays = np.array(keep[: len(rows)], bool)
+    expected = ranks([(row[0], row[1], row[2]) for row, stay in zip(rows, keep, strict=False) if stay])
+    assert ranks_of(lists, position, time, stays) == expected
+
+
+@given(rows=ROWS)
+def test_ranks_of_lists_that_stand_together(rows):
+    """Rows of a list that follow each other are ranked without a look at single rows."""
+    rows = [row for row in sorted(rows) for _ in range(3)]
+    lists, position, time, _ = columns(rows)
+    assert ranks_of(lists, position, time) == ranks([(row[0], row[1], row[2]) for row in rows])
+    assert ranks_of(lists, None, time) == ranks([(row[0], 0, row[2]) for row in rows])
+    assert ranks_of(lists, np.arange(len(rows)), time) == ranks([(row[0], i, 0) for i, row in enumerate(rows)])
 
 
 @given(rows=ROWS, repeats=st.sampled_from(["first", "last"]))
@@ -72,7 +92,8 @@ def test_repeats(rows, repeats):
 )
 def test_what_positions_look_like(positions, start, holes, ties):
     lists = np.repeat(np.arange(len(positions)), [len(part) for part in positions])
-    found = rank_lists(lists, np.concatenate(positions), None)
+    position = np.concatenate(positions)
+    found = rank_lists(arrange_lists([lists], position, None), position)
     assert found.n_lists == len(positions)
     assert (found.start, found.lists_with_holes, found.lists_with_ties) == (start, holes, ties)
 
