@@ -61,12 +61,14 @@ class Response:
         ]
         return Response(depth, *sums)
 
-    def columns(self, rules: Rules) -> dict[str, np.ndarray]:
+    def columns(self, rules: Rules) -> dict[str, pd.Series]:
         """Columns of `true`."""
         levels = np.array([rules.relevance[name] for name in ("shown", "clicked", "bought")])
         found = {"relevance": levels[self.depth]}
         named = ((CLICKS, self.clicks), (PURCHASES, self.purchases), (rules.value_col or "", self.value))
-        return found | {name: part for name, part in named if part is not None}
+        found |= {name: part for name, part in named if part is not None}
+        # A Series is taken into a frame as it is, an array would be copied.
+        return {name: pd.Series(part, copy=False) for name, part in found.items()}
 
 
 class Tables(NamedTuple):
@@ -94,18 +96,19 @@ def make_tables(rows: Rows, rules: Rules) -> Tables:
         added = [_unattributed(log, events, outcomes[events.name], rules) for events in rows.events]
         for one in added:
             counted[one.events.name] |= one.counts
+    more = _added_rows(log, added, response, rules)
     stays, response, n_repeated = _settle_repeats(log, response, rules)
     ranking = rank_lists(log.lists, log.position, stays)
-    kept = None if stays is None else np.flatnonzero(stays)
-    labels = _labels(log, rules, kept)
-    more = _added_rows(log, added, response, rules)
-    frame, clock, dropped, n_impressions = log.frame, rows.clock, rows.dropped, len(log)
-    del rows, log, stays, added  # The codes take as much memory as the tables that follow.
-    pred = _pred(labels, frame, rules, kept, ranking.rank, response)
+    rank, nothing = ranking.rank, pd.DataFrame()
+    ranking = ranking._replace(rank=rank[:0])
+    tables = Tables(nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, counted)
+    frame = log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
+    del rows, log, added  # Codes and times take as much memory as the tables that follow.
+    labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
+    value = None if response.value is None else pd.Series(response.value, copy=False)
+    pred = _pred(labels, frame, rules, stays, rank, value)
     true = labels.assign(**response.columns(rules))
-    if more is not None:
-        true = pd.concat([true, more], ignore_index=True)
-    return Tables(true, pred, clock, dropped, ranking, n_impressions, n_repeated, counted)
+    return tables._replace(true=true if more is None else pd.concat([true, more], ignore_index=True), pred=pred)
 
 
 def _counts(outcome: Outcome) -> dict[str, int]:
@@ -165,32 +168,36 @@ def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.
 # ------------------------------------------------------------------------------------------ the tables
 
 
-def _labels(log: LogRows, rules: Rules, rows: np.ndarray | None) -> pd.DataFrame:
-    """User, list and item of some rows of the log (None: all)."""
-    frame = log.frame
-    if log.session is not None:
-        frame = frame.assign(**{rules.list_cols[-1]: log.session})
-    found = frame[[rules.user_col, *rules.list_cols, rules.item_col]]
-    return (found if rows is None else found.take(rows)).reset_index(drop=True)
+def _some_rows(frame: pd.DataFrame, names: list[str], stays: np.ndarray | None) -> pd.DataFrame:
+    """Some columns of the rows that stay (None: all), numbered anew, column by column to save memory."""
+    if stays is None:
+        return frame[names].reset_index(drop=True)
+    n = int(np.count_nonzero(stays))
+    columns = [pd.Series(frame[name].array[stays], name=name, copy=False) for name in names]
+    return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=pd.RangeIndex(n))
 
 
 def _pred(
-    labels: pd.DataFrame, log: pd.DataFrame, rules: Rules, kept: np.ndarray | None, rank: np.ndarray, response: Response
+    labels: pd.DataFrame,
+    log: pd.DataFrame,
+    rules: Rules,
+    stays: np.ndarray | None,
+    rank: np.ndarray,
+    value: pd.Series | None,
 ) -> pd.DataFrame:
     """The log with ranks and what was paid; its other columns come along."""
     taken = {*labels.columns, rules.clicked_col}
     names = {name: name for name in log.columns if name not in taken}
     if rules.rank_col == "rank":
         names["rank"] = "position"
-    if response.value is not None and rules.value_col in names:
+    if value is not None and rules.value_col in names:
         names[rules.value_col] = f"{rules.value_col}_shown"
-    written = {"rank": rank} | ({} if response.value is None else {str(rules.value_col): response.value})
+    written = {"rank": pd.Series(rank.astype(np.int64), copy=False)} | ({} if value is None else {str(rules.value_col): value})
     ends = list(names.values())
     clash = [name for name in ends if ends.count(name) > 1 or name in (*labels.columns, *written)]
     if clash:
         raise DataError(f"log has a column {clash[0]!r}, which from_impressions writes; rename it in the log")
-    rest = log[list(names)]
-    rest = (rest if kept is None else rest.take(kept)).reset_index(drop=True).set_axis(ends, axis=1)
+    rest = _some_rows(log, list(names), stays).set_axis(ends, axis=1)
     return pd.concat([labels.assign(**written), rest], axis=1)
 
 
@@ -298,7 +305,8 @@ def _added_rows(log: LogRows, added: list[_Added], response: Response, rules: Ru
     labels = pd.concat([_event_labels(log, one, rules) for one in added], ignore_index=True)
     order = np.argsort(first, kind="stable")
     rows = labels.take(first[order]).reset_index(drop=True)
-    return rows.assign(**{name: values[order] for name, values in together.columns(rules).items()})
+    more = pd.DataFrame(together.columns(rules)).take(order).reset_index(drop=True)
+    return pd.concat([rows, more], axis=1)
 
 
 def _joined(responses: list[Response], field: str) -> np.ndarray:
@@ -306,11 +314,17 @@ def _joined(responses: list[Response], field: str) -> np.ndarray:
     return np.concatenate([np.zeros(n) if part is None else part for part, n in parts])
 
 
+def _list_labels(log: LogRows, row: np.ndarray, rules: Rules) -> pd.DataFrame:
+    """Labels of the lists of some rows of the log."""
+    found = log.frame[list(rules.source_lists)].take(row).reset_index(drop=True)
+    return found if log.session is None else found.assign(**{rules.list_cols[-1]: log.session[row]})
+
+
 def _event_labels(log: LogRows, added: _Added, rules: Rules) -> pd.DataFrame:
     """User, list and item of events: their own labels, or those of a row of the log for their list."""
     own = added.events.frame.take(added.row).reset_index(drop=True)
     found = own[[rules.user_col]]
-    of_log = _labels(log, rules, np.maximum(added.log_row, 0)) if len(log) else None
+    of_log = _list_labels(log, np.maximum(added.log_row, 0), rules) if len(log) else None
     for name in rules.list_cols:
         if name in own.columns and of_log is not None and added.events.list_keys is not None:
             values = own[name].where(added.log_row < 0, of_log[name])

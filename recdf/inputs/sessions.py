@@ -58,7 +58,7 @@ class Lists:
 
 
 class Ranking(NamedTuple):
-    """Rank of each row within its list, from 1, how many lists there are, and what their positions look like.
+    """Rank (int32) of each row within its list, from 1, how many lists there are, and what their positions look like.
 
     start : the smallest position · lists_with_holes : lists in which a position is left out between two others ·
     lists_with_ties : lists in which a position stands twice.
@@ -136,19 +136,19 @@ def rank_lists(lists: Lists, position: np.ndarray | None, stays: np.ndarray | No
     there = lists.code if order is None else lists.code[order]
     heads = run_heads([there])
     del there
-    number = np.ones(len(lists.code) if order is None else len(order), np.int64)
-    number[heads[1:]] -= np.diff(heads)
+    number = np.ones(len(lists.code) if order is None else len(order), np.int32)
+    number[heads[1:]] -= np.diff(heads).astype(np.int32)
     np.cumsum(number, out=number)
     holes = ties = 0
     start = 1.0
     if position is not None and len(number):
         start = float((position if stays is None else position[stays]).min())
         holes, ties = _count_odd(position if order is None else position[order], heads)
-    if order is None:
-        return Ranking(number, len(heads), start, holes, ties)
-    rank = np.empty(len(lists.code), np.int64)
-    rank[order] = number
-    return Ranking(rank if stays is None else rank[stays], len(heads), start, holes, ties)
+    if order is not None:
+        rank = np.empty(len(lists.code), np.int32)
+        rank[order] = number
+        number = rank if stays is None else rank[stays]
+    return Ranking(number, len(heads), start, holes, ties)
 
 
 def _count_odd(position: np.ndarray, heads: np.ndarray) -> list[int]:
