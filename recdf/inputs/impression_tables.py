@@ -63,8 +63,10 @@ class Response:
 
     def columns(self, rules: Rules) -> dict[str, pd.Series]:
         """Columns of `true`."""
-        levels = np.array([rules.relevance[name] for name in ("shown", "clicked", "bought")])
-        found = {"relevance": levels[self.depth]}
+        gain = np.full(len(self.depth), rules.relevance["shown"])
+        for depth, name in ((CLICKED, "clicked"), (BOUGHT, "bought")):
+            gain[self.depth == depth] = rules.relevance[name]
+        found = {"relevance": gain}
         named = ((CLICKS, self.clicks), (PURCHASES, self.purchases), (rules.value_col or "", self.value))
         found |= {name: part for name, part in named if part is not None}
         # A Series is taken into a frame as it is, an array would be copied.
