@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, OptionError, examples
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from .attribution import Attribution, Moments
 from .codes import encode
-from .frames import as_frame, column, null_ids, read_numbers, read_values
+from .frames import as_frame, column, read_numbers, read_values
 from .ids import read_ids
 from .sessions import Lists, Repeats, arrange_lists, sessions_by_gap
 from .times import Clock, read_times
@@ -212,9 +212,9 @@ def _without_nulls(frame: pd.DataFrame, role: str, names: list[str], rules: Rule
     if rules.null_keys == "raise":
         counts = {f"{role}[{name!r}]": int(flags.sum()) for name, flags in null.items()}
         ids = [name for name in null if name not in (rules.rank_col, rules.time_col)]
-        if ids:
-            raise null_ids(role, counts)
         found = ", ".join(f"{n:,} in {where}" for where, n in counts.items())
+        if ids:
+            raise NullKeyError(f'{role} has null ids: {found}; drop these rows or pass null_keys="drop"')
         raise DataError(f'{role} has null times or positions: {found}; drop these rows or pass null_keys="drop"')
     gone = np.logical_or.reduce(list(null.values()))
     return frame[~gone].reset_index(drop=True), int(gone.sum())
