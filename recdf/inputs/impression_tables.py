@@ -194,7 +194,9 @@ def _pred(
         names["rank"] = "position"
     if value is not None and rules.value_col in names:
         names[rules.value_col] = f"{rules.value_col}_shown"
-    written = {"rank": pd.Series(rank.astype(np.int64), copy=False)} | ({} if value is None else {str(rules.value_col): value})
+    written = {"rank": pd.Series(rank.astype(np.int64), copy=False)}
+    if value is not None:
+        written[str(rules.value_col)] = value
     ends = list(names.values())
     clash = [name for name in ends if ends.count(name) > 1 or name in (*labels.columns, *written)]
     if clash:

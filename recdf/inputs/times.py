@@ -142,17 +142,12 @@ def _read(series: pd.Series, where: str) -> TimeColumn:
     dtype = series.dtype
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
         return TimeColumn(_numbers(series, where, null), nothing, "number", "", where)
-    if isinstance(dtype, pd.ArrowDtype) or pd.api.types.is_object_dtype(dtype):
-        series = _as_datetimes(series, where)
-    if pd.api.types.is_datetime64_any_dtype(series.dtype):
-        ids = read_ids(series, where)
-        values = np.asarray(ids.values)
-        unit = np.datetime_data(values.dtype)[0]
-        if unit not in UNITS:  # days and the like, which only plain numpy arrays have
-            values, unit = values.astype("datetime64[s]"), "s"
-        plain = values.view(np.int64)
-        return TimeColumn(np.where(null, 0, plain) if nothing is not None else plain, nothing, ids.kind, unit, where)
-    raise _no_times(series, where)
+    series = as_datetimes(series, where)
+    ids = read_ids(series, where)
+    values = np.asarray(ids.values)
+    unit = np.datetime_data(values.dtype)[0]
+    plain = values.view(np.int64)
+    return TimeColumn(np.where(null, 0, plain) if nothing is not None else plain, nothing, ids.kind, unit, where)
 
 
 def _no_times(series: pd.Series, where: str) -> DataError:
@@ -162,13 +157,15 @@ def _no_times(series: pd.Series, where: str) -> DataError:
     )
 
 
-def _as_datetimes(series: pd.Series, where: str) -> pd.Series:
-    """Dates and datetimes that are Python objects, or Arrow's, in a dtype of pandas."""
+def as_datetimes(series: pd.Series, where: str) -> pd.Series:
+    """A column of datetimes in a dtype of pandas, also where it holds Arrow's times or Python's dates."""
+    if pd.api.types.is_datetime64_any_dtype(series.dtype) and not isinstance(series.dtype, pd.ArrowDtype):
+        return series
     if isinstance(series.dtype, pd.ArrowDtype):
         kind = str(series.dtype.pyarrow_dtype)
         if not kind.startswith(("timestamp", "date")):
             raise _no_times(series, where)
-        series = pd.Series(series.array.__arrow_array__().to_pandas())
+        series = pd.Series(series.array.__arrow_array__().to_pandas(), index=series.index, name=series.name)
     elif pd.api.types.infer_dtype(series, skipna=True) not in ("date", "datetime", "datetime64"):
         raise _no_times(series, where)
     try:
