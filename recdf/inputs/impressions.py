@@ -197,7 +197,7 @@ def from_impressions(
     events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
     _check_rules(rules, list(events))
     tables = make_tables(read_rows(log, events, rules), rules)
-    _warn_no_overlap(tables)
+    warn_no_overlap(tables.outcomes, tables.n_impressions)
     spec = _spec(tables, rules)
     for frame in (tables.true, tables.pred):
         frame.attrs = {"recdf_impressions": spec}
@@ -254,10 +254,10 @@ def _check_distinct(rules: Rules) -> None:
         raise OptionError(f"{taken[0]!r} is a column that from_impressions writes; rename it in the log")
 
 
-def _warn_no_overlap(tables: Tables) -> None:
+def warn_no_overlap(outcomes: Mapping[str, Mapping[str, int]], n_impressions: int) -> None:
     """Warn of events none of which belongs to an impression: their ids or their times are not those of the log."""
-    for name, counts in tables.outcomes.items():
-        if counts["events"] and not counts["attributed"] and tables.n_impressions:
+    for name, counts in outcomes.items():
+        if counts["events"] and not counts["attributed"] and n_impressions:
             reasons = {what: counts[what] for what in ("never_shown", "before_impression", "outside_window")}
             found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
             warnings.warn(
