@@ -4,6 +4,7 @@ from . import errors, metrics
 from ._version import __version__ as __version__
 from .datasets import Shop, sample_shop
 from .diagnostics.check import check
+from .diagnostics.check_log import check_log
 from .diagnostics.compare_conventions import compare_conventions
 from .diagnostics.tables import exposure_table, hit_table, position_table, user_gap
 from .errors import (
@@ -36,6 +37,8 @@ from .experiments.roll_up import roll_up
 from .experiments.verdict import adjust_pvalues
 from .inputs.conventions import CONVENTIONS, Convention, conventions_table
 from .inputs.frames import from_dict, from_labelled
+from .inputs.impressions import Impressions, from_impressions
+from .inputs.time_slices import time_slice
 from .matching.counts import Counts
 from .matching.hits import Hits
 from .matching.lists import Lists
@@ -56,6 +59,7 @@ __all__ = [
     "Evaluation",
     "Hits",
     "IdTypeError",
+    "Impressions",
     "Lists",
     "Metric",
     "MissingExtraError",
@@ -71,6 +75,7 @@ __all__ = [
     "adjust_pvalues",
     "bootstrap_ci",
     "check",
+    "check_log",
     "compare_conventions",
     "compare_models",
     "compare_variants",
@@ -81,6 +86,7 @@ __all__ = [
     "experiment_health",
     "exposure_table",
     "from_dict",
+    "from_impressions",
     "from_labelled",
     "hit_table",
     "join_experiment",
@@ -93,6 +99,7 @@ __all__ = [
     "roll_up",
     "sample_shop",
     "summarize",
+    "time_slice",
     "user_gap",
 ]
 __all__ += metrics.__all__

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from .._version import __version__
 from ..errors import RecdfError, RecdfWarning
-from . import deciding, demo, evaluating
+from . import deciding, demo, evaluating, impressions
 from .arguments import Parser, in_flags, option_texts
 
 __all__ = ["main", "option_texts"]
@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     evaluating.add_evaluate(commands)
     evaluating.add_check(commands)
+    impressions.add_impressions(commands)
     deciding.add_compare(commands)
     deciding.add_experiment(commands)
     demo.add_demo(commands)

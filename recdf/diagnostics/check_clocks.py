@@ -1,0 +1,69 @@
+"""What `check_log` finds about events: those without an impression, and clocks that stand some hours apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..inputs.attribution import Moments, find_candidates, rows_of_pairs
+from ..inputs.impression_rows import EventRows, LogRows, Rows
+from ..inputs.times import UNITS
+from .findings import Findings, plain_rows
+
+# Events that are looked at to tell whether two clocks stand some hours apart.
+SAMPLE = 20_000
+# An event that follows its impression within so many seconds was made by it.
+SOON = 600
+# Offsets between time zones, in half hours.
+OFFSETS = range(-28, 29)
+# So many events must follow soon at another offset, and so many times those at none, to be no chance.
+ENOUGH, TIMES = 10, 2
+
+
+def check_events(found: Findings, log: LogRows, events: EventRows, window: float | None, names: list[str]) -> None:
+    """Events that belong to no impression, by the reason. `names` are the columns that examples show."""
+    outcome = find_candidates(log.moments, events.moments, window).outcome
+    what, n = events.name, len(outcome.attributed)
+    for finding, flags, effect in (
+        (
+            f"{what} without an impression",
+            outcome.never_shown,
+            'they belong to no list; unattributed="true" keeps them in true, so that recall counts them',
+        ),
+        (
+            f"impressions after the {what}",
+            outcome.before_impression,
+            "all impressions of the item came later, so nothing is attributed; clock_skew= allows for two clocks",
+        ),
+        (f"{what} after the window", outcome.outside_window, "nothing is attributed; a longer window= would"),
+    ):
+        examples = plain_rows(events.frame[names].take(np.flatnonzero(flags)[:3]))
+        found.add(finding, "warning", int(flags.sum()), n, examples, effect)
+
+
+def check_clocks(found: Findings, rows: Rows) -> None:
+    """Events that follow their impressions soon only after a shift by some hours: two frames in two time zones."""
+    if rows.clock.is_number or rows.log.time is None:
+        return
+    second = UNITS[rows.clock.unit]
+    for events in rows.events:
+        soon = _soon_by_offset(rows.log, events, second)
+        best = max(soon, key=lambda offset: (soon[offset], -abs(offset)))
+        if best and soon[best] >= max(ENOUGH, TIMES * soon[0]):
+            words = f"{events.name} {abs(best) / 2:g} h {'behind' if best > 0 else 'ahead of'} the log"
+            effect = "one of the two frames is in another time zone; give both their zone with tz_localize"
+            found.add("clocks in two zones", "warning", soon[best], sum(soon.values()), words, effect)
+
+
+def _soon_by_offset(log: LogRows, events: EventRows, second: int) -> dict[int, int]:
+    """How many events follow an impression of their item within minutes if they are that many half hours later."""
+    n = len(events.moments.time)
+    some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64)) if n else np.empty(0, np.int64)
+    sample = Moments(*(part[some] for part in events.moments))
+    wanted = np.unique(sample.pairs(slice(None), log.n_items))
+    row = rows_of_pairs(log.moments, wanted, log.n_items)
+    near = Moments(*(part[row] for part in log.moments))
+    counts = {}
+    for offset in OFFSETS:
+        shifted = sample._replace(time=sample.time + offset * 1800 * second)
+        counts[offset] = int(find_candidates(near, shifted, SOON * second).outcome.attributed.sum())
+    return counts

@@ -1,0 +1,338 @@
+"""From rows and rules to the two tables: what each impression got, and what stays in `true` without an impression.
+
+Contract: everything before the last step is arrays with one entry per row of the log; labels come back from the
+frames at the end, in the order of their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError
+from .attribution import Moments, Outcome, bisect, find_candidates, give_credit, rows_of_pairs
+from .frames import read_values
+from .impression_rows import EventRows, LogRows, Rows, Rules
+from .sessions import Ranking, rank_lists, repeated_rows, standing_rows
+from .sorting import dense_codes, run_heads, stable_order
+from .times import Clock
+
+CLICKS, PURCHASES = "clicks", "purchases"
+SHOWN, CLICKED, BOUGHT = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Response:
+    """What users did with each row of the log, or with each row that is added to `true`.
+
+    `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row; `clicks` and `purchases` are sums of shares of
+    events, `value` the sum of what was paid. An array is None where nothing says what it is.
+    """
+
+    depth: np.ndarray
+    clicks: np.ndarray | None
+    purchases: np.ndarray | None
+    value: np.ndarray | None
+
+    def settled(self, stays: np.ndarray, moved: np.ndarray, standing: np.ndarray) -> Response:
+        """The response of the rows that stay, to which that of the `moved` rows is added where they now stand."""
+        place = np.searchsorted(np.flatnonzero(stays), standing)
+        depth = self.depth[stays]
+        np.maximum.at(depth, place, self.depth[moved])
+        sums = []
+        for part in (self.clicks, self.purchases, self.value):
+            some = None if part is None else part[stays]
+            if part is not None and some is not None:
+                np.add.at(some, place, part[moved])
+            sums.append(some)
+        return Response(depth, *sums)
+
+    def gathered(self, place: np.ndarray, n: int) -> Response:
+        """The response of `n` rows that these rows belong to: the deepest event, and sums."""
+        depth = np.zeros(n, np.int8)
+        np.maximum.at(depth, place, self.depth)
+        sums = [
+            None if part is None else np.bincount(place, weights=part, minlength=n).astype(np.float64, copy=False)
+            for part in (self.clicks, self.purchases, self.value)
+        ]
+        return Response(depth, *sums)
+
+    def columns(self, rules: Rules) -> dict[str, pd.Series]:
+        """Columns of `true`."""
+        gain = np.full(len(self.depth), rules.relevance["shown"])
+        for depth, name in ((CLICKED, "clicked"), (BOUGHT, "bought")):
+            gain[self.depth == depth] = rules.relevance[name]
+        found = {"relevance": gain}
+        named = ((CLICKS, self.clicks), (PURCHASES, self.purchases), (rules.value_col or "", self.value))
+        found |= {name: part for name, part in named if part is not None}
+        # A Series is taken into a frame as it is, an array would be copied.
+        return {name: pd.Series(part, copy=False) for name, part in found.items()}
+
+
+class Tables(NamedTuple):
+    """The two tables, and what was counted on the way."""
+
+    true: pd.DataFrame
+    pred: pd.DataFrame
+    clock: Clock
+    dropped: dict[str, int]
+    ranking: Ranking
+    n_impressions: int
+    n_repeated: int
+    outcomes: dict[str, dict[str, int]]
+
+
+def make_tables(rows: Rows, rules: Rules) -> Tables:
+    """Attribute the events, settle repeated items, rank the lists, and write `true` and `pred`."""
+    log = rows.log
+    window = rows.clock.span(rules.window, "window")
+    skew = rows.clock.span(rules.clock_skew, "clock_skew") or 0
+    response, outcomes = _respond(log, rows.events, rules, window, skew)
+    counted = {name: _counts(outcome) for name, outcome in outcomes.items()}
+    added = []
+    if rules.unattributed == "true":
+        added = [_unattributed(log, events, outcomes[events.name], rules) for events in rows.events]
+        for one in added:
+            counted[one.events.name] |= one.counts
+    more = _added_rows(log, added, response, rules)
+    stays, response, n_repeated = _settle_repeats(log, response, rules)
+    ranking = rank_lists(log.lists, log.position, stays)
+    rank, nothing = ranking.rank, pd.DataFrame()
+    ranking = ranking._replace(rank=rank[:0])
+    tables = Tables(nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, counted)
+    frame = log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
+    del rows, log, added  # Codes and times take as much memory as the tables that follow.
+    labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
+    value = None if response.value is None else pd.Series(response.value, copy=False)
+    pred = _pred(labels, frame, rules, stays, rank, value)
+    true = labels.assign(**response.columns(rules))
+    return tables._replace(true=true if more is None else pd.concat([true, more], ignore_index=True), pred=pred)
+
+
+def _counts(outcome: Outcome) -> dict[str, int]:
+    found = {name: int(np.count_nonzero(flags)) for name, flags in outcome._asdict().items()}
+    return {"events": len(outcome.attributed), **found}
+
+
+# -------------------------------------------------------------------------------------- what rows got
+
+
+def _respond(
+    log: LogRows, all_events: Sequence[EventRows], rules: Rules, window: float | None, skew: float
+) -> tuple[Response, dict[str, Outcome]]:
+    """The response of every row of the log, and what became of every event."""
+    n = len(log)
+    depth = np.zeros(n, np.int8)
+    clicks, purchases, value, outcomes = log.clicks, None, None, {}
+    if clicks is not None:
+        depth[clicks > 0] = CLICKED
+    for events in all_events:
+        candidates = find_candidates(log.moments, events.moments, window, skew)
+        credit = give_credit(candidates, rules.attribution, events.paid)
+        outcomes[events.name] = candidates.outcome
+        share = np.zeros(n)
+        share[credit.row] = credit.share
+        if events.name == CLICKS:
+            clicks = share
+            depth[credit.row] = CLICKED
+            continue
+        purchases = share
+        depth[credit.row] = BOUGHT
+        if events.paid is not None:
+            value = np.zeros(n)
+            value[credit.row] = credit.value
+    if rules.value_col is not None and rules.value == "shown" and purchases is not None:
+        value = read_values(log.frame, rules.value_col, "log") * purchases
+    return Response(depth, clicks, purchases, value), outcomes
+
+
+def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.ndarray | None, Response, int]:
+    """Which rows stay (None: all), their response, and how many rows repeat an item of their list."""
+    lists = log.lists.code
+    repeated = repeated_rows(lists, log.item, log.n_items)
+    if not len(repeated):
+        return None, response, 0
+    if rules.repeats == "each":
+        return None, response, len(repeated) - dense_codes([lists[repeated], log.item[repeated]])[1]
+    sign = 1 if rules.repeats == "first" else -1
+    order = [sign * key[repeated] for key in (log.time, log.position) if key is not None]
+    standing = standing_rows(repeated, lists, log.item, [*order, sign * repeated])
+    moved = standing != repeated
+    stays = np.ones(len(log), bool)
+    stays[repeated[moved]] = False
+    return stays, response.settled(stays, repeated[moved], standing[moved]), int(moved.sum())
+
+
+# ------------------------------------------------------------------------------------------ the tables
+
+
+def _some_rows(frame: pd.DataFrame, names: list[str], stays: np.ndarray | None) -> pd.DataFrame:
+    """Some columns of the rows that stay (None: all), numbered anew, column by column to save memory."""
+    if stays is None:
+        return frame[names].reset_index(drop=True)
+    n = int(np.count_nonzero(stays))
+    columns = [pd.Series(frame[name].array[stays], name=name, copy=False) for name in names]
+    return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=pd.RangeIndex(n))
+
+
+def _pred(
+    labels: pd.DataFrame,
+    log: pd.DataFrame,
+    rules: Rules,
+    stays: np.ndarray | None,
+    rank: np.ndarray,
+    value: pd.Series | None,
+) -> pd.DataFrame:
+    """The log with ranks and what was paid; its other columns come along."""
+    taken = {*labels.columns, rules.clicked_col}
+    names = {name: name for name in log.columns if name not in taken}
+    if rules.rank_col == "rank":
+        names["rank"] = "position"
+    if value is not None and rules.value_col in names:
+        names[rules.value_col] = f"{rules.value_col}_shown"
+    written = {"rank": pd.Series(rank.astype(np.int64), copy=False)}
+    if value is not None:
+        written[str(rules.value_col)] = value
+    ends = list(names.values())
+    clash = [name for name in ends if ends.count(name) > 1 or name in (*labels.columns, *written)]
+    if clash:
+        raise DataError(f"log has a column {clash[0]!r}, which from_impressions writes; rename it in the log")
+    rest = _some_rows(log, list(names), stays).set_axis(ends, axis=1)
+    return pd.concat([labels.assign(**written), rest], axis=1)
+
+
+# ------------------------------------------------------------------------- events without an impression
+
+
+@dataclass(frozen=True)
+class _Added:
+    """Events without an impression that stay in `true`: which they are, their lists, what they say, their counts.
+
+    `log_row` is a row of the log with the labels of the event's list, -1 where the event names its list itself.
+    """
+
+    events: EventRows
+    row: np.ndarray
+    lists: np.ndarray
+    log_row: np.ndarray
+    response: Response
+    counts: dict[str, int]
+
+
+def _unattributed(log: LogRows, events: EventRows, outcome: Outcome, rules: Rules) -> _Added:
+    """Give each event without an impression a list.
+
+    This is the list that the event names itself, or else the last list of its user that began at or before it, or
+    else the first list of its user. An event whose user has no list cannot be placed. One whose item the list shows
+    is left out, since it would count as a hit that its window or its time rules out.
+    """
+    row = np.flatnonzero(~outcome.attributed)
+    lists = _named_lists(log, events, row)
+    log_row = np.full(len(row), -1, np.int64)
+    by_time = np.flatnonzero(lists < 0)
+    if len(by_time):
+        some = row[by_time]
+        log_row[by_time] = _current_row(log, events.moments.user[some], events.moments.time[some])
+        lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]  # row -1 reads the last entry, no list
+    placed = lists >= 0
+    entries = Moments(lists, events.moments.item[row], lists)
+    pair = entries.pairs(slice(None), log.n_items)
+    pair[~placed] = -1
+    wanted = np.unique(pair[placed])
+    shown = Moments(log.lists.code, log.item, log.lists.code)
+    found = np.unique(shown.pairs(rows_of_pairs(shown, wanted, log.n_items), log.n_items))
+    in_list = np.isin(pair, found) & placed
+    keep = np.flatnonzero(placed & ~in_list)
+    clicked, paid = events.name == CLICKS, events.paid
+    one = np.ones(len(keep))
+    value = None if rules.value_col is None or clicked else np.zeros(len(keep)) if paid is None else paid[row[keep]]
+    response = Response(
+        np.full(len(keep), CLICKED if clicked else BOUGHT, np.int8),
+        one if clicked else None,
+        None if clicked else one,
+        value,
+    )
+    counts = {"kept_in_true": len(keep), "shown_in_list": int(in_list.sum()), "without_list": int((~placed).sum())}
+    return _Added(events, row[keep], lists[keep], log_row[keep], response, counts)
+
+
+def _named_lists(log: LogRows, events: EventRows, row: np.ndarray) -> np.ndarray:
+    """Code of the list that each of these events names: that of the log where it has the list; -1 for none."""
+    if events.list_keys is None:
+        return np.full(len(row), -1, np.int64)
+    n_lists = int(log.lists.code.max(initial=-1)) + 1
+    a_row = np.empty(n_lists, np.int64)
+    a_row[log.lists.code] = np.arange(len(log))
+    keys = [key[row] for key in events.list_keys]
+    together, n = dense_codes([np.append(own[a_row], some) for own, some in zip(log.keys, keys, strict=True)])
+    code = np.arange(n_lists, n_lists + n)  # a list that the log does not have gets a number beyond its lists
+    code[together[:n_lists]] = np.arange(n_lists)
+    return np.where(np.logical_or.reduce([key < 0 for key in keys]), -1, code[together[n_lists:]])
+
+
+def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """A row of the last list of each user that began by some time, else of the first list; -1 without lists."""
+    if log.time is None or not len(log):
+        return np.full(len(user), -1, np.int64)
+    order = stable_order([log.lists.code, log.time])
+    heads = order[run_heads([log.lists.code[order]])]  # the earliest row of each list
+    heads = heads[stable_order([log.user[heads], log.time[heads]])]
+    owner, begin = log.user[heads], log.time[heads]
+    low = np.searchsorted(owner, user, side="left")
+    high = np.searchsorted(owner, user, side="right")
+    last = bisect(begin, low, high, time, right=True) - 1
+    place = np.maximum(last, low)
+    return np.where(high > low, heads[np.minimum(place, len(heads) - 1)], -1)
+
+
+def _added_rows(log: LogRows, added: list[_Added], response: Response, rules: Rules) -> pd.DataFrame | None:
+    """Rows of `true` for the events that stay without an impression, one for each (list, item); None for none."""
+    added = [one for one in added if len(one.row)]
+    if not added:
+        return None
+    lists = np.concatenate([one.lists for one in added])
+    item = np.concatenate([one.events.moments.item[one.row] for one in added])
+    pair, n = dense_codes([lists, item])
+    first = np.full(n, len(pair), np.int64)
+    np.minimum.at(first, pair, np.arange(len(pair)))
+    responses = [one.response for one in added]
+    together = Response(
+        np.concatenate([one.depth for one in responses]),
+        None if response.clicks is None else _joined(responses, "clicks"),
+        None if response.purchases is None else _joined(responses, "purchases"),
+        None if response.value is None else _joined(responses, "value"),
+    ).gathered(pair, n)
+    labels = pd.concat([_event_labels(log, one, rules) for one in added], ignore_index=True)
+    order = np.argsort(first, kind="stable")
+    rows = labels.take(first[order]).reset_index(drop=True)
+    more = pd.DataFrame(together.columns(rules)).take(order).reset_index(drop=True)
+    return pd.concat([rows, more], axis=1)
+
+
+def _joined(responses: list[Response], field: str) -> np.ndarray:
+    parts = [(getattr(one, field), len(one.depth)) for one in responses]
+    return np.concatenate([np.zeros(n) if part is None else part for part, n in parts])
+
+
+def _list_labels(log: LogRows, row: np.ndarray, rules: Rules) -> pd.DataFrame:
+    """Labels of the lists of some rows of the log."""
+    found = log.frame[list(rules.source_lists)].take(row).reset_index(drop=True)
+    return found if log.session is None else found.assign(**{rules.list_cols[-1]: log.session[row]})
+
+
+def _event_labels(log: LogRows, added: _Added, rules: Rules) -> pd.DataFrame:
+    """User, list and item of events: their own labels, or those of a row of the log for their list."""
+    own = added.events.frame.take(added.row).reset_index(drop=True)
+    found = own[[rules.user_col]]
+    of_log = _list_labels(log, np.maximum(added.log_row, 0), rules) if len(log) else None
+    for name in rules.list_cols:
+        if name in own.columns and of_log is not None and added.events.list_keys is not None:
+            values = own[name].where(added.log_row < 0, of_log[name])
+        else:
+            values = own[name] if of_log is None else of_log[name]
+        found = found.assign(**{name: values})
+    return found.assign(**{rules.item_col: own[rules.item_col]})

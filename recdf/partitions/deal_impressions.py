@@ -1,0 +1,164 @@
+"""A log of impressions larger than memory: `from_impressions` for some users after others, written to two files.
+
+Contract: rows of the log and of its events are dealt to parts by a hash of the user, so that a part holds all that
+happened to its users. Each part is attributed alone, and the parts together equal the whole: the rows of `true` and
+`pred` are those of one call, part after part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import NoOverlapWarning, RecdfError
+from ..inputs.impressions import Impressions, from_impressions, warn_no_overlap
+from .source import Source, Store, as_frame, memory_bytes, part_of
+
+__all__ = ["FILES", "deal_impressions"]
+
+FILES = ("true.parquet", "pred.parquet", "impressions.json")
+
+BATCH_ROWS = 2**18
+# Bytes that attribution needs for each byte of a part, the part itself included.
+BYTES_PER_BYTE = 6
+TEXT_BYTES = 32  # of a string, a guess
+
+
+def deal_impressions(
+    paths: Mapping[str, Any], out: Path, *, user_col: str, memory_limit: int | str | None = None, **options: Any
+) -> dict[str, Any]:
+    """Write `true.parquet`, `pred.parquet` and `impressions.json` (rules and counts) into a folder.
+
+    Parameters
+    ----------
+    paths : mapping
+        "log", and "clicks" and "purchases" if there are any: parquet files, folders of them, or globs.
+    out : Path
+        Folder to write; made if absent. Files of these names are replaced, all or none.
+    user_col : str
+        Column of the user, in all files.
+    memory_limit : int or str, optional
+        Memory to stay within, such as "1GB". Default: a quarter of the machine's.
+    **options
+        Those of `from_impressions`.
+
+    Returns
+    -------
+    dict
+        The spec of `from_impressions`, with the counts of all parts together.
+    """
+    sources = {role: Source(path, role) for role, path in paths.items()}
+    names = {role: list(source.schema.names) for role, source in sources.items()}
+    n_parts = _n_parts(sources, memory_bytes(memory_limit))
+    out.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=out)))
+        stores = {
+            role: stack.enter_context(closing(Store(folder / f"{role}.arrow", n_parts, source.fields(names[role]))))
+            for role, source in sources.items()
+        }
+        for role, source in sources.items():
+            if user_col not in names[role]:  # from_impressions says what is missing
+                from_impressions(**_heads(sources), user_col=user_col, **options)
+            for table in source.batches(names[role], BATCH_ROWS):
+                stores[role].add(table, _parts(table[user_col], n_parts))
+        spec = _write(_measured(stores, n_parts, {"user_col": user_col, **options}), folder)
+        for name in FILES:
+            os.replace(folder / name, out / name)
+    warn_no_overlap({role: spec["counts"][role] for role in sources if role != "log"}, spec["counts"]["impressions"])
+    return spec
+
+
+def _heads(sources: Mapping[str, Source]) -> dict[str, Any]:
+    """Frames without rows, for messages about their columns."""
+    return {role: as_frame(source.schema.empty_table()) for role, source in sources.items()}
+
+
+def _n_parts(sources: Mapping[str, Source], limit: int) -> int:
+    """How many parts fit into memory one after the other."""
+    width = {
+        role: sum(field.type.bit_width / 8 if _is_fixed(field.type) else TEXT_BYTES for field in source.schema)
+        for role, source in sources.items()
+    }
+    n_bytes = sum(source.n_rows * width[role] for role, source in sources.items())
+    return int(min(max(np.ceil(BYTES_PER_BYTE * n_bytes / limit), 1), 2**15))
+
+
+def _is_fixed(kind: Any) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal, pa.types.is_boolean)
+    return any(test(kind) for test in tests)
+
+
+def _parts(user: pa.ChunkedArray, n_parts: int) -> np.ndarray:
+    """Part of each row; rows without a user, which are refused or dropped, are in the first."""
+    part = np.zeros(len(user), np.uint16)
+    if not user.null_count:
+        return part_of([user], n_parts)
+    known = user.is_valid().to_numpy().astype(bool)
+    part[known] = part_of([user.filter(pa.array(known))], n_parts)
+    return part
+
+
+def _measured(stores: Mapping[str, Store], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
+    """The two tables of each part that has rows."""
+    for part in range(n_parts):
+        frames: dict[str, Any] = {role: as_frame(store.read(part)) for role, store in stores.items()}
+        if n_parts > 1 and not any(map(len, frames.values())):
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NoOverlapWarning)  # given once, for all parts
+                found = from_impressions(**frames, **options)
+        except RecdfError as error:
+            if n_parts == 1:
+                raise
+            where = f"found in one of {n_parts:,} parts of the users; counts are of that one"
+            raise type(error)(f"{error} ({where})") from error
+        yield found
+
+
+def _write(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
+    """Write the tables part after part; return the spec with the counts of all."""
+    import pyarrow.parquet as pq  # costs time that importing recdf need not take
+
+    spec: dict[str, Any] | None = None
+    writers: dict[str, Any] = {}
+    with ExitStack() as stack:
+        for found in parts:
+            for name, frame in (("true", found.true), ("pred", found.pred)):
+                table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+                if name not in writers:
+                    writers[name] = stack.enter_context(pq.ParquetWriter(folder / f"{name}.parquet", table.schema))
+                writers[name].write_table(table.cast(writers[name].schema))
+            spec = found.spec if spec is None else _added(spec, found.spec)
+    assert spec is not None
+    (folder / "impressions.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")
+    return spec
+
+
+def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    """The spec of two parts together."""
+    positions = dict(one["positions"])
+    positions["start"] = min(positions["start"], two["positions"]["start"])
+    for name in ("lists_with_holes", "lists_with_ties"):
+        positions[name] += two["positions"][name]
+    return {**one, "positions": positions, "counts": _sums(one["counts"], two["counts"])}
+
+
+def _sums(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    found = dict(one)
+    for name, value in two.items():
+        if isinstance(value, dict):
+            found[name] = _sums(one.get(name, {}), value)
+        else:
+            found[name] = one.get(name, 0) + value
+    return found

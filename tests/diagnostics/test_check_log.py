@@ -1,0 +1,179 @@
+"""`check_log`: a clean log has no finding, and each planted fault is found with its count."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+START = pd.Timestamp("2026-09-01 10:00")
+
+
+def clean():
+    """100 users with one list of three items each, one every ten minutes, and their clicks 30 seconds later."""
+    user = np.repeat(np.arange(100), 3)
+    log = pd.DataFrame(
+        {
+            "user_id": user,
+            "session_id": 1,
+            "item_id": np.tile([0, 1, 2], 100) + user % 7,
+            "position": np.tile([1, 2, 3], 100),
+            "time": START + pd.to_timedelta(10 * user, unit="min"),
+            "variant": np.where(user % 2, "A", "B"),
+        }
+    )
+    clicks = log.iloc[::3][["user_id", "item_id", "time"]].reset_index(drop=True)
+    return log, clicks.assign(time=clicks["time"] + pd.Timedelta("30s"))
+
+
+def findings(log, clicks=None, **options):
+    """Count of each finding."""
+    found = rd.check_log(log, clicks=clicks, **{"time_col": "time", **options})
+    assert found.columns.tolist() == ["finding", "severity", "count", "share", "examples", "effect"]
+    assert found[["count", "share"]].dtypes.astype(str).tolist() == ["int64", "float64"]
+    order = {"error": 0, "warning": 1, "info": 2}
+    assert found["severity"].map(order).is_monotonic_increasing
+    return dict(zip(found["finding"], found["count"], strict=True))
+
+
+def test_a_clean_log_has_no_finding():
+    assert findings(*clean(), variant_col="variant", window="1h") == {}
+
+
+def shifted(frame, rows, span):
+    """The frame with the times of some rows moved."""
+    time = frame["time"].copy()
+    time.iloc[rows] += pd.Timedelta(span)
+    return frame.assign(time=time)
+
+
+def changed(frame, rows, name, value):
+    values = frame[name].astype(object)
+    values.iloc[rows] = value
+    return frame.assign(**{name: values.infer_objects()})
+
+
+def bot(log):
+    """User 0 is shown 1,500 items, one a list."""
+    more = pd.DataFrame({"user_id": 0, "session_id": np.arange(10, 1510), "item_id": 500, "position": 1})
+    return pd.concat([log, more.assign(time=START, variant="B")], ignore_index=True)
+
+
+PLANTED = {
+    "a user who is a program": (lambda log, clicks: (bot(log), clicks), {"users with over 1,000 impressions": 1}),
+    "clicks of items not shown": (
+        lambda log, clicks: (log, changed(clicks, [3, 5], "item_id", 900)),
+        {"clicks without an impression": 2},
+    ),
+    "clicks before their impression": (
+        lambda log, clicks: (log, shifted(clicks, [3, 5, 7], "-1min")),
+        {"impressions after the clicks": 3},
+    ),
+    "late clicks": (lambda log, clicks: (log, shifted(clicks, [3], "3h")), {"clicks after the window": 1}),
+    "clicks in another zone": (
+        lambda log, clicks: (log, shifted(clicks, slice(None), "-2h")),
+        {"impressions after the clicks": 100, "clocks in two zones": 100},
+    ),
+    "clicks in a zone of half hours": (
+        lambda log, clicks: (log, shifted(clicks, slice(None), "5h30min")),
+        {"clicks after the window": 100, "clocks in two zones": 100},
+    ),
+    "missing positions": (
+        lambda log, clicks: (changed(log, [299], "position", None), clicks),
+        {"positions missing": 1},
+    ),
+    "null users": (lambda log, clicks: (changed(log, [299], "user_id", None), clicks), {"null user_id in log": 1}),
+    "positions from 0": (
+        lambda log, clicks: (log.assign(position=log["position"] - 1), clicks),
+        {"positions that do not start at 1": 1},
+    ),
+    "holes": (lambda log, clicks: (changed(log, [2, 5], "position", 9), clicks), {"positions with holes": 2}),
+    "pages": (lambda log, clicks: (changed(log, [2], "position", 2), clicks), {"a position twice in a list": 1}),
+    "one item in two lists": (lambda log, clicks: (changed(log, [1, 4], "item_id", 900), clicks), {}),
+    "an item twice": (
+        lambda log, clicks: (changed(log, [1, 2], "item_id", 900), clicks),
+        {"items shown twice in a list": 1},
+    ),
+    "a row twice": (
+        lambda log, clicks: (pd.concat([log, log.iloc[[7]]], ignore_index=True), clicks),
+        {"rows logged twice": 1, "items shown twice in a list": 1, "a position twice in a list": 1},
+    ),
+    "a broken hour": (
+        lambda log, clicks: (
+            log[(log["time"] < START + pd.Timedelta("2h")) | (log["time"] >= START + pd.Timedelta("5h"))],
+            clicks[:0],
+        ),
+        {"hours without a row": 3},
+    ),
+    "variants within a list": (
+        lambda log, clicks: (changed(log, [4], "variant", "B"), clicks),
+        {"variants that change within a list": 1, "users in several variants": 1},
+    ),
+    "no variant": (lambda log, clicks: (changed(log, [4], "variant", None), clicks), None),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_planted_faults_are_found(fault):
+    plant, expected = PLANTED[fault]
+    log, clicks = plant(*clean())
+    found = findings(log, clicks, variant_col="variant", window="1h")
+    if expected is None:
+        assert found["null variants"] == 1
+    else:
+        assert found == expected
+
+
+def test_variants_between_lists():
+    log, _ = clean()
+    log["session_id"] = np.tile([1, 1, 2], 100)
+    log = changed(log, [2], "variant", "A")
+    assert findings(log.assign(position=1, item_id=range(300)), variant_col="variant") == {
+        "a position twice in a list": 100,
+        "users in several variants": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("propensity", "options", "expected"),
+    [
+        (0.25, {"n_actions": 4}, {}),
+        (0.25, {"n_actions": 5}, {"propensities that do not fit the actions": 300}),
+        (0.25, {}, {"propensities that do not fit the actions": 300}),  # the log has nine items
+        (1 / 9, {}, {}),
+        (np.where(np.arange(300) < 2, 0.0, 0.25), {"n_actions": 4}, {"propensities outside (0, 1]": 2}),
+        (np.tile([0.5, 0.5, 0.25], 100), {"n_actions": 2}, {"propensities that do not fit the actions": 300}),
+    ],
+)
+def test_propensities(propensity, options, expected):
+    log, _ = clean()
+    assert findings(log.assign(propensity=propensity), propensity_col="propensity", **options) == expected
+
+
+def test_frames_that_cannot_be_compared_are_an_error():
+    log, clicks = clean()
+    zoned = clicks.assign(time=clicks["time"].dt.tz_localize("UTC"))
+    for other in (zoned, clicks.assign(user_id=clicks["user_id"].astype(str))):
+        assert findings(log, other) == {"columns that cannot be read or compared": 1}
+    assert findings(log[:0], clicks) == {"log is empty": 1}
+
+
+def test_sessions_made_of_gaps_and_logs_without_times():
+    log, clicks = clean()
+    assert findings(log.drop(columns="session_id"), clicks, session_gap="5min") == {}
+    assert findings(log.drop(columns="time"), time_col=None) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"user_col": "who"}, rd.ColumnError, "log has no column 'who'"),
+        ({"variant_col": "arm"}, rd.ColumnError, "log has no column 'arm'"),
+        ({"time_col": None, "clicks": clean()[1]}, rd.OptionError, "need time_col="),
+        ({"time_col": "time", "window": "soon", "clicks": clean()[1]}, rd.OptionError, "no span of time"),
+    ],
+)
+def test_bad_input(options, error, words):
+    with pytest.raises(error) as found:
+        rd.check_log(clean()[0], **options)
+    assert words in str(found.value)

@@ -1,0 +1,121 @@
+"""Attribution, sessions and lists by plain loops over rows: slow, obvious, and never imported by the package."""
+
+from collections import defaultdict
+
+
+def attributed(impressions, events, window, rule, skew=0):
+    """For each event, a dict of impression row -> share; an empty dict if it belongs to none.
+
+    `impressions` and `events` are lists of (user, item, time).
+    """
+    result = []
+    for user, item, time in events:
+        mine = [(shown, row) for row, (who, what, shown) in enumerate(impressions) if (who, what) == (user, item)]
+        before = [(shown, row) for shown, row in mine if shown <= time and (window is None or time - shown <= window)]
+        if not before and not any(shown <= time for shown, _ in mine):
+            soon = sorted((shown, row) for shown, row in mine if time < shown <= time + skew)
+            before = soon[:1] if skew > 0 else []
+        before.sort()
+        if not before:
+            result.append({})
+        elif rule == "last":
+            result.append({before[-1][1]: 1.0})
+        elif rule == "first":
+            result.append({before[0][1]: 1.0})
+        else:
+            result.append({row: 1 / len(before) for _, row in before})
+    return result
+
+
+def sessions(rows, gap):
+    """Session number of each row of (user, time), from 1 for each user."""
+    result = [0] * len(rows)
+    by_user = defaultdict(list)
+    for row, (user, time) in enumerate(rows):
+        by_user[user].append((time, row))
+    for visits in by_user.values():
+        visits.sort()
+        number, before = 0, None
+        for time, row in visits:
+            if before is None or time - before > gap:
+                number += 1
+            result[row], before = number, time
+    return result
+
+
+def ranks(rows):
+    """Rank of each row of (list, position, time) within its list."""
+    result = [0] * len(rows)
+    by_list = defaultdict(list)
+    for row, (key, position, time) in enumerate(rows):
+        by_list[key].append((position, time, row))
+    for entries in by_list.values():
+        for rank, (_, _, row) in enumerate(sorted(entries), start=1):
+            result[row] = rank
+    return result
+
+
+def standing(rows, repeats):
+    """For each row of (list, item, time, position), the row that stands for its item in its list."""
+    by_pair = defaultdict(list)
+    for row, (key, item, time, position) in enumerate(rows):
+        by_pair[key, item].append((time, position, row))
+    if repeats == "each":
+        return list(range(len(rows)))
+    chosen = {pair: min(e)[2] if repeats == "first" else max(e)[2] for pair, e in by_pair.items()}
+    return [chosen[key, item] for key, item, _, _ in rows]
+
+
+GAINS = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
+
+
+def tables(log, clicks, purchases, *, window=None, attribution="last", repeats="first", unattributed="count", skew=0):
+    """`true` and `pred` of a log by loops over dicts, and the counts of what became of the events.
+
+    Rows of the log have user, session, item, time, position; events user, item, time and, of purchases, price.
+    `true` is a dict (user, session, item) -> [relevance, clicks, purchases, value]; `pred` is a dict of the same keys
+    -> (rank, position). With repeats="each" the keys have the row of the log too.
+    """
+    lists = [(row["user"], row["session"]) for row in log]
+    impressions = [(row["user"], row["item"], row["time"]) for row in log]
+    stands = standing([(lists[i], row["item"], row["time"], row["position"]) for i, row in enumerate(log)], repeats)
+
+    def key(row):
+        return (*lists[row], log[row]["item"], *([row] if repeats == "each" else []))
+
+    true = {key(row): [0.0, 0.0, 0.0, 0.0] for row in sorted(set(stands))}
+    counts, left = {}, []
+    for name, events in (("clicks", clicks), ("purchases", purchases)):
+        found = attributed(impressions, [(e["user"], e["item"], e["time"]) for e in events], window, attribution, skew)
+        counts[name] = sum(map(bool, found))
+        for event, shares in zip(events, found, strict=True):
+            for row, share in shares.items():
+                _respond(true[key(stands[row])], name, event, share)
+            if not shares:
+                left.append((name, event))
+    if unattributed == "true":
+        more = {}
+        for name, event in left:
+            mine = [row for row in range(len(log)) if log[row]["user"] == event["user"]]
+            begin = {}
+            for row in mine:
+                begin[lists[row]] = min(begin.get(lists[row], log[row]["time"]), log[row]["time"])
+            if not begin:
+                continue
+            begun = [(start, one) for one, start in begin.items() if start <= event["time"]]
+            # Lists that begin together: the last one by its label, or the first one by its label.
+            chosen = max(begun)[1] if begun else min((start, one) for one, start in begin.items())[1]
+            if not any(lists[row] == chosen and log[row]["item"] == event["item"] for row in mine):
+                _respond(more.setdefault((*chosen, event["item"]), [0.0] * 4), name, event, 1.0)
+        true |= more
+    kept = sorted(set(stands))
+    rank = ranks([(lists[row], log[row]["position"], log[row]["time"]) for row in kept])
+    pred = {key(row): (rank[i], log[row]["position"]) for i, row in enumerate(kept)}
+    return true, pred, counts
+
+
+def _respond(entry, name, event, share):
+    entry[0] = max(entry[0], GAINS["clicked" if name == "clicks" else "bought"])
+    entry[1 if name == "clicks" else 2] += share
+    if name == "purchases":
+        entry[3] += share * event["price"]
