@@ -107,7 +107,7 @@ def check_smaller(
         return {
             name
             for name, column in columns.items()
-            if _better(known[column]["name"] if column in known else column) == "smaller"
+            if better_of(known[column]["name"] if column in known else column) == "smaller"
         }
     named = set(as_columns(smaller_is_better if isinstance(smaller_is_better, str) else list(smaller_is_better)))
     unknown = sorted(named - set(columns))
@@ -116,7 +116,8 @@ def check_smaller(
     return named
 
 
-def _better(column: str) -> str | None:
+def better_of(column: str) -> str | None:
+    """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
     known = direction_of(column)
     return None if known is None else known.better
 
