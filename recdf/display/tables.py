@@ -58,7 +58,8 @@ def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
 def summary_of(result: Any) -> pd.DataFrame:
     """Return the summary as `model`, `column` (such as ndcg@10), `better`, `metric`, `k`, `value`, interval, counts.
 
-    `better` is "larger", "smaller" or an empty text. Rows of single item groups (`item_by=`) are left out: they are another population.
+    `better` is "larger", "smaller" or an empty text. Rows of single item groups (`item_by=`) are left out: they are
+    another population.
     """
     if isinstance(result, Evaluation):
         frame, by, item_by = result.summary, list(result.spec["by"]), result.spec.get("item_by")

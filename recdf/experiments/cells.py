@@ -144,10 +144,7 @@ def to_markdown(head: Sequence[str], body: Rows, align: Sequence[Align]) -> str:
     """Return a Markdown table, padded so that it reads as text too."""
     rows = [[markdown_text(name) for name in head], *([_markdown(cell) for cell in row] for row in body)]
     widths = [max(3, *(len(row[j]) for row in rows)) for j in range(len(head))]
-    lines = [
-        "| " + " | ".join(_padded(text, width, side) for text, width, side in zip(row, widths, align, strict=True)) + " |"
-        for row in rows
-    ]
+    lines = [f"| {' | '.join(map(_padded, row, widths, align))} |" for row in rows]
     rule = ("-" * (width + 1) + (":" if side == "right" else "-") for width, side in zip(widths, align, strict=True))
     lines.insert(1, "|" + "|".join(rule) + "|")
     return "\n".join(lines)
@@ -178,10 +175,7 @@ def to_text(head: Sequence[str], body: Rows, align: Sequence[Align]) -> str:
     for row in body:
         rows.append([visible(c.text) + superscript(c.mark) + (f" {visible(c.small)}" if c.small else "") for c in row])
     widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
-    return "\n".join(
-        "  ".join(_padded(text, width, side) for text, width, side in zip(row, widths, align, strict=True)).rstrip()
-        for row in rows
-    )
+    return "\n".join("  ".join(map(_padded, row, widths, align)).rstrip() for row in rows)
 
 
 def plain_rows(rows: Iterable[Sequence[Any]]) -> list[list[Cell]]:

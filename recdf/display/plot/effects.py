@@ -103,7 +103,7 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
     >>> compared = result.compare_models(baseline="popularity")
     >>> rd.plot.forest.data(compared)[["label", "diff", "sign"]].round(3)
-                      label   diff    sign
+                       label   diff    sign
     0     knn vs. popularity  0.046  better
     1  random vs. popularity -0.128   worse
     >>> ax = rd.plot.forest(compared)
@@ -120,8 +120,11 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     style.axis_names(panels[-1], "difference in units of the metric, zero in the middle", "")
     confidence = comparison.attrs.get("recdf_comparison", {}).get("confidence")
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
-    style.caption(panels[-1], f"{level}; {count_text(data['n'])} users; filled: holds after the correction for all tests "
-                              "of the table; blue is better, orange is worse")  # fmt: skip
+    style.caption(
+        panels[-1],
+        f"{level}; {count_text(data['n'])} users; filled: holds after the correction for all tests of the table; "
+        "blue is better, orange is worse",
+    )
     return panels[0] if len(panels) == 1 else panels
 
 
@@ -142,6 +145,7 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     ax.set_xlim(-reach, reach)
     ax.axvline(0, color=style.INK, linewidth=1)
     ax.grid(False, axis="y")
+    row: Any
     for place, row in enumerate(rows.itertuples(index=False)):
         colour = {"better": style.BETTER, "worse": style.WORSE}.get(row.sign, style.NEUTRAL)
         marker = {"better": "^", "worse": "v"}.get(row.sign, "o")

@@ -130,10 +130,10 @@ def curve(
     names = list(dict.fromkeys(data["metric"]))
     panels = style.new_grid(ax, len(names), size=(3.6, 3.1))
     models = style.looks(data["model"].tolist())
-    one_colour_each = data["band"].any() and data.loc[data["band"], "model"].nunique() < len(models)
+    few_bands = bool(data["band"].any()) and data.loc[data["band"], "model"].nunique() < len(models)
     for panel, (metric, part) in zip(panels, data.groupby("metric", sort=False), strict=True):
         handles = [
-            _line(panel, rows, look, faint=one_colour_each and not rows["band"].any())
+            _line(panel, rows, look, faint=bool(few_bands and not rows["band"].any()))
             for (_, rows), look in zip(part.groupby("model", sort=False), models.values(), strict=True)
         ]
         ks = sorted(set(part["k"]))
@@ -142,8 +142,8 @@ def curve(
             panel.set_ylim(bottom=0)
         style.title(panel, f"{metric}@k")
         style.axis_names(panel, "k, items per list", DIRECTION[part["better"].iloc[0]])
-    style.shared_legend(panels, handles, list(models))
-    whose = "bands" if not one_colour_each else "bands (of the best and the highlighted models)"
+    style.shared_legend(list(panels), handles, list(models))
+    whose = "bands" if not few_bands else "bands (of the best and the highlighted models)"
     means = interval_percent(result) if data["band"].any() else "no intervals"
     style.caption(panels[-1 if len(panels) <= 3 else 3 * ((len(panels) - 1) // 3)],
                   f"{whose}: {means}; {count_text(data['n'])} lists per model")  # fmt: skip
@@ -244,10 +244,10 @@ def tradeoff(result: Any, x: str = "coverage@10", y: str = "ndcg@10", *, ax: Axe
     >>> shop = rd.sample_shop()
     >>> result = rd.evaluate(shop.true, shop.pred, ["ndcg", "coverage"], by="model", items=shop.items)
     >>> rd.plot.tradeoff.data(result)[["model", "x", "y", "pareto"]].round(3)
-            model     x      y  pareto
-    0         knn  0.80  0.185    True
-    1  popularity  0.04  0.139   False
-    2      random  1.00  0.011    True
+            model      x      y  pareto
+    0         knn  0.804  0.185    True
+    1  popularity  0.040  0.139   False
+    2      random  1.000  0.011    True
     >>> ax = rd.plot.tradeoff(result)
     """
     data = _tradeoff_data(result, x, y)
@@ -268,9 +268,10 @@ def tradeoff(result: Any, x: str = "coverage@10", y: str = "ndcg@10", *, ax: Axe
 
 def _point(ax: Axes, row: Any, look: style.Look) -> Any:
     """One model with the bars of its intervals."""
-    for low, high, other, draw in ((row.x_low, row.x_high, row.y, ax.hlines), (row.y_low, row.y_high, row.x, ax.vlines)):
-        if not np.isnan(low):
-            draw(other, low, high, color=look.colour, linewidth=1.4)
+    if not np.isnan(row.x_low):
+        ax.hlines(row.y, row.x_low, row.x_high, color=look.colour, linewidth=1.4)
+    if not np.isnan(row.y_low):
+        ax.vlines(row.x, row.y_low, row.y_high, color=look.colour, linewidth=1.4)
     (point,) = ax.plot([row.x], [row.y], color=look.colour, marker=look.marker, markersize=8, linestyle="none")
     return point
 
@@ -351,19 +352,20 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
     >>> users = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     >>> segments = rd.summarize(users, by=["model", "segment"])
     >>> rd.plot.heat.data(segments, rows="model", columns="segment").head(3).round(3)
-      row   column  value    n
-    0 knn  regular  0.198  796
-    1 knn      new  0.114  285
-    2 knn    loyal  0.239  456
+       row   column  value    n
+    0  knn  regular  0.198  756
+    1  knn      new  0.114  417
+    2  knn    loyal  0.239  364
     >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
     """
     data = _heat_data(summary, rows=rows, columns=columns, metric=metric)
     grid = data.pivot(index="row", columns="column", values="value")
-    grid = grid.loc[list(dict.fromkeys(data["row"])), list(dict.fromkeys(data["column"]))]
+    grid = grid.reindex(index=list(dict.fromkeys(data["row"])), columns=list(dict.fromkeys(data["column"])))
     ax = style.new_axes(ax, width=2.2 + 1.2 * grid.shape[1], height=1.4 + 0.5 * grid.shape[0])
     ax.grid(False)
     low, high = np.nanmin(grid.to_numpy()), np.nanmax(grid.to_numpy())
-    ax.imshow(grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * (high - low), vmax=high + 0.4 * (high - low))
+    span = high - low
+    ax.imshow(grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * span, vmax=high + 0.4 * span)
     largest = float(np.nanmax(np.abs(grid.to_numpy())))
     digits = 0 if largest >= 1000 else 3 if largest < 10 else 1
     for i, j in np.ndindex(*grid.shape):

@@ -90,8 +90,8 @@ def users(result: Any, metric: str, *, model_col: str | None = None, ax: Axes | 
     >>> rd.plot.users.data(result, "hits@10").head(3).round(3)
       model  value  share     n
     0   knn    0.0  0.555  1537
-    1   knn    1.0  0.804  1537
-    2   knn    2.0  0.918  1537
+    1   knn    1.0  0.845  1537
+    2   knn    2.0  0.949  1537
     >>> ax = rd.plot.users(result, "hits@10")
     """
     data = _users_data(result, metric, model_col=model_col)
@@ -240,6 +240,7 @@ def winners(
     style.legend(ax, handles, names, beside=False)
     style.axis_names(ax, f"difference of {metric} per user: {model} − {baseline}", "users")
     style.title(ax, "Who gains and who loses")
-    style.caption(ax, f"n = {totals.sum():,} users with a value for both; {totals['ties']:,} with the same value are not "
-                      "drawn")  # fmt: skip
+    style.caption(
+        ax, f"n = {totals.sum():,} users with a value for both; {totals['ties']:,} with the same value are not drawn"
+    )
     return ax
