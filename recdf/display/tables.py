@@ -55,6 +55,17 @@ def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
     return parts[0] if len(parts) == 1 else [JOINED_BY.join(row) for row in zip(*parts, strict=True)]
 
 
+def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the rows of every `by` value, by its label, in the order of first appearance."""
+    if not by:
+        return {ONLY: np.arange(len(frame))}
+    codes = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup().to_numpy()
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 1))
+    rows = np.split(order, starts[1:])
+    return dict(zip(labels(frame.take(order[starts]), by), rows, strict=True)) if len(frame) else {}
+
+
 def summary_of(result: Any) -> pd.DataFrame:
     """Return the summary as `model`, `column` (such as ndcg@10), `better`, `metric`, `k`, `value`, interval, counts.
 
@@ -109,13 +120,7 @@ def values_of(result: Any, metric: str, model_col: str | Sequence[str] | None = 
         by = [model_col] if isinstance(model_col, str) else list(model_col)
     need(per_user, "per_user", [*by, metric], "an Evaluation or its per_user, and a metric column of it")
     values = per_user[metric].to_numpy(dtype=np.float64, na_value=np.nan)
-    if not by:
-        return ModelValues(metric, {ONLY: values})
-    groups = per_user.groupby(by, sort=False, dropna=False, observed=True).indices
-    first = pd.DataFrame([key if isinstance(key, tuple) else (key,) for key in groups], columns=by)
-    return ModelValues(
-        metric, {label: values[rows] for label, rows in zip(labels(first, by), groups.values(), strict=True)}
-    )
+    return ModelValues(metric, {label: values[rows] for label, rows in rows_by(per_user, by).items()})
 
 
 def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:

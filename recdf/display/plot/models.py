@@ -311,7 +311,7 @@ def _heat_data(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | 
     })  # fmt: skip
     twice = data.duplicated(["row", "column"])
     if twice.any():
-        cell = data.loc[twice.idxmax(), ["row", "column"]].tolist()
+        cell = data.loc[twice, ["row", "column"]].iloc[0].tolist()
         raise OptionError(
             f"summary has several rows for the cell {cell}; name in rows= and columns= all columns that tell them apart"
         )
@@ -359,17 +359,18 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
     >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
     """
     data = _heat_data(summary, rows=rows, columns=columns, metric=metric)
-    grid = data.pivot(index="row", columns="column", values="value")
-    grid = grid.reindex(index=list(dict.fromkeys(data["row"])), columns=list(dict.fromkeys(data["column"])))
+    wide = data.pivot(index="row", columns="column", values="value")
+    grid = wide.reindex(index=list(dict.fromkeys(data["row"])), columns=list(dict.fromkeys(data["column"])))
     ax = style.new_axes(ax, width=2.2 + 1.2 * grid.shape[1], height=1.4 + 0.5 * grid.shape[0])
     ax.grid(False)
     low, high = np.nanmin(grid.to_numpy()), np.nanmax(grid.to_numpy())
     span = high - low
     ax.imshow(grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * span, vmax=high + 0.4 * span)
-    largest = float(np.nanmax(np.abs(grid.to_numpy())))
+    cells = grid.to_numpy(dtype=np.float64)
+    largest = float(np.nanmax(np.abs(cells)))
     digits = 0 if largest >= 1000 else 3 if largest < 10 else 1
     for i, j in np.ndindex(*grid.shape):
-        value = grid.iat[i, j]
+        value = cells[i, j]
         dark = high > low and (value - low) / (high - low) > 0.85
         ax.text(j, i, number(value, f",.{digits}f"), ha="center", va="center", fontsize=9,
                 color="white" if dark else style.INK)  # fmt: skip

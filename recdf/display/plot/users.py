@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ..tables import Floats, check_model, count_text, values_of
+from ..tables import Floats, check_model, count_text, rows_by, values_of
 from . import style
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
@@ -160,7 +160,7 @@ def _differences(result: Any, metric: str, model: Any, baseline: Any) -> Floats:
     pair = [check_model(name, label, list(found)) for name, label in (("model", model), ("baseline", baseline))]
     if pair[0] == pair[1]:
         raise OptionError(f"model and baseline are both {pair[0]!r}; expected two models")
-    lists = values_of_keys(result)
+    lists = keys_of(result)
     if len(found[pair[0]]) != len(found[pair[1]]) or not lists[pair[0]].equals(lists[pair[1]]):
         raise DataError(
             f"{pair[0]!r} and {pair[1]!r} were not evaluated on the same lists; evaluate them in one call with by="
@@ -169,16 +169,14 @@ def _differences(result: Any, metric: str, model: Any, baseline: Any) -> Floats:
     return difference[~np.isnan(difference)]
 
 
-def values_of_keys(result: Any) -> dict[str, pd.DataFrame]:
+def keys_of(result: Any) -> dict[str, pd.DataFrame]:
     """Return the list keys of every model, in the order of `per_user`."""
     keys, by = list(result.spec["user_col"]), list(result.spec["by"])
     if not by:
         raise OptionError("the evaluation was made without by=; evaluate with by=, so that there are models to compare")
-    groups = result.per_user.groupby(by, sort=False, dropna=False, observed=True).indices
-    models = values_of(result, result.per_user.columns[-1]).by_model
     return {
         label: result.per_user[keys].take(rows).reset_index(drop=True)
-        for label, rows in zip(models, groups.values(), strict=True)
+        for label, rows in rows_by(result.per_user, by).items()
     }
 
 
