@@ -211,7 +211,7 @@ def leaderboard(
     base = None if baseline is None else check_model("baseline", baseline, models)
     tested = [name for name in columns if name in result.per_user.columns and direction_of(result, name)]
     blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
-    groups = {} if segments is None else _groups(result, segments)
+    groups = {} if segments is None else segment_groups(result, segments)
     for name, of_row in groups.items():
         blocks.append(_summary_within(result, of_row, [c for c in columns if c in result.per_user.columns], name))
     frame = _tidy(blocks, columns, models)
@@ -242,7 +242,7 @@ def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | 
     return list(dict.fromkeys(found))
 
 
-def _groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, pd.Series]:
+def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, pd.Series]:
     """For every segment column, the group of every row of `per_user`; users without one are left out."""
     if not isinstance(segments, pd.DataFrame):
         raise TypeError(f"segments is a {type(segments).__name__}; expected a DataFrame with one row per user")

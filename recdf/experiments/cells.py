@@ -7,6 +7,7 @@ and marks that turn the direction of writing round; it comes out as letters in a
 from __future__ import annotations
 
 import html
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -59,6 +60,17 @@ def number(value: Any, form: str) -> str:
 def interval(low: Any, high: Any, form: str) -> str:
     """Return the two bounds in brackets, or nothing where there is no interval."""
     return "" if pd.isna(low) or pd.isna(high) else f"[{number(low, form)}, {number(high, form)}]"
+
+
+def digits_for(*values: Any, significant: int = 3) -> int:
+    """Return the decimals with which the largest of some numbers has three digits that count.
+
+    >>> digits_for(0.0463, 0.0318), digits_for(8.36), digits_for(1234.5)
+    (4, 2, 0)
+    """
+    finite = [abs(float(value)) for value in values if not pd.isna(value) and abs(float(value)) != math.inf]
+    largest = max(finite, default=0.0)
+    return 3 if largest == 0 else max(0, min(6, significant - 1 - math.floor(math.log10(largest))))
 
 
 def p_value(p: Any) -> str:

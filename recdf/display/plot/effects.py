@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...experiments.cells import interval, number, shorten, visible
+from ...experiments.cells import digits_for, interval, number, shorten, visible
 from ..tables import JOINED_BY, count_text, labels, need
 from . import style
 
@@ -171,10 +171,9 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
 
 def _words(row: Any) -> str:
     """The numbers of one row: effect, interval, verdict."""
-    digits = max(2, min(6, 2 - int(np.floor(np.log10(abs(row.diff)))))) if row.diff and np.isfinite(row.diff) else 3
-    form = f"+.{digits}f"
-    bounds = interval(row.ci_low, row.ci_high, form)
-    return f"{number(row.diff, form)} {bounds}  {shorten(visible(row.verdict), 30)}".replace("  ", " ", bounds == "")
+    form = f"+.{digits_for(row.diff, row.ci_low, row.ci_high)}f"
+    words = (number(row.diff, form), interval(row.ci_low, row.ci_high, form), shorten(visible(row.verdict), 30))
+    return "  ".join(word for word in words if word)
 
 
 # ------------------------------------------------------------------------------------------ over time
