@@ -36,6 +36,12 @@ EVERYONE = "all"
 GROUP = "recdf: group"  # a column beside those of a user's frame
 PARTS = ["segment", "group", "model", "metric"]
 TIDY = [*PARTS, "better", "value", "ci_low", "ci_high", "half_width", "n", "n_undefined", "place", "marks"]
+# How each form marks the best and the second best value.
+WEIGHTS = {
+    "html": "The best value of a metric is bold, the second best is underlined.",
+    "markdown": "The best value of a metric is bold, the second best is italic.",
+    "text": "A star marks the best value of a metric.",
+}
 CUT = 60  # rows that a notebook or a terminal shows
 
 
@@ -60,7 +66,9 @@ class Leaderboard:
 
     def to_markdown(self) -> str:
         """Return a Markdown table with its notes below."""
-        return to_markdown(*self._parts()) + "\n\n" + "\n".join(f"* {markdown_text(n)}" for n in self.notes)
+        return to_markdown(*self._parts()) + "\n\n" + "\n".join(
+            f"* {markdown_text(note)}" for note in self._notes("markdown")
+        )
 
     def to_latex(self, *, caption: str | None = None, label: str | None = None) -> str:
         r"""Return a LaTeX tabular with the rules of booktabs, inside a `table` if a caption or label is given.
@@ -125,6 +133,9 @@ class Leaderboard:
     def _by_letter(self) -> bool:
         return any(mark.isalpha() for mark in self.frame["marks"])
 
+    def _notes(self, form: str) -> list[str]:
+        return [WEIGHTS[form] if note == WEIGHTS["html"] else note for note in self.notes]
+
     def _repr_html_(self) -> str:
         return self._html(CUT)
 
@@ -133,7 +144,7 @@ class Leaderboard:
         more = [] if len(body) <= CUT else [f"... and {len(body) - CUT:,} more rows; .frame has all of them"]
         # A terminal has neither bold nor underline: the best value has a star.
         starred = [[cell._replace(text=f"*{cell.text}") if cell.bold else cell for cell in row] for row in body[:CUT]]
-        return "\n".join([to_text(head, starred, align), *more, "", *map(visible, self.notes)])
+        return "\n".join([to_text(head, starred, align), *more, "", *map(visible, self._notes("text"))])
 
     __repr__ = __str__
 
@@ -371,7 +382,7 @@ def _notes(result: Evaluation, baseline: str | None, correction: str | None) -> 
     names = {"holm": "Holm", "bh": "Benjamini-Hochberg", "bonferroni": "Bonferroni"}
     notes = [f"± is half of the {level} interval of the mean; arrows say whether higher or lower values are better."]
     if len(model_rows(result)) > 1:
-        notes.append("The best value of a metric is bold (in a terminal: *), the second best underlined or italic.")
+        notes.append(WEIGHTS["html"])
     if correction is not None:
         how = f"{names[correction]}-corrected over all tests of the table" if correction in names else "uncorrected"
         tests = f"paired t tests, p ≤ 0.05, {how}"

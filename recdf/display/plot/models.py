@@ -143,10 +143,11 @@ def curve(
         style.title(panel, f"{metric}@k")
         style.axis_names(panel, "k, items per list", DIRECTION[part["better"].iloc[0]])
     style.shared_legend(list(panels), handles, list(models))
-    whose = "bands" if not few_bands else "bands (of the best and the highlighted models)"
-    means = interval_percent(result) if data["band"].any() else "no intervals"
-    style.caption(panels[-1 if len(panels) <= 3 else 3 * ((len(panels) - 1) // 3)],
-                  f"{whose}: {means}; {count_text(data['n'])} lists per model")  # fmt: skip
+    bands = "bands" if not few_bands else "bands (of the best and the highlighted models)"
+    alone = "one number for all lists, without interval"
+    means = f"{bands}: {interval_percent(result)}" if data["band"].any() else alone
+    first_of_last_row = panels[3 * ((len(panels) - 1) // 3)]
+    style.caption(first_of_last_row, f"{means}; {count_text(data['n'])} lists per model")
     return panels[0] if len(panels) == 1 else panels
 
 

@@ -141,8 +141,8 @@ def title(ax: Axes, text: str) -> None:
 
 
 def axis_names(ax: Axes, x: str, y: str) -> None:
-    plain(ax.set_xlabel(visible(x), color=INK))
-    plain(ax.set_ylabel(visible(y), color=INK))
+    plain(ax.set_xlabel(textwrap.fill(visible(x), 44, max_lines=3), color=INK))
+    plain(ax.set_ylabel(textwrap.fill(visible(y), 32, max_lines=3), color=INK))
 
 
 def caption(ax: Axes, text: str) -> None:

@@ -109,7 +109,7 @@ def users(result: Any, metric: str, *, model_col: str | None = None, ax: Axes | 
         names.append(f"{model} ({nothing:.0%} at 0)")
     ax.set_ylim(0, 1.02)
     style.percent(ax.yaxis)
-    style.axis_names(ax, metric, f"share of users with at most this {metric}")
+    style.axis_names(ax, metric, "share of users with at most this value")
     style.legend(ax, handles, names)
     style.title(ax, "Who gets nothing")
     style.caption(ax, f"all users with a defined {metric}; {count_text(data['n'])} per model; the mark is the share at "

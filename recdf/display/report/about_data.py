@@ -14,7 +14,7 @@ from ..._version import __version__
 from ...experiments.cells import digits_for, interval, number, p_value, visible
 from .. import plot
 from .about_models import Pen, comparison_table
-from .blocks import Badge, Kind, Section, Sentence, Table, badge, bars, csv_of, cut, text, value
+from .blocks import Badge, Kind, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
 from .given import Subject, Tables
 
 __all__: list[str] = []
@@ -100,7 +100,8 @@ def _experiment_said(tables: Tables) -> list[Sentence]:
     row = table.iloc[0]
     form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
     effect = f"{number(row['diff'], form)} {interval(row['ci_low'], row['ci_high'], form)}".rstrip()
-    return [(f"Experiment, {row['treatment']} against {row['control']} on {row['metric']}: {row['verdict']}, {effect}.",)]
+    which = f"Experiment, {row['treatment']} against {row['control']} on {row['metric']}"
+    return [(f"{which}: {row['verdict']}, {effect}.",)]
 
 
 def _health_table(health: pd.DataFrame, most: int) -> Table:
@@ -127,41 +128,54 @@ def off_policy_section(subject: Subject, tables: Tables) -> tuple[Section | None
         return None, []
     frame = table.reset_index(drop=True)
     flags = [flag_words(found) for found in frame["flags"]]
+    shown, more = cut(_estimates(frame, flags), subject.max_rows)
+    by, lifts, optional = _off_policy_columns(frame)
+    head = [*by, "estimator", *(["clip"] if "clip" in optional else []), "value [interval]"]
+    head += ["lift over the logging policy", "lift [interval]"] if lifts else []
+    head += [*(["effective rows"] if "ess" in optional else []), "flags", *(["trust"] if "trust" in optional else [])]
+    right = {"clip", "value [interval]", "lift [interval]", "effective rows"}
+    align = tuple("right" if name in right else "left" for name in head)
+    parts = Table("Estimates", tuple(head), align, shown, csv_of(table), "off-policy.csv", stacked=True, more=more)
+    flagged = sum(bool(found) for found in flags)
+    said = "No off-policy estimate is flagged."
+    if flagged:
+        said = f"{flagged} of {len(frame)} off-policy estimates carry a flag."
+    doubt = " A flagged estimate can be far off, and its interval holds the true value less often than it says."
+    mark = Badge("warning", "flagged") if flagged else Badge("good", "no flag")
+    sentence: Sentence = (said + (doubt if flagged else ""),)
+    section = Section("off-policy", "Off-policy estimates", text=(sentence,), badge=mark, tables=(parts,))
+    return section, [(said,)]
+
+
+def _off_policy_columns(frame: pd.DataFrame) -> tuple[list[str], bool, set[str]]:
+    """Columns before the estimator, whether lifts are there, and which optional columns are."""
     by = list(frame.columns[: list(frame.columns).index("estimator")])
     lifts = all(name in frame.columns for name in ("lift", "lift_ci_low", "lift_ci_high"))
-    kinds: list[Kind] = [_kind_of_lift(row, lifts, found) for row, found in zip(frame.to_dict("records"), flags, strict=True)]
-    names = [str(row["estimator"]) for row in frame.to_dict("records")]
+    return by, lifts, {"clip", "ess", "trust"} & set(frame.columns)
+
+
+def _estimates(frame: pd.DataFrame, flags: list[str]) -> list[tuple[Shown, ...]]:
+    """One row per estimate; the flags stand in every row that has any."""
+    by, lifts, optional = _off_policy_columns(frame)
+    records = frame.to_dict("records")
+    kinds = [_kind_of_lift(row, lifts, found) for row, found in zip(records, flags, strict=True)]
+    names = [str(row["estimator"]) for row in records]
     places = bars(frame["lift"], frame["lift_ci_low"], frame["lift_ci_high"], kinds, names) if lifts else []
     rows = []
-    for i, row in enumerate(frame.to_dict("records")):
+    for i, row in enumerate(records):
         form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
         cells = [*(text(row[name]) for name in by), text(row["estimator"])]
-        cells += [value(row.get("clip"), "g")] if "clip" in frame.columns else []
+        cells += [value(row["clip"], "g")] if "clip" in optional else []
         cells.append(value(row["value"], form, small=interval(row["ci_low"], row["ci_high"], form)))
         if lifts:
             plus = f"+.{digits_for(row['lift'], row['lift_ci_low'], row['lift_ci_high'])}f"
             bounds = interval(row["lift_ci_low"], row["lift_ci_high"], plus)
             cells += [places[i], value(row["lift"], plus, small=bounds)]
-        cells += [value(row["ess"], ",.0f")] if "ess" in frame.columns else []
+        cells += [value(row["ess"], ",.0f")] if "ess" in optional else []
         cells.append(badge("warning", flags[i]) if flags[i] else badge("good", "no flag"))
-        cells += [text(row["trust"])] if "trust" in frame.columns else []
+        cells += [text(row["trust"])] if "trust" in optional else []
         rows.append(tuple(cells))
-    head = [*by, "estimator", *(["clip"] if "clip" in frame.columns else []), "value [interval]"]
-    head += ["lift over the logging policy", "lift [interval]"] if lifts else []
-    head += [*(["effective rows"] if "ess" in frame.columns else []), "flags", *(["trust"] if "trust" in frame.columns else [])]
-    shown, more = cut(rows, subject.max_rows)
-    align = tuple("right" if isinstance(cell.sort, float) and cell.bar is None else "left" for cell in rows[0]) if rows else ()
-    parts = Table("Estimates", tuple(head), align or ("left",) * len(head), shown, csv_of(table), "off-policy.csv",
-                  stacked=True, more=more)  # fmt: skip
-    flagged = sum(bool(found) for found in flags)
-    said = f"{flagged} of {len(frame)} off-policy estimates carry a flag" if flagged else "no off-policy estimate is flagged"
-    sentence: Sentence = (
-        f"{said[0].upper()}{said[1:]}. A flagged estimate or its interval can be far off: its interval covers the truth "
-        "less often than it says.",
-    ) if flagged else (f"{said[0].upper()}{said[1:]}.",)  # fmt: skip
-    mark = Badge("warning", "flagged") if flagged else Badge("good", "no flag")
-    section = Section("off-policy", "Off-policy estimates", text=(sentence,), badge=mark, tables=(parts,))
-    return section, [(f"{said[0].upper()}{said[1:]}.",)]
+    return rows
 
 
 def flag_words(found: Any) -> str:
@@ -206,8 +220,9 @@ def check_section(subject: Subject, tables: Tables, examples: bool) -> tuple[Sec
     kind: Kind = "error" if n["error"] else "warning" if n["warning"] else "good"
     counted = ", ".join(f"{n[level]} {level}{'' if n[level] == 1 else 's'}" for level in ("error", "warning"))
     mark = Badge(kind, counted)
-    section = Section("data-health", "Data health", text=(("What rd.check found in the data, errors first.",),), badge=mark,
-                      tables=(parts,) if rows else ())  # fmt: skip
+    found: Sentence = ("What rd.check found in the data, errors first.",)
+    shown_tables = (parts,) if rows else ()
+    section = Section("data-health", "Data health", text=(found,), badge=mark, tables=shown_tables)
     return section, [(f"Data health: {counted}.",)]
 
 
@@ -227,8 +242,8 @@ def definitions_section(subject: Subject) -> Section:
     ]  # fmt: skip
     head = ("metric", "meaning", "formula", "definition with every option", "direction")
     table = Table(
-        "Definitions", head, ("left",) * 5, tuple(rows[: subject.max_rows]), csv_of(subject.meanings), "definitions.csv",
-        stacked=True, more=max(0, len(rows) - subject.max_rows),
+        "The metrics of this page", head, ("left",) * 5, tuple(rows[: subject.max_rows]), csv_of(subject.meanings),
+        "definitions.csv", stacked=True, more=max(0, len(rows) - subject.max_rows),
     )  # fmt: skip
     return Section("definitions", "Definitions", tables=(table,))
 

@@ -14,10 +14,10 @@ from .. import plot
 from ..leaderboard import leaderboard, segment_groups
 from ..pairs import compare
 from ..plot.effects import COMPARED
-from ..tables import labels
+from ..tables import labels, rows_by
 from .blocks import Badge, Drawing, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
 from .given import Subject, Tables
-from .headline import find_duel, headline, kind_of, other_metrics
+from .headline import belief, headline, kind_of, other_metrics
 from .svg import drawing
 
 __all__: list[str] = []
@@ -76,10 +76,8 @@ def _all_values(subject: Subject) -> Table:
     frame = subject.result.summary
     rows = []
     for row in subject.summary.itertuples(index=False):
-        rows.append((
-            text(row.model), text(row.column), value(row.value, ".4f"), value(row.ci_low, ".4f"), value(row.ci_high, ".4f"),
-            value(row.n, ",d"), value(row.n_undefined, ",d"),
-        ))  # fmt: skip
+        numbers = (value(found, ".4f") for found in (row.value, row.ci_low, row.ci_high))
+        rows.append((text(row.model), text(row.column), *numbers, value(row.n, ",d"), value(row.n_undefined, ",d")))
     shown, more = cut(rows, subject.max_rows)
     head = ("model", "metric", "value", "interval from", "to", "n", "undefined")
     return Table(
@@ -104,7 +102,8 @@ def curves_section(subject: Subject, pen: Pen) -> Section | None:
         drawings.append(pen(draw))
     left: tuple[Sentence, ...] = ()
     if len(metrics) > MANY_PANELS:
-        left = ((f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn; the table of all values has the others.",),)
+        drawn = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn"
+        left = ((f"{drawn}; the table of all values has the others.",),)
     return Section("curves", "Curves over k", text=left, drawings=tuple(drawings))
 
 
@@ -117,13 +116,14 @@ def comparison_section(subject: Subject) -> Section | None:
         return None
     spec = subject.comparison.attrs.get("recdf_comparison", {})
     level = f"{100 * spec['confidence']:g} % " if "confidence" in spec else ""
-    against = f"Differences from {subject.baseline}" if subject.baseline is not None else "Differences of pairs of models"
+    bases = list(dict.fromkeys(map(str, subject.comparison["baseline"])))
+    against = f"Differences from {bases[0]}" if len(bases) == 1 else "Differences of pairs of models"
     table = comparison_table(subject.comparison, f"{against}, {level}intervals", "comparison.csv", subject.max_rows)
-    return Section(
-        "comparison", "Comparison", tables=(table,),
-        text=(("The interval of a difference tells more than its p-value: what it does not hold is not supported by the "
-               "data. “No difference shown” is no proof that there is none.",),),
-    )  # fmt: skip
+    how: Sentence = (
+        "The data support the differences inside an interval, and not those outside. “No difference shown” is no proof "
+        "that there is none.",
+    )
+    return Section("comparison", "Comparison", tables=(table,), text=(how,))
 
 
 def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: int) -> Table:
@@ -134,37 +134,46 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
     before = list(frame.columns[: list(frame.columns).index("metric")])
     names = [f"{new} vs. {old}" for new, old in zip(frame[other], frame[base], strict=True)]
     places = bar_cells(frame, names)
-    head = (*before, "metric", "comparison", "difference", "effect [interval]", "relative", "p (adjusted)",
-            "users gain / same / lose" if models else "users", "verdict")  # fmt: skip
+    # With one baseline, which the caption names, its name in every row would be noise.
+    one_base = frame[base].map(str).nunique() == 1
+    others = [str(name) for name in frame[other]] if one_base else names
+    users = "users gain / same / lose" if models else "users"
+    head = (*before, "metric", other if one_base else "comparison", "difference", "effect [interval]", "relative")
+    head += ("p (adjusted)", users, "verdict")
     rows = []
     for i, row in enumerate(frame.to_dict("records")):
         form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
-        counts = (
-            "/".join(f"{int(row[name]):,}" for name in ("wins", "ties", "losses"))
-            if models and "wins" in row
-            else f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}" if not models else f"{int(row['n_users']):,}"
-        )
         warned = str(row.get("warning", "")).replace("_", " ")
         verdict = badge(kind_of(row["verdict"]), row["verdict"])
         if warned:
             verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
         rows.append((
             *(text(shorten(visible(row[name]), NAME_LENGTH)) for name in before),
-            text(shorten(visible(row["metric"]), NAME_LENGTH)), text(shorten(visible(names[i]), 2 * NAME_LENGTH)), places[i],
+            text(shorten(visible(row["metric"]), NAME_LENGTH)), text(shorten(visible(others[i]), 2 * NAME_LENGTH)),
+            places[i],
             value(row["diff"], form, small=interval(row["ci_low"], row["ci_high"], form)),
             value(row.get("rel_diff"), "+.1%"),
             Shown(Cell(p_value(row["p_adj"])), None if pd.isna(row["p_adj"]) else float(row["p_adj"])),
-            Shown(Cell(counts)), verdict,
+            Shown(Cell(_user_counts(row))), verdict,
         ))  # fmt: skip
     align = (*["left"] * (len(before) + 2), "left", "right", "right", "right", "right", "left")
     shown, more = cut(rows, most)
     return Table(caption, head, align, shown, csv_of(comparison), file, stacked=True, more=more)
 
 
+def _user_counts(row: dict[Any, Any]) -> str:
+    """Users who gain, stay the same and lose by a model, or users of both arms."""
+    if "n_treatment" in row:
+        return f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}"
+    if "wins" in row:
+        return "/".join(f"{int(row[name]):,}" for name in ("wins", "ties", "losses"))
+    return f"{int(row['n_users']):,}"
+
+
 def bar_cells(frame: pd.DataFrame, names: Sequence[str]) -> list[Shown]:
     """The pictures of a comparison's rows, each metric on its own scale."""
     cells: list[Shown] = [Shown(Cell(""))] * len(frame)
-    for metric, rows in frame.groupby("metric", sort=False).indices.items():
+    for metric, rows in rows_by(frame, ["metric"]).items():
         own = frame.take(rows)
         kinds = [kind_of(verdict) for verdict in own["verdict"]]
         titles = [f"{names[i]} on {metric}" for i in rows]
@@ -216,7 +225,7 @@ def exposure_section(subject: Subject, tables: Tables, pen: Pen) -> Section | No
     exposed = tables.exposure
     drawings = [pen(lambda ax: plot.exposure(exposed, ax=ax))]
     if tables.log is not None:
-        drawings.append(pen(lambda ax: plot.longtail(exposed, tables.log, ax=ax), size=(5.2, 2.9)))
+        drawings.append(pen(lambda ax: plot.longtail(exposed, tables.log, ax=ax), size=(6.2, 2.75)))
     return Section("exposure", "Exposure", drawings=tuple(drawings))
 
 
@@ -299,9 +308,8 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
     ])  # fmt: skip
     parts = list(dict.fromkeys(own["part"]))
     values = own.set_index(["model", "part"])["value"]
-    rows = [
-        (text(model), *(value(values.get((model, part)), ".3f") for part in parts)) for model in dict.fromkeys(own["model"])
-    ]
+    models = dict.fromkeys(own["model"])
+    rows = [(text(model), *(value(values.get((model, part)), ".3f") for part in parts)) for model in models]
     shown, more = cut(rows, subject.max_rows)
     return Table(
         f"Mean {subject.primary} by segment", ("model", *parts), ("left", *["right"] * len(parts)), shown,
@@ -315,8 +323,6 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
 def verdict_section(subject: Subject, beside: Sequence[Sentence]) -> Section:
     """The headline with what a reader needs to believe or doubt it."""
     mark, sentence, below = headline(subject)
-    from .headline import belief
-
     said = [*below, *other_metrics(subject), *_reach(subject), *beside, *belief(subject)]
     return Section("verdict", "Verdict", text=(sentence,), badge=Badge(mark.kind, mark.text), lists=tuple(said))
 
@@ -333,8 +339,3 @@ def _reach(subject: Subject) -> list[Sentence]:
         raise OptionError(f"{column} is missing for one of {pair}")
     return [(f"{pair[0]} shows {values[pair[0]]:.0%} of the catalogue, {pair[1]} {values[pair[1]]:.0%}.",)]
 
-
-def duel_exists(subject: Subject) -> bool:
-    """Whether the headline has a comparison to rest on."""
-    pair = _pair(subject)
-    return pair is not None and find_duel(subject, subject.primary, *pair) is not None

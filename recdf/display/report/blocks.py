@@ -5,6 +5,7 @@ Contract: a record holds texts and numbers, never markup. The template escapes e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -153,7 +154,7 @@ def bars(point: Any, low: Any, high: Any, kinds: list[Kind], names: list[str]) -
     return cells
 
 
-def cut(rows: list[tuple[Shown, ...]], most: int) -> tuple[tuple[tuple[Shown, ...], ...], int]:
+def cut(rows: Sequence[tuple[Shown, ...]], most: int) -> tuple[tuple[tuple[Shown, ...], ...], int]:
     """Return the first rows, and how many are left out."""
     return tuple(rows[:most]), max(0, len(rows) - most)
 

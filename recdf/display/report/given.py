@@ -19,8 +19,8 @@ from ..tables import check_model, need, summary_of
 
 __all__: list[str] = []
 
-# Tests over all pairs of many models would find little after the correction; one metric decides there.
-EXPERIMENT = ("metric", "control", "treatment", "n_control", "n_treatment", "mean_control", "mean_treatment", *COMPARED[1:])
+# Columns that a table beside the result must have.
+EXPERIMENT = (*COMPARED, "control", "treatment", "n_control", "n_treatment")
 HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
 CHECK = ("finding", "severity", "count", "share", "effect")
 OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
@@ -140,5 +140,5 @@ def read_tables(
     if off_policy is not None:
         need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
     if log is not None and exposure is None:
-        raise OptionError("log= is for the picture of the long tail, which needs exposure= (what rd.exposure_table gave)")
+        raise OptionError("log= is for the picture of the long tail, which needs exposure= (from rd.exposure_table)")
     return Tables(dict(by_name), health, check, segments, off_policy, exposure, log, position, over_time)

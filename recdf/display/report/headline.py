@@ -11,7 +11,7 @@ The rule, in order:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -81,12 +81,13 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
         means = row.get("mean_baseline", np.nan), row.get("mean_model", np.nan)
         relative = means[0] / means[1] - 1 if means[1] > 0 else np.nan
         sign = {"better": "worse", "worse": "better"}.get(sign, sign)
-        numbers = (-row["diff"], -row["ci_high"], -row["ci_low"], relative)
+        diff, low, high = -row["diff"], -row["ci_high"], -row["ci_low"]
     else:
-        numbers = (row["diff"], row["ci_low"], row["ci_high"], row.get("rel_diff", np.nan))
+        relative = row.get("rel_diff", np.nan)
+        diff, low, high = row["diff"], row["ci_low"], row["ci_high"]
     gain, lose = (down, up) if smaller else (up, down)
-    n = int(row["n_users"])
-    return Duel(model, rival, *(float(one) for one in numbers), sign, str(row["verdict"]), gain, lose, n)
+    verdict, n = str(row["verdict"]), int(row["n_users"])
+    return Duel(model, rival, float(diff), float(low), float(high), float(relative), sign, verdict, gain, lose, n)
 
 
 def effect_text(duel: Duel) -> str:
@@ -105,8 +106,8 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
     picked: list[Sentence] = []
     if n_models > 2:
         picked.append((
-            f"It has the best mean of {n_models} models; that it was picked among them is counted: p-values are corrected "
-            "for all tests of the comparison.",
+            f"It has the best mean of {n_models} models. Picking the best of several is allowed for: the p-values are "
+            "corrected for all tests of the comparison.",
         ))  # fmt: skip
     if subject.baseline is None:
         picked.append(("No baseline was named, so the best model is compared with the second best.",))
@@ -117,8 +118,10 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
         )  # fmt: skip
         return Badge("better", "better"), sentence, picked
     if duel.verdict.startswith(("check", "invalid")):
-        sentence = ("The verdict is withheld (", Name(duel.verdict), "): ", Name(duel.model), " against ", Name(duel.rival),
-                    " on ", Name(subject.primary), f": {effect_text(duel)}.")  # fmt: skip
+        sentence = (
+            "The verdict is withheld (", Name(duel.verdict), "): ", Name(duel.model), " against ", Name(duel.rival), " on ",
+            Name(subject.primary), f": {effect_text(duel)}.",
+        )  # fmt: skip
         return Badge("warning", "withheld"), sentence, picked
     said = "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
     sentence = (
@@ -132,7 +135,8 @@ def _baseline_stays(subject: Subject, order: list[str]) -> tuple[Badge, Sentence
     duels = [find_duel(subject, subject.primary, model, order[0]) for model in order[1:]]
     worse = [duel.model for duel in duels if duel is not None and duel.sign == "worse"]
     sentence: Sentence = (
-        "No model is better than the baseline ", Name(order[0]), ", which has the best mean of ", Name(subject.primary), ".",
+        "No model is better than the baseline ", Name(order[0]), ", which has the best mean of ", Name(subject.primary),
+        ".",
     )  # fmt: skip
     said: list[Sentence] = []
     if len(worse) == len(order) - 1:
@@ -145,7 +149,7 @@ def _baseline_stays(subject: Subject, order: list[str]) -> tuple[Badge, Sentence
 
 
 def _one_model(subject: Subject, model: str) -> Sentence:
-    row = subject.values(subject.primary).loc[model]
+    row: Any = subject.values(subject.primary).loc[model]
     bounds = "" if pd.isna(row["ci_low"]) else f" (interval {row['ci_low']:.3f} to {row['ci_high']:.3f})"
     return (Name(subject.primary), f" is {row['value']:.3f}{bounds}. One model was evaluated: nothing is compared.")
 

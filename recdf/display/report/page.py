@@ -175,9 +175,10 @@ def _about(subject: Subject) -> Sentence:
     n = len(subject.models)
     lists = int(subject.summary["n"].max()) if len(subject.summary) else 0
     options = subject.result.spec.get("options", {})
-    how = f"users={options.get('users', 'true')}, ties={options.get('ties', '')}"
-    like = f", like={options['like']}" if options.get("like") else ""
-    return (f"{n} {'model' if n == 1 else 'models'} · {lists:,} lists · {how}{like}",)
+    known = {"true": "lists of true", "pred": "lists of pred", "both": "lists in true and pred", "all": "all lists"}
+    who = known.get(str(options.get("users", "true")), "lists that were given")
+    like = f" · as {options['like']} computes them" if options.get("like") else ""
+    return (f"{n} {'model' if n == 1 else 'models'} · {lists:,} lists · population: {who}{like}",)
 
 
 # ------------------------------------------------------------------------------------------ the page

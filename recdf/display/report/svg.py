@@ -24,8 +24,10 @@ __all__: list[str] = []
 
 SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
 FONT = 9.5
-KEPT = ("fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin",
-        "opacity", "fill-opacity", "stroke-opacity", "text-anchor", "font-size", "font-weight", "font-style")  # fmt: skip
+KEPT = (
+    "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin",
+    "opacity", "fill-opacity", "stroke-opacity", "text-anchor", "font-size", "font-weight", "font-style",
+)  # fmt: skip
 # Colours that the page decides: its ink, its muted ink, its lines, its background.
 CLASSES = {style.INK: "ink", style.MUTED: "muted", style.GRID: "grid", "#ffffff": "paper", "#000000": "ink"}
 
@@ -40,7 +42,7 @@ def drawing(draw: Callable[[Any], Any], number: int, *, size: tuple[float, float
             "rd.report needs matplotlib, which is not installed; install it with: pip install 'recdf[report]'"
         ) from error
     # The page's fonts draw the letters, so that a letter that matplotlib's font lacks is no problem here.
-    settings = {
+    settings: dict[Any, Any] = {
         "svg.fonttype": "none", "svg.hashsalt": f"recdf-{number}", "font.size": FONT, "axes.labelsize": FONT,
         "xtick.labelsize": FONT, "ytick.labelsize": FONT, "font.family": "DejaVu Sans", "hatch.linewidth": 0.8,
     }  # fmt: skip
@@ -52,7 +54,7 @@ def drawing(draw: Callable[[Any], Any], number: int, *, size: tuple[float, float
         title, caption, entries = _take_texts(ax)
         stream = io.StringIO()
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return Drawing(title, _inline(stream.getvalue(), number, title, caption), caption, entries)
+    return Drawing(title, _inline(stream.getvalue(), number, title, caption), caption, entries, size[0] > SIZE[0])
 
 
 # ------------------------------------------------------------------------------------------ texts
@@ -160,7 +162,7 @@ def swatch(entry: Entry) -> dict[str, Any]:
         "^": [(13, 1.5), (18, 10.5), (8, 10.5)],
         "v": [(13, 10.5), (18, 1.5), (8, 1.5)],
         "D": [(13, 0.8), (18.2, 6), (13, 11.2), (7.8, 6)],
-        "P": [(11, 1), (15, 1), (15, 4), (18, 4), (18, 8), (15, 8), (15, 11), (11, 11), (11, 8), (8, 8), (8, 4), (11, 4)],
+        "P": [(11, 1), (15, 1), (15, 4), (18, 4), (18, 8), (15, 8), *((15, 11), (11, 11), (11, 8), (8, 8), (8, 4), (11, 4))],
     }
     angles = np.arange(5) * 2 * np.pi / 5
     star = [(13 + 5 * float(np.sin(a)), 6 - 5 * float(np.cos(a))) for a in angles]
