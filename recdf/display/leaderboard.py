@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, closest
-from ..evaluation.evaluate import Evaluation
+from ..evaluation.result import Evaluation
 from ..evaluation.summary import summarize
 from ..experiments.cells import (
     LETTERS,
@@ -26,6 +26,7 @@ from ..experiments.cells import (
     to_text,
     visible,
 )
+from ..experiments.options import Correction
 from .pairs import compare, model_rows
 from .tables import check_model, column_names, direction_of, labels, rows_by, summary_of
 
@@ -155,7 +156,7 @@ def leaderboard(
     baseline: Any = None,
     k: int | None = None,
     metrics: str | Sequence[str] | None = None,
-    correction: Literal["holm", "bh", "bonferroni", "none"] | None = "holm",
+    correction: Correction | None = "holm",
     segments: pd.DataFrame | None = None,
     digits: int = 3,
 ) -> Leaderboard:
@@ -326,7 +327,7 @@ def _marks(
     frame: pd.DataFrame,
     tested: list[str],
     baseline: str | None,
-    correction: str,
+    correction: Correction,
     groups: dict[str, pd.Series],
 ) -> pd.Series:
     """Marks of every row of the frame: letters of the models that it is better than, or + and − to the baseline."""
@@ -361,7 +362,7 @@ def _compared(
     result: Evaluation,
     tested: list[str],
     baseline: str | None,
-    correction: str,
+    correction: Correction,
     within: dict[tuple[str, str], np.ndarray],
 ) -> dict[tuple[str, str], pd.DataFrame]:
     """Comparisons within every (segment, group), corrected as one family."""

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.evaluate import Evaluation
+from ..evaluation.result import Evaluation
 from ..experiments.compare_models import compare_models
+from ..experiments.options import Correction
 from ..experiments.verdict import adjust_pvalues
 from .tables import rows_by
 
@@ -47,7 +48,7 @@ def compare(
     columns: Sequence[str],
     *,
     baseline: str | None,
-    correction: str,
+    correction: Correction,
     within: pd.Series | None = None,
 ) -> pd.DataFrame:
     """Compare models on their common lists, all pairs or each with a baseline, over all lists or within groups.
@@ -79,7 +80,7 @@ def compare(
     return _one_family(parts, correction)
 
 
-def _one_family(parts: Sequence[pd.DataFrame], correction: str) -> pd.DataFrame:
+def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.DataFrame:
     """One table of several, with p-values and verdicts after the correction for all of their tests."""
     spec = dict(parts[0].attrs.get("recdf_comparison", {}))
     plain = []

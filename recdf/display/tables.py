@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, closest
-from ..evaluation.evaluate import Evaluation
+from ..evaluation.result import Evaluation
 from ..experiments.verdict import better_of
 
 __all__: list[str] = []

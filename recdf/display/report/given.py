@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...evaluation.definitions import definitions
-from ...evaluation.evaluate import Evaluation
+from ...evaluation.result import Evaluation
 from ..leaderboard import Leaderboard, leaderboard
 from ..pairs import compare
 from ..plot.effects import COMPARED, SOURCE

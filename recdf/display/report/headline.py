@@ -119,8 +119,8 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
         return Badge("better", "better"), sentence, picked
     if duel.verdict.startswith(("check", "invalid")):
         sentence = (
-            "The verdict is withheld (", Name(duel.verdict), "): ", Name(duel.model), " against ", Name(duel.rival), " on ",
-            Name(subject.primary), f": {effect_text(duel)}.",
+            "The verdict is withheld (", Name(duel.verdict), "): ", Name(duel.model), " against ", Name(duel.rival),
+            " on ", Name(subject.primary), f": {effect_text(duel)}.",
         )  # fmt: skip
         return Badge("warning", "withheld"), sentence, picked
     said = "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
