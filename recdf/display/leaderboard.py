@@ -26,7 +26,7 @@ from ..experiments.cells import (
     to_text,
     visible,
 )
-from ..experiments.options import Correction
+from ..experiments.options import Correction, check_literal
 from .pairs import compare, model_rows
 from .tables import check_model, column_names, direction_of, labels, rows_by, summary_of
 
@@ -43,6 +43,8 @@ WEIGHTS = {
     "markdown": "The best value of a metric is bold, the second best is italic.",
     "text": "A star marks the best value of a metric.",
 }
+# Comparisons by (segment, group); all lists are (EVERYONE, "").
+Compared = dict[tuple[str, str], pd.DataFrame]
 CUT = 60  # rows that a notebook or a terminal shows
 
 
@@ -215,26 +217,36 @@ def leaderboard(
     """
     if not isinstance(result, Evaluation):
         raise TypeError(f"result is a {type(result).__name__}; expected an Evaluation, as rd.evaluate returns")
+    if correction is not None:
+        check_literal("correction", correction, Correction)
     if isinstance(digits, bool) or not isinstance(digits, int) or digits < 0:
         raise OptionError(f"digits={digits!r}; expected an integer of at least 0")
     table = summary_of(result)
     columns = _columns(table, metrics, k)
     models = list(dict.fromkeys(table["model"]))
     base = None if baseline is None else check_model("baseline", baseline, models)
-    tested = [name for name in columns if name in result.per_user.columns and direction_of(result, name)]
-    blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
     groups = {} if segments is None else segment_groups(result, segments)
-    for name, of_row in groups.items():
-        blocks.append(_summary_within(result, of_row, [c for c in columns if c in result.per_user.columns], name))
-    frame = _tidy(blocks, columns, models)
-    marks = pd.Series("", index=frame.index)
+    tested = [name for name in columns if name in result.per_user.columns and direction_of(result, name)]
+    compared: Compared = {}
     if correction is not None and tested and len(models) > 1:
-        marks = _marks(result, frame, tested, base, correction, groups)
-    frame["marks"] = marks.to_numpy()
-    return Leaderboard(frame[TIDY], _notes(result, base, correction if tested and len(models) > 1 else None), digits)
+        compared = _compared(result, tested, base, correction, _stacked_groups(result, groups))
+    frame = values_frame(result, table, columns, groups)
+    frame["marks"] = marks(frame, base, compared)
+    return Leaderboard(frame[TIDY], notes(result, base, correction if compared else None), digits)
 
 
 # ------------------------------------------------------------------------------------------ values
+
+
+def values_frame(
+    result: Evaluation, table: pd.DataFrame, columns: list[str], groups: dict[str, pd.Series]
+) -> pd.DataFrame:
+    """Values of all lists and of every group, with places, best models first."""
+    models = list(dict.fromkeys(table["model"]))
+    blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
+    for name, of_row in groups.items():
+        blocks.append(_summary_within(result, of_row, [c for c in columns if c in result.per_user.columns], name))
+    return _tidy(blocks, columns, models)
 
 
 def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None) -> list[str]:
@@ -322,19 +334,11 @@ def _tidy(blocks: Sequence[pd.DataFrame], columns: Sequence[str], models: Sequen
 # ------------------------------------------------------------------------------------------ marks
 
 
-def _marks(
-    result: Evaluation,
-    frame: pd.DataFrame,
-    tested: list[str],
-    baseline: str | None,
-    correction: Correction,
-    groups: dict[str, pd.Series],
-) -> pd.Series:
+def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list[str]:
     """Marks of every row of the frame: letters of the models that it is better than, or + and − to the baseline."""
-    within = _stacked_groups(result, groups)
     found: dict[tuple[str, str, str, str], str] = {}
     letters = dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False))
-    for (segment, group), table in _compared(result, tested, baseline, correction, within).items():
+    for (segment, group), table in compared.items():
         for row in table.itertuples(index=False):
             sign = str(row.verdict).split(",")[0].split(" ")[0]
             if not row.reject or sign not in ("better", "worse"):
@@ -345,7 +349,7 @@ def _marks(
             winner, loser = (row.model, row.baseline) if sign == "better" else (row.baseline, row.model)
             place = (segment, group, str(winner), str(row.metric))
             found[place] = "".join(sorted(found.get(place, "") + letters.get(str(loser), "")))
-    return pd.Series([found.get(tuple(row), "") for row in frame[PARTS].itertuples(index=False)], index=frame.index)
+    return [found.get(tuple(row), "") for row in frame[PARTS].itertuples(index=False)]
 
 
 def _stacked_groups(result: Evaluation, groups: dict[str, pd.Series]) -> dict[tuple[str, str], np.ndarray]:
@@ -364,7 +368,7 @@ def _compared(
     baseline: str | None,
     correction: Correction,
     within: dict[tuple[str, str], np.ndarray],
-) -> dict[tuple[str, str], pd.DataFrame]:
+) -> Compared:
     """Comparisons within every (segment, group), corrected as one family."""
     if len(within) == 1:
         return {(EVERYONE, ""): compare(result, tested, baseline=baseline, correction=correction)}
@@ -377,7 +381,7 @@ def _compared(
     return {parts[int(str(part))]: own for part, own in table.groupby("group", sort=False)}
 
 
-def _notes(result: Evaluation, baseline: str | None, correction: str | None) -> tuple[str, ...]:
+def notes(result: Evaluation, baseline: str | None, correction: str | None) -> tuple[str, ...]:
     """What the table shows, in sentences."""
     level = f"{100 * result.spec.get('confidence', 0.95):g} %"
     names = {"holm": "Holm", "bh": "Benjamini-Hochberg", "bonferroni": "Bonferroni"}

@@ -7,7 +7,6 @@ lists in the same order, which spares the work of coding the ids again; else by 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from ..evaluation.result import Evaluation
 from ..experiments.compare_models import compare_models
 from ..experiments.options import Correction
 from ..experiments.verdict import adjust_pvalues
-from .tables import rows_by
+from .tables import direction_of, rows_by
 
 __all__: list[str] = []
 
@@ -59,25 +58,48 @@ def compare(
     rows = model_rows(result)
     if len(rows) < 2:
         raise OptionError("the result has one model; evaluate with by= for a comparison")
-    names = np.empty(len(result.per_user), dtype=object)
-    for label, own in rows.items():
-        names[own] = label
-    frame = pd.DataFrame({MODEL: names, LIST: list_places(result, rows), **{c: result.per_user[c] for c in columns}})
+    models = list(rows)
+    codes = np.empty(len(result.per_user), np.int64)
+    for code, own in enumerate(rows.values()):
+        codes[own] = code
+    columns = list(columns)
+    # Integers stand for models and lists: coding millions of labels again would take longer than the tests.
+    labelled = {MODEL: codes, LIST: list_places(result, rows), **{name: result.per_user[name] for name in columns}}
+    frame = pd.DataFrame(labelled, copy=False)
     frame.attrs["recdf"] = result.spec
-    options: dict[str, Any] = {"baseline": baseline, "user_col": LIST, "model_col": MODEL, "users": "inner"}
+    base = None if baseline is None else models.index(baseline)
     if within is None:
-        return compare_models(frame, list(columns), correction=correction, **options)
+        return _named(_compare(result, frame, columns, base, correction), models)
     parts = []
     for group, of_group in rows_by(within.dropna().to_frame("group"), ["group"]).items():
         part = frame.take(np.flatnonzero(within.notna().to_numpy())[of_group])
         part.attrs["recdf"] = result.spec
-        if part[MODEL].nunique() < 2 or (baseline is not None and baseline not in set(part[MODEL])):
+        there = set(part[MODEL])
+        if len(there) < 2 or (base is not None and base not in there):
             continue
-        parts.append(compare_models(part, list(columns), correction="none", **options))
+        parts.append(_compare(result, part, columns, base, "none"))
         parts[-1].insert(0, "group", group)
     if not parts:
         raise OptionError("no group has lists of two models; nothing can be compared within groups")
-    return _one_family(parts, correction)
+    return _named(_one_family(parts, correction), models)
+
+
+def _compare(
+    result: Evaluation, frame: pd.DataFrame, columns: list[str], baseline: int | None, correction: Correction
+) -> pd.DataFrame:
+    """Paired t tests of codes of models, directions said."""
+    smaller = [name for name in columns if direction_of(result, name) == "smaller"]
+    return compare_models(
+        frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, users="inner", correction=correction,
+        smaller_is_better=smaller,
+    )  # fmt: skip
+
+
+def _named(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
+    """The table with the labels of models in place of their codes."""
+    for column in ("baseline", "model"):
+        table[column] = [models[code] for code in table[column]]
+    return table
 
 
 def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.DataFrame:

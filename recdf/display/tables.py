@@ -82,7 +82,7 @@ def summary_of(result: Any) -> pd.DataFrame:
     table = frame[list(SUMMARY_VALUES)].reset_index(drop=True)
     table.attrs = {}
     table.insert(0, "model", labels(frame, by))
-    table.insert(1, "column", column_names(table))
+    table.insert(1, "column", column_names(table, result))
     table.insert(2, "better", _directions(result, table["column"].tolist()))
     return table
 
@@ -102,12 +102,15 @@ def direction_of(result: Any, column: str) -> str:
     return _directions(result, [column])[0]
 
 
-def column_names(summary: pd.DataFrame) -> list[str]:
-    """Return the name of the per-user column of every row: `ndcg@10`, or `mae` where k is ignored."""
-    return [
-        str(metric) if pd.isna(k) else f"{metric}@{int(k)}"
+def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
+    """Return the name of the per-user column of every row: `ndcg@10`, `mae` where k is ignored, or an own name."""
+    spec = result.spec["metrics"] if isinstance(result, Evaluation) else {}
+    known = {(found["name"], found["k"]): column for column, found in spec.items()}
+    pairs = [
+        (str(metric), None if pd.isna(k) else int(k))
         for metric, k in zip(summary["metric"].tolist(), summary["k"].tolist(), strict=True)
     ]
+    return [known.get(pair) or (pair[0] if pair[1] is None else f"{pair[0]}@{pair[1]}") for pair in pairs]
 
 
 def values_of(result: Any, metric: str, model_col: str | Sequence[str] | None = None) -> ModelValues:

@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import OptionError
 from ...evaluation.definitions import definitions
 from ...evaluation.result import Evaluation
-from ..leaderboard import Leaderboard, leaderboard
+from ..leaderboard import EVERYONE, TIDY, Leaderboard, marks, notes, values_frame
 from ..pairs import compare
 from ..plot.effects import COMPARED, SOURCE
 from ..tables import check_model, need, summary_of
@@ -87,14 +87,31 @@ def read_subject(result: Any, baseline: Any, k: int, comparison: pd.DataFrame | 
     base = None if baseline is None else check_model("baseline", baseline, models)
     at = _nearest_k(summary, k)
     columns = tuple(dict.fromkeys(summary.loc[summary["k"].isna() | (summary["k"] == at), "column"]))
-    board = leaderboard(result, baseline=base, k=at, correction="holm" if len(models) > 1 else None)
+    own = comparison is None
     if comparison is None:
         comparison = _own_comparison(result, summary, columns, base, len(models))
     else:
         comparison = need(comparison, "comparison", ["baseline", "model", "n_users", *COMPARED], SOURCE)
+    # With a baseline, the marks of the leaderboard are those of the comparison; no test is made twice.
+    marked = comparison if own and base is not None else None
+    board = _board(result, summary, columns, base, marked)
     return Subject(
         result, summary, models, columns, at, base, board, comparison, definitions(result.spec), max_rows
     )
+
+
+def _board(
+    result: Evaluation,
+    summary: pd.DataFrame,
+    columns: tuple[str, ...],
+    baseline: str | None,
+    marked: pd.DataFrame | None,
+) -> Leaderboard:
+    """The leaderboard, with the marks of a comparison that was made."""
+    frame = values_frame(result, summary, list(columns), {})
+    compared = {} if marked is None else {(EVERYONE, ""): marked}
+    frame["marks"] = marks(frame, baseline, compared)
+    return Leaderboard(frame[TIDY], notes(result, baseline, "holm" if compared else None), 3)
 
 
 def _nearest_k(summary: pd.DataFrame, k: int) -> int | None:

@@ -36,6 +36,7 @@ def drawing(draw: Callable[[Any], Any], number: int, *, size: tuple[float, float
     """Return what `draw(ax)` draws, as SVG with its title, legend and caption beside it."""
     try:
         import matplotlib
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError(
@@ -50,10 +51,13 @@ def drawing(draw: Callable[[Any], Any], number: int, *, size: tuple[float, float
         warnings.simplefilter("ignore", UserWarning)
         figure = Figure(figsize=size, layout="constrained")
         ax = figure.add_subplot()
+        figure.patch.set_visible(False)
+        ax.patch.set_visible(False)
         draw(ax)
         title, caption, entries = _take_texts(ax)
         stream = io.StringIO()
-        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        # Not savefig, which draws twice.
+        FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})
     return Drawing(title, _inline(stream.getvalue(), number, title, caption), caption, entries, size[0] > SIZE[0])
 
 
