@@ -40,6 +40,12 @@ def result(shop):
 
 
 @pytest.fixture(scope="session")
+def small(shop):
+    """A result whose report is drawn quickly: one metric at one k."""
+    return rd.evaluate(shop.true, shop.pred, "ndcg@5", by="model")
+
+
+@pytest.fixture(scope="session")
 def exposed(shop):
     return rd.exposure_table(shop.pred, by="model", items=shop.items)
 

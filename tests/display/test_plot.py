@@ -211,7 +211,8 @@ def test_position_draws_its_table(shop):
 
 
 def test_heat_places_every_value_once():
-    table = pd.DataFrame({"model": ["a", "a", "b"], "age": ["old", "new", "old"], "value": [1.0, 2.0, 3.0], "n": [5, 6, 7]})
+    rows = [("a", "old", 1.0, 5), ("a", "new", 2.0, 6), ("b", "old", 3.0, 7)]
+    table = pd.DataFrame(rows, columns=["model", "age", "value", "n"])
     ax = rd.plot.heat(table, rows="model", columns="age")
     assert ax.images[0].get_array().filled(np.nan).tolist()[0] == [1.0, 2.0]
     assert [text.get_text() for text in ax.texts if not text.get_gid()] == ["1.000", "2.000", "3.000", "–"]
@@ -309,13 +310,13 @@ def test_several_by_columns_are_one_name():
         (lambda r, e: rd.plot.winners(r, "ndcg@10", model="knn", baseline="knn"), rd.OptionError, "are both 'knn'"),
         (lambda r, e: rd.plot.winners(r, "ndcg@10", model="knn", baseline="x"), rd.OptionError, "baseline='x' is not"),
         (lambda r, e: rd.plot.winners(r, "ndcg@10", model="knn", baseline="random", bins=1), rd.OptionError, "bins=1"),
-        (lambda r, e: rd.plot.exposure(e.drop(columns="share")), rd.ColumnError, "exposure_table has no column 'share'"),
+        (lambda r, e: rd.plot.exposure(e.drop(columns="share")), rd.ColumnError, "has no column 'share'"),
         (lambda r, e: rd.plot.exposure(e.assign(shown=0)), rd.DataError, "no impressions"),
         (lambda r, e: rd.plot.longtail(e, pd.DataFrame({"item": [1]})), rd.ColumnError, "log has no column 'item_id'"),
         (lambda r, e: rd.plot.longtail(e, e[["item_id"]], bands=(0.5, 0.2)), rd.OptionError, "growing shares"),
         (lambda r, e: rd.plot.longtail(e, e[["item_id"]].head(0)), rd.DataError, "log has no rows"),
         (lambda r, e: rd.plot.heat(r.summary, rows="model", columns="k"), rd.OptionError, "name the one to draw"),
-        (lambda r, e: rd.plot.heat(r.summary, rows="model", columns="metric"), rd.OptionError, "several rows for the cell"),
+        (lambda r, e: rd.plot.heat(r.summary, rows="model", columns="metric"), rd.OptionError, "several rows for"),
         (lambda r, e: rd.plot.heat(r.summary, rows="modl", columns="k"), rd.ColumnError, "did you mean 'model'"),
         (lambda r, e: rd.plot.position(r.summary), rd.ColumnError, "position_table has no column 'rank'"),
         (lambda r, e: rd.plot.forest(r.summary), rd.ColumnError, "comparison has no column 'diff'"),

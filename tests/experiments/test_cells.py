@@ -137,7 +137,8 @@ def test_latex_has_no_command_of_a_name():
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed: pdflatex is not found")
 def test_latex_compiles(tmp_path):
     table = to_latex(["name"], [[Cell(name, bold=True, mark="a")] for name in LATEX_NAMES], ["left"], booktabs=True)
-    source = rf"\documentclass{{article}}\usepackage[T1]{{fontenc}}\usepackage{{booktabs}}\begin{{document}}{table}\end{{document}}"
+    head = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs}\begin{document}"
+    source = head + table + r"\end{document}"
     (tmp_path / "t.tex").write_text(source, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -53,11 +53,12 @@ def leaderboard_section(subject: Subject) -> Section:
         model = row[0].text
         own = [numbers.get((model, name)) for name in subject.board.frame["metric"].drop_duplicates()]
         cells = [Shown(cell, None if pd.isna(raw) else float(raw)) for cell, raw in zip(row[1:], own, strict=True)]
-        rows.append((Shown(row[0], visible(model).casefold()), *cells))
+        name = row[0]._replace(text=visible(model))
+        rows.append((Shown(name, name.text.casefold()), *cells))
     shown, more = cut(rows, subject.max_rows)
     at = "" if subject.k is None else f" at k = {subject.k}"
     table = Table(
-        f"Metrics{at}, mean over {_lists(subject)}", tuple(head), tuple(align), shown,
+        f"Metrics{at}, mean over {_lists(subject)}", tuple(map(visible, head)), tuple(align), shown,
         csv_of(subject.board.frame), "leaderboard.csv", more=more,
     )  # fmt: skip
     return Section(

@@ -5,6 +5,7 @@ Contract: a record holds texts and numbers, never markup. The template escapes e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -160,5 +161,5 @@ def cut(rows: Sequence[tuple[Shown, ...]], most: int) -> tuple[tuple[tuple[Shown
 
 
 def csv_of(frame: pd.DataFrame) -> str:
-    """Return a frame as CSV text with full numbers."""
-    return str(frame.to_csv(index=False, lineterminator="\n"))
+    """Return a frame as CSV text with full numbers, hidden characters of names shown by their numbers."""
+    return re.sub(r"[^\n]+", lambda line: visible(line[0]), str(frame.to_csv(index=False, lineterminator="\n")))
