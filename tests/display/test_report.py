@@ -18,7 +18,6 @@ import recdf as rd
 
 from .conftest import HOSTILE
 
-
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
 
