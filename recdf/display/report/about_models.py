@@ -226,7 +226,7 @@ def exposure_section(subject: Subject, tables: Tables, pen: Pen) -> Section | No
     exposed = tables.exposure
     drawings = [pen(lambda ax: plot.exposure(exposed, ax=ax))]
     if tables.log is not None:
-        drawings.append(pen(lambda ax: plot.longtail(exposed, tables.log, ax=ax), size=(6.2, 2.75)))
+        drawings.append(pen(lambda ax: plot.longtail(exposed, tables.log, ax=ax), size=(7.0, 2.8)))
     return Section("exposure", "Exposure", drawings=tuple(drawings))
 
 
