@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,15 +9,23 @@ from typing import Any
 import pandas as pd
 
 from ..errors import ColumnError
+from .cells import (
+    Align,
+    Cell,
+    interval,
+    number,
+    p_value,
+    plain_rows,
+    to_html,
+    to_latex,
+    to_markdown,
+)
 from .columns import count, frame_of
 
 __all__ = ["ReportTable", "report_table"]
 
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "∞": r"$\infty$",
-}  # fmt: skip
-
+# Rows that a notebook or a terminal shows of a long table; `to_markdown()` and the others give all of them.
+SHOWN_ROWS = 60
 
 @dataclass(frozen=True)
 class ReportTable:
@@ -31,37 +38,28 @@ class ReportTable:
 
     def to_markdown(self) -> str:
         """Return a Markdown table, padded to be readable as text too."""
-        rows = [[str(cell).replace("|", r"\|") for cell in row] for row in self._rows()]
-        widths = [max(3, *(len(row[j]) for row in rows)) for j in range(len(rows[0]))]
-        lines = [
-            "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
-        ]
-        lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-        return "\n".join(lines)
+        return to_markdown(*self._parts())
 
     def to_latex(self) -> str:
         """Return a LaTeX tabular; it needs no package."""
-        rows = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in self._rows()]
-        left = "l" * self.frame.shape[1]
-        return "\n".join(
-            [rf"\begin{{tabular}}{{{left}}}", r"\hline", rows[0], r"\hline", *rows[1:], r"\hline", r"\end{tabular}"]
-        )
+        return to_latex(*self._parts(), booktabs=False)
 
     def to_html(self) -> str:
         """Return an HTML table."""
-        head, *body = [[html.escape(str(cell)) for cell in row] for row in self._rows()]
-        lines = ["<table>", "<thead><tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr></thead>", "<tbody>"]
-        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body]
-        return "\n".join([*lines, "</tbody>", "</table>"])
+        return to_html(*self._parts())
 
-    def _rows(self) -> list[list[Any]]:
-        return [list(self.frame.columns), *(list(row) for row in self.frame.itertuples(index=False, name=None))]
+    def _parts(self, rows: int | None = None) -> tuple[list[str], list[list[Cell]], list[Align]]:
+        shown = self.frame if rows is None else self.frame.head(rows)
+        names = [str(name) for name in shown.columns]
+        return names, plain_rows(shown.itertuples(index=False, name=None)), ["left"] * len(names)
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        more = len(self.frame) - SHOWN_ROWS
+        return to_html(*self._parts(SHOWN_ROWS)) + (f"<p>... and {more:,} more rows</p>" if more > 0 else "")
 
     def __str__(self) -> str:
-        return self.to_markdown()
+        more = len(self.frame) - SHOWN_ROWS
+        return to_markdown(*self._parts(SHOWN_ROWS)) + (f"\n... and {more:,} more rows" if more > 0 else "")
 
     __repr__ = __str__
 
@@ -114,30 +112,21 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     def text(*names: str, form: Callable[..., str]) -> list[str]:
         return [form(*values) for values in zip(*(comparison[name].tolist() for name in names), strict=True)]
 
-    def number(value: Any, form: str) -> str:
-        if pd.isna(value):
-            return "–"
-        return format(value, form).replace("-", "−").replace("inf", "∞")
-
     def plain(value: Any) -> str:
         return number(value, f".{digits}f")
 
-    def interval(form: str) -> Callable[..., str]:
-        def shown(effect: float, low: float, high: float) -> str:
-            bounds = "" if pd.isna(low) else f" [{number(low, form)}, {number(high, form)}]"
-            return number(effect, form) + bounds
-
-        return shown
+    def estimate(form: str) -> Callable[..., str]:
+        return lambda effect, low, high: f"{number(effect, form)} {interval(low, high, form)}".rstrip()
 
     before = list(comparison.columns[: list(comparison.columns).index("metric")])
     cells = {name: [str(value) for value in comparison[name].tolist()] for name in [*before, "metric"]}
     cells["comparison"] = text(other, base, form=lambda new, old: f"{new} vs. {old}")
-    cells[f"effect ({level})"] = text("diff", "ci_low", "ci_high", form=interval(f"+.{digits}f"))
+    cells[f"effect ({level})"] = text("diff", "ci_low", "ci_high", form=estimate(f"+.{digits}f"))
     if models:
         cells["relative"] = text("rel_diff", form=lambda value: number(value, "+.1%"))
     else:
-        cells[f"relative ({level})"] = text("rel_diff", "rel_ci_low", "rel_ci_high", form=interval("+.1%"))
-    cells["p"] = text("p_adj", form=_p_value)
+        cells[f"relative ({level})"] = text("rel_diff", "rel_ci_low", "rel_ci_high", form=estimate("+.1%"))
+    cells["p"] = text("p_adj", form=p_value)
     cells["means"] = text(f"mean_{other}", f"mean_{base}", form=lambda new, old: f"{plain(new)} vs. {plain(old)}")
     if models:
         cells["n"] = text("n_users", form=lambda n: f"{n:,}")
@@ -152,12 +141,3 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
         cells["notes"] = text("warning", form=lambda note: str(note).replace("_", " "))
     return ReportTable(pd.DataFrame(cells))
 
-
-def _p_value(p: float) -> str:
-    if pd.isna(p):
-        return "–"
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _latex(cell: Any) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in str(cell))

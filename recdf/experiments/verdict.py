@@ -132,6 +132,12 @@ def _named(argument: str, given: str | Collection[str] | None, columns: Mapping[
     return named
 
 
+def better_of(column: str) -> Better | None:
+    """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
+    known = direction_of(column)
+    return None if known is None else known.better
+
+
 @dataclass(frozen=True)
 class Families:
     """Which tests are adjusted together, and how; `primary` metrics are a family of their own."""

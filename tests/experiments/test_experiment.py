@@ -847,7 +847,7 @@ def test_report_table_formats(log):
     assert len(markdown) == 2 + len(table)
     assert r"a\|b" in markdown[2]
     assert r"v\_B vs. v\_A" in report.to_latex()
-    assert "<td>a|b</td>" in report._repr_html_()
+    assert ">a|b</td>" in report._repr_html_()
     assert str(report) == report.to_markdown()
     with pytest.raises(ColumnError, match="expected what compare_variants"):
         rd.report_table(log)

@@ -1,0 +1,398 @@
+"""`leaderboard`: models by metrics with intervals, directions and tests, for a notebook or a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ColumnError, OptionError, closest
+from ..evaluation.result import Evaluation
+from ..evaluation.summary import summarize
+from ..experiments.cells import (
+    LETTERS,
+    NULL,
+    Align,
+    Cell,
+    html_text,
+    markdown_text,
+    number,
+    to_html,
+    to_latex,
+    to_markdown,
+    to_text,
+    visible,
+)
+from ..experiments.options import Correction, check_literal
+from .pairs import compare, model_rows
+from .tables import check_model, column_names, direction_of, labels, rows_by, summary_of
+
+__all__ = ["Leaderboard", "leaderboard"]
+
+ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
+EVERYONE = "all"
+GROUP = "recdf: group"  # a column beside those of a user's frame
+PARTS = ["segment", "group", "model", "metric"]
+TIDY = [*PARTS, "better", "value", "ci_low", "ci_high", "half_width", "n", "n_undefined", "place", "marks"]
+# How each form marks the best and the second best value.
+WEIGHTS = {
+    "html": "The best value of a metric is bold, the second best is underlined.",
+    "markdown": "The best value of a metric is bold, the second best is italic.",
+    "text": "A star marks the best value of a metric.",
+}
+# Comparisons by (segment, group); all lists are (EVERYONE, "").
+Compared = dict[tuple[str, str], pd.DataFrame]
+CUT = 60  # rows that a notebook or a terminal shows
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Models by metrics, as a table that shows itself.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        One row per model and metric (and segment): `segment`, `group`, `model`, `metric`, `better`, `value`, `ci_low`,
+        `ci_high`, `half_width`, `n`, `n_undefined`, `place` (1 for the best, null without a direction), `marks`.
+    notes : tuple of str
+        What the marks, weights and intervals mean, one sentence each.
+    digits : int
+        Decimals of the values.
+    """
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...]
+    digits: int
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table with its notes below."""
+        return to_markdown(*self._parts()) + "\n\n" + "\n".join(
+            f"* {markdown_text(note)}" for note in self._notes("markdown")
+        )
+
+    def to_latex(self, *, caption: str | None = None, label: str | None = None) -> str:
+        r"""Return a LaTeX tabular with the rules of booktabs, inside a `table` if a caption or label is given.
+
+        Parameters
+        ----------
+        caption, label : str, optional
+            Caption and label of the table; the caption is LaTeX code and is not escaped.
+
+        Returns
+        -------
+        str
+            Needs `\usepackage{booktabs}`. The notes are comments above it.
+        """
+        table = to_latex(*self._parts(), booktabs=True)
+        notes = "\n".join(f"% {visible(note)}" for note in self.notes)
+        if caption is None and label is None:
+            return f"{notes}\n{table}"
+        lines = [r"\begin{table}", r"\centering", table]
+        lines += [rf"\caption{{{caption}}}"] if caption is not None else []
+        lines += [rf"\label{{{label}}}"] if label is not None else []
+        return "\n".join([notes, *lines, r"\end{table}"])
+
+    def to_html(self) -> str:
+        """Return an HTML table with its notes below."""
+        return self._html(None)
+
+    def head_and_cells(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
+        """Return the names of the columns, the rows of cells and the side of every column."""
+        return self._parts()
+
+    def _html(self, rows: int | None) -> str:
+        head, body, align = self._parts()
+        notes = list(self.notes)
+        if rows is not None and len(body) > rows:
+            notes.append(f"{len(body) - rows:,} more rows are not shown; .frame and .to_html() have all of them.")
+            body = body[:rows]
+        return to_html(head, body, align) + "".join(f"<p><small>{html_text(note)}</small></p>" for note in notes)
+
+    def _parts(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
+        frame, in_parts = self.frame, self.frame["segment"].ne(EVERYONE).any()
+        metrics = frame.drop_duplicates("metric")
+        head = [*(["segment"] if in_parts else []), "model"]
+        head += [name + ARROWS[better] for name, better in zip(metrics["metric"], metrics["better"], strict=True)]
+        letters = dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False)) if self._by_letter() else {}
+        body = []
+        for (segment, group, model), rows in frame.groupby(["segment", "group", "model"], sort=False):
+            first = [Cell("all lists" if segment == EVERYONE else f"{segment} = {group}")] if in_parts else []
+            own = rows.set_index("metric").reindex(metrics["metric"])
+            cells = [self._cell(row) for row in own.itertuples()]
+            body.append([*first, Cell(str(model), mark=letters.get(model, "")), *cells])
+        sides: list[Align] = ["left"] * (len(head) - len(metrics))
+        return head, body, [*sides, *(["right"] * len(metrics))]  # type: ignore[list-item] # of the literal "right"
+
+    def _cell(self, row: Any) -> Cell:
+        if pd.isna(row.value):
+            return Cell(NULL)
+        half = "" if pd.isna(row.half_width) else f"± {row.half_width:.{self.digits}f}"
+        place = 0 if pd.isna(row.place) else int(row.place)
+        return Cell(number(row.value, f".{self.digits}f"), place == 1, place == 2, row.marks, half)
+
+    def _by_letter(self) -> bool:
+        return any(mark.isalpha() for mark in self.frame["marks"])
+
+    def _notes(self, form: str) -> list[str]:
+        return [WEIGHTS[form] if note == WEIGHTS["html"] else note for note in self.notes]
+
+    def _repr_html_(self) -> str:
+        return self._html(CUT)
+
+    def __str__(self) -> str:
+        head, body, align = self._parts()
+        more = [] if len(body) <= CUT else [f"... and {len(body) - CUT:,} more rows; .frame has all of them"]
+        # A terminal has neither bold nor underline: the best value has a star.
+        starred = [[cell._replace(text=f"*{cell.text}") if cell.bold else cell for cell in row] for row in body[:CUT]]
+        return "\n".join([to_text(head, starred, align), *more, "", *map(visible, self._notes("text"))])
+
+    __repr__ = __str__
+
+
+def leaderboard(
+    result: Evaluation,
+    *,
+    baseline: Any = None,
+    k: int | None = None,
+    metrics: str | Sequence[str] | None = None,
+    correction: Correction | None = "holm",
+    segments: pd.DataFrame | None = None,
+    digits: int = 3,
+) -> Leaderboard:
+    """Make a table of models by metrics: values with intervals, the best and second, and which differences hold.
+
+    Parameters
+    ----------
+    result : Evaluation
+        An evaluation of one model or several (`by=`).
+    baseline : label, optional
+        The model that the others are compared with: "+" is better than the baseline, "−" is worse. Default: every pair
+        is compared, and the letters behind a value name the models that it is better than.
+    k : int, optional
+        Show the metrics at this cut-off, and those without one. Default: all.
+    metrics : str or list of str, optional
+        Names such as "ndcg" or "ndcg@10", in the order of the columns. Default: all metrics of the result. The first
+        one decides the order of the models, the best first.
+    correction : {"holm", "bh", "bonferroni", "none"} or None, default "holm"
+        Adjustment of the p-values over all tests of the table. None makes no tests and needs no SciPy.
+    segments : DataFrame, optional
+        One row per user: the list key (or some of its columns) and one column or more of segments. The table then has
+        rows for all lists and for every value of every segment; all their tests are one family.
+    digits : int, default 3
+        Decimals of the values.
+
+    Returns
+    -------
+    Leaderboard
+        Shows itself in a notebook and a terminal; `.to_markdown()`, `.to_latex()`, `.to_html()`, and the numbers in
+        `.frame`.
+
+    Raises
+    ------
+    ColumnError, OptionError
+        An unknown metric, model or option; segments without the list key, or with users twice.
+    MissingExtraError
+        If SciPy is not installed and tests are wanted.
+
+    Notes
+    -----
+    Tests are those of `rd.compare_models`: paired t tests on the lists that both models have a value for. Metrics of
+    exposure are one number for all lists; they have no interval and no test. Metrics without a direction have neither
+    a best value nor marks.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, ["ndcg", "recall"], by="model")
+    >>> board = rd.leaderboard(result, baseline="popularity")
+    >>> board.frame[["model", "metric", "marks", "value", "half_width", "place"]].head(3).round(3)
+            model     metric marks  value  half_width  place
+    0         knn    ndcg@10     +  0.185       0.013      1
+    1         knn  recall@10     +  0.231       0.016      1
+    2  popularity    ndcg@10        0.139       0.012      2
+    """
+    if not isinstance(result, Evaluation):
+        raise TypeError(f"result is a {type(result).__name__}; expected an Evaluation, as rd.evaluate returns")
+    if correction is not None:
+        check_literal("correction", correction, Correction)
+    if isinstance(digits, bool) or not isinstance(digits, int) or digits < 0:
+        raise OptionError(f"digits={digits!r}; expected an integer of at least 0")
+    table = summary_of(result)
+    columns = _columns(table, metrics, k)
+    models = list(dict.fromkeys(table["model"]))
+    base = None if baseline is None else check_model("baseline", baseline, models)
+    groups = {} if segments is None else segment_groups(result, segments)
+    tested = [name for name in columns if name in result.per_user.columns and direction_of(result, name)]
+    compared: Compared = {}
+    if correction is not None and tested and len(models) > 1:
+        compared = _compared(result, tested, base, correction, _stacked_groups(result, groups))
+    frame = values_frame(result, table, columns, groups)
+    frame["marks"] = marks(frame, base, compared)
+    return Leaderboard(frame[TIDY], notes(result, base, correction if compared else None), digits)
+
+
+# ------------------------------------------------------------------------------------------ values
+
+
+def values_frame(
+    result: Evaluation, table: pd.DataFrame, columns: list[str], groups: dict[str, pd.Series]
+) -> pd.DataFrame:
+    """Values of all lists and of every group, with places, best models first."""
+    models = list(dict.fromkeys(table["model"]))
+    blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
+    for name, of_row in groups.items():
+        blocks.append(_summary_within(result, of_row, [c for c in columns if c in result.per_user.columns], name))
+    return _tidy(blocks, columns, models)
+
+
+def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None) -> list[str]:
+    """Columns such as ndcg@10 in the order asked for."""
+    kept = table if k is None else table[table["k"].isna() | (table["k"] == k)]
+    known = list(dict.fromkeys(kept["column"]))
+    if not known:
+        raise OptionError(f"the result has no metric at k={k}; it has k of {sorted(set(table['k'].dropna()))}")
+    if metrics is None:
+        return known
+    found: list[str] = []
+    for name in [metrics] if isinstance(metrics, str) else list(metrics):
+        own = [c for c, metric in zip(kept["column"], kept["metric"], strict=True) if name in (c, metric)]
+        if not own:
+            raise OptionError(f"metrics names {name!r}{closest(name, known)}; the result has {known}")
+        found += own
+    return list(dict.fromkeys(found))
+
+
+def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, pd.Series]:
+    """For every segment column, the group of every row of `per_user`; users without one are left out."""
+    if not isinstance(segments, pd.DataFrame):
+        raise TypeError(f"segments is a {type(segments).__name__}; expected a DataFrame with one row per user")
+    keys = [name for name in result.spec["user_col"] if name in segments.columns]
+    if not keys:
+        raise ColumnError(
+            f"segments has none of the key columns {result.spec['user_col']}; it has {list(segments.columns)}"
+        )
+    names = [name for name in segments.columns if name not in keys]
+    if not names:
+        raise ColumnError(f"segments has the key {keys} alone; expected a column of segments beside it")
+    twice = segments.duplicated(keys)
+    if twice.any():
+        raise OptionError(f"segments has several rows for {int(twice.sum()):,} keys of {keys}; expected one per user")
+    plain = result.per_user[keys].copy(deep=False)
+    plain.attrs = {}
+    joined = plain.merge(segments, on=keys, how="left", validate="many_to_one")
+    return {str(name): joined[name] for name in names}
+
+
+def _summary_within(result: Evaluation, of_row: pd.Series, columns: list[str], name: str) -> pd.DataFrame:
+    """Means of every model within every group of one segment column."""
+    by, keys = list(result.spec["by"]), list(result.spec["user_col"])
+    plain = result.per_user[[*by, *keys, *columns]].copy(deep=False)
+    plain.attrs = {}
+    plain[GROUP] = of_row.to_numpy()
+    plain = plain[of_row.notna().to_numpy()]
+    confidence = result.spec.get("confidence", 0.95)
+    table = summarize(plain, by=[GROUP, *by], user_col=[*keys, *by], metrics=columns, confidence=confidence)
+    found = table[["value", "ci_low", "ci_high", "n", "n_undefined"]]
+    names = column_names(table)
+    better = {column: direction_of(result, column) for column in set(names)}
+    return found.assign(
+        segment=name,
+        group=labels(table, [GROUP]),
+        model=labels(table, by),
+        column=names,
+        better=[better[column] for column in names],
+    )
+
+
+def _tidy(blocks: Sequence[pd.DataFrame], columns: Sequence[str], models: Sequence[str]) -> pd.DataFrame:
+    """One frame of all blocks: models in the order of the first metric, places within every block."""
+    wanted = ["segment", "group", "model", "column", "better", "value", "ci_low", "ci_high", "n", "n_undefined"]
+    frame = pd.concat([block[wanted] for block in blocks], ignore_index=True).rename(columns={"column": "metric"})
+    frame["half_width"] = (frame["ci_high"] - frame["ci_low"]) / 2
+    upward = np.where(frame["better"] == "smaller", -frame["value"], frame["value"])
+    frame["place"] = pd.Series(upward).groupby([frame["segment"], frame["group"], frame["metric"]]).rank(
+        method="min", ascending=False
+    )
+    frame.loc[frame["better"] == "", "place"] = np.nan
+    if len(models) == 1:
+        frame["place"] = np.nan
+    frame["place"] = frame["place"].astype("Int64")
+    whole = frame[(frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])]
+    signed = whole["value"].where(whole["better"] == "smaller", -whole["value"])
+    order = {model: i for i, model in enumerate(whole["model"].iloc[np.argsort(signed, kind="stable")])}
+    frame["order"] = frame["model"].map(order)
+    frame["column"] = frame["metric"].map({name: i for i, name in enumerate(columns)})
+    blocks_in_order = frame.groupby(["segment", "group"], sort=False).ngroup()
+    frame = frame.assign(block=blocks_in_order).sort_values(["block", "order", "column"], kind="stable")
+    return frame.reset_index(drop=True)
+
+
+# ------------------------------------------------------------------------------------------ marks
+
+
+def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list[str]:
+    """Marks of every row of the frame: letters of the models that it is better than, or + and − to the baseline."""
+    found: dict[tuple[str, str, str, str], str] = {}
+    letters = dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False))
+    for (segment, group), table in compared.items():
+        for row in table.itertuples(index=False):
+            sign = str(row.verdict).split(",")[0].split(" ")[0]
+            if not row.reject or sign not in ("better", "worse"):
+                continue
+            if baseline is not None:
+                found[segment, group, str(row.model), str(row.metric)] = "+" if sign == "better" else "−"
+                continue
+            winner, loser = (row.model, row.baseline) if sign == "better" else (row.baseline, row.model)
+            place = (segment, group, str(winner), str(row.metric))
+            found[place] = "".join(sorted(found.get(place, "") + letters.get(str(loser), "")))
+    return [found.get(tuple(row), "") for row in frame[PARTS].itertuples(index=False)]
+
+
+def _stacked_groups(result: Evaluation, groups: dict[str, pd.Series]) -> dict[tuple[str, str], np.ndarray]:
+    """Rows of `per_user` of every (segment, group), all lists first."""
+    found = {(EVERYONE, ""): np.arange(len(result.per_user))}
+    for name, of_row in groups.items():
+        known = np.flatnonzero(of_row.notna().to_numpy())
+        for group, rows in rows_by(of_row.dropna().to_frame("group"), ["group"]).items():
+            found[name, group] = known[rows]
+    return found
+
+
+def _compared(
+    result: Evaluation,
+    tested: list[str],
+    baseline: str | None,
+    correction: Correction,
+    within: dict[tuple[str, str], np.ndarray],
+) -> Compared:
+    """Comparisons within every (segment, group), corrected as one family."""
+    if len(within) == 1:
+        return {(EVERYONE, ""): compare(result, tested, baseline=baseline, correction=correction)}
+    parts = list(within)
+    # A list is in several parts, one per segment column: rows are repeated, each with the number of its part.
+    rows = np.concatenate([within[part] for part in parts])
+    part_of_row = pd.Series(np.repeat(np.arange(len(parts)), [len(within[part]) for part in parts]))
+    repeated = Evaluation(result.per_user.take(rows).reset_index(drop=True), result.summary, result.spec)
+    table = compare(repeated, tested, baseline=baseline, correction=correction, within=part_of_row)
+    return {parts[int(str(part))]: own for part, own in table.groupby("group", sort=False)}
+
+
+def notes(result: Evaluation, baseline: str | None, correction: str | None) -> tuple[str, ...]:
+    """What the table shows, in sentences."""
+    level = f"{100 * result.spec.get('confidence', 0.95):g} %"
+    names = {"holm": "Holm", "bh": "Benjamini-Hochberg", "bonferroni": "Bonferroni"}
+    notes = [f"± is half of the {level} interval of the mean; arrows say whether higher or lower values are better."]
+    if len(model_rows(result)) > 1:
+        notes.append(WEIGHTS["html"])
+    if correction is not None:
+        how = f"{names[correction]}-corrected over all tests of the table" if correction in names else "uncorrected"
+        tests = f"paired t tests, p ≤ 0.05, {how}"
+        if baseline is None:
+            notes.append(f"A letter behind a value names a model that it is better than ({tests}).")
+        else:
+            notes.append(f"+ is better and − is worse than {baseline} ({tests}).")
+    return tuple(notes)

@@ -1,0 +1,120 @@
+"""Comparisons of the models of a result, for the leaderboard and the report.
+
+Contract: one family of tests per call. Lists are paired by their place where all models were evaluated on the same
+lists in the same order, which spares the work of coding the ids again; else by their keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ..errors import OptionError
+from ..evaluation.result import Evaluation
+from ..experiments.compare_models import compare_models
+from ..experiments.options import Correction
+from ..experiments.verdict import adjust_pvalues
+from .tables import direction_of, rows_by
+
+__all__: list[str] = []
+
+MODEL, LIST = "model", "list"  # names of the columns of the frame that is compared
+
+
+def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
+    """Return the rows of `per_user` of every model, by its label, in the order of first appearance."""
+    return rows_by(result.per_user, list(result.spec["by"]))
+
+
+def list_places(result: Evaluation, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return one integer per row of `per_user`: the same list has the same one for every model."""
+    keys = result.per_user[list(result.spec["user_col"])]
+    sizes = {len(own) for own in rows.values()}
+    if len(sizes) == 1:
+        first, *others = (keys.take(own).reset_index(drop=True) for own in rows.values())
+        if all(first.equals(other) for other in others):
+            places = np.empty(len(keys), np.int64)
+            for own in rows.values():
+                places[own] = np.arange(len(own))
+            return places
+    return keys.groupby(list(keys.columns), sort=False, dropna=False, observed=True).ngroup().to_numpy()
+
+
+def compare(
+    result: Evaluation,
+    columns: Sequence[str],
+    *,
+    baseline: str | None,
+    correction: Correction,
+    within: pd.Series | None = None,
+) -> pd.DataFrame:
+    """Compare models on their common lists, all pairs or each with a baseline, over all lists or within groups.
+
+    `within` holds a group for every row of `per_user`; the tests of all groups are one family. Returns the columns of
+    `compare_models`, with `group` before them where groups are given.
+    """
+    rows = model_rows(result)
+    if len(rows) < 2:
+        raise OptionError("the result has one model; evaluate with by= for a comparison")
+    models = list(rows)
+    codes = np.empty(len(result.per_user), np.int64)
+    for code, own in enumerate(rows.values()):
+        codes[own] = code
+    columns = list(columns)
+    # Integers stand for models and lists: coding millions of labels again would take longer than the tests.
+    labelled = {MODEL: codes, LIST: list_places(result, rows), **{name: result.per_user[name] for name in columns}}
+    frame = pd.DataFrame(labelled, copy=False)
+    frame.attrs["recdf"] = result.spec
+    base = None if baseline is None else models.index(baseline)
+    if within is None:
+        return _named(_compare(result, frame, columns, base, correction), models)
+    parts = []
+    for group, of_group in rows_by(within.dropna().to_frame("group"), ["group"]).items():
+        part = frame.take(np.flatnonzero(within.notna().to_numpy())[of_group])
+        part.attrs["recdf"] = result.spec
+        there = set(part[MODEL])
+        if len(there) < 2 or (base is not None and base not in there):
+            continue
+        parts.append(_compare(result, part, columns, base, "none"))
+        parts[-1].insert(0, "group", group)
+    if not parts:
+        raise OptionError("no group has lists of two models; nothing can be compared within groups")
+    return _named(_one_family(parts, correction), models)
+
+
+def _compare(
+    result: Evaluation, frame: pd.DataFrame, columns: list[str], baseline: int | None, correction: Correction
+) -> pd.DataFrame:
+    """Paired t tests of codes of models, directions said."""
+    smaller = [name for name in columns if direction_of(result, name) == "smaller"]
+    return compare_models(
+        frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, users="inner", correction=correction,
+        smaller_is_better=smaller,
+    )  # fmt: skip
+
+
+def _named(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
+    """The table with the labels of models in place of their codes."""
+    for column in ("baseline", "model"):
+        table[column] = [models[code] for code in table[column]]
+    return table
+
+
+def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.DataFrame:
+    """One table of several, with p-values and verdicts after the correction for all of their tests."""
+    spec = dict(parts[0].attrs.get("recdf_comparison", {}))
+    plain = []
+    for part in parts:
+        bare = part.copy(deep=False)
+        bare.attrs = {}
+        plain.append(bare)
+    table = pd.concat(plain, ignore_index=True)
+    unadjusted = table["reject"].to_numpy(dtype=bool)
+    table = adjust_pvalues(table, method=correction, alpha=1 - spec.get("confidence", 0.95))
+    lost = unadjusted & ~table["reject"].to_numpy(dtype=bool)
+    table["verdict"] = np.where(lost, "no difference shown", table["verdict"].to_numpy(dtype=object))
+    table["verdict"] = table["verdict"].astype(str)
+    table.attrs["recdf_comparison"] = spec | {"correction": correction}
+    return table

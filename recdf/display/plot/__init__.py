@@ -1,0 +1,13 @@
+"""Pictures of tables (extra `recdf[plot]`): each takes a table and `ax=`, and returns the Axes.
+
+`rd.plot.<name>.data(...)` returns the frame that a picture draws, for seaborn, altair or plotnine.
+"""
+
+from .effects import forest, over_time
+from .items import exposure, longtail, position
+from .models import curve, heat, tradeoff
+from .users import users, winners
+
+__all__ = [
+    "curve", "exposure", "forest", "heat", "longtail", "over_time", "position", "tradeoff", "users", "winners",
+]  # fmt: skip

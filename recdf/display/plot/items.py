@@ -1,0 +1,339 @@
+"""Pictures of items and ranks: concentration of exposure, the long tail, hit rate by position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import DataError, OptionError
+from ..tables import Floats, count_text, labels, need
+from . import style
+
+if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
+    from matplotlib.axes import Axes
+
+__all__ = ["exposure", "longtail", "position"]
+
+POINTS = 200
+EXPOSED = ("shown", "share")
+# Upper edges of the bands of popularity, as shares of the items of the log.
+BANDS = (0.01, 0.05, 0.2, 0.5, 1.0)
+LOG = "past interactions"
+
+
+def _by_and_item(exposure_table: pd.DataFrame) -> tuple[list[str], str]:
+    """Columns of the recommenders and of the item: those before `shown`."""
+    need(exposure_table, "exposure_table", EXPOSED, "what rd.exposure_table returned")
+    before = list(exposure_table.columns[: list(exposure_table.columns).index("shown")])
+    if not before:
+        raise OptionError("exposure_table has no item column before 'shown'; expected what rd.exposure_table returned")
+    return before[:-1], before[-1]
+
+
+def _counts(exposure_table: pd.DataFrame, by: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Rows of every model, by its label."""
+    models = pd.Series(labels(exposure_table, by), index=exposure_table.index)
+    return {str(model): rows for model, rows in exposure_table.groupby(models, sort=False)}
+
+
+# ------------------------------------------------------------------------------------------ Lorenz curve
+
+
+def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame that `exposure` draws: `model`, `share_of_items`, `share_of_impressions`, `gini`, `n_items`.
+
+    Parameters
+    ----------
+    exposure_table
+        As in `rd.plot.exposure`.
+
+    Returns
+    -------
+    DataFrame
+        Points of the Lorenz curve of every model, the least shown items first; `gini` is Σ (2j − n − 1) x_j / (n Σ x).
+    """
+    by, _ = _by_and_item(exposure_table)
+    parts = []
+    for model, rows in _counts(exposure_table, by).items():
+        shown = np.sort(rows["shown"].to_numpy(dtype=np.float64))
+        n, total = len(shown), shown.sum()
+        if not total:
+            continue
+        cumulated = np.concatenate([[0.0], np.cumsum(shown) / total])
+        places = np.unique(np.linspace(0, n, min(n, POINTS) + 1).astype(np.int64))
+        gini = float(((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total))
+        parts.append(
+            pd.DataFrame({
+                "model": model, "share_of_items": places / n, "share_of_impressions": cumulated[places], "gini": gini,
+                "n_items": n,
+            })
+        )  # fmt: skip
+    if not parts:
+        raise DataError("exposure_table has no impressions; there is nothing to draw")
+    return pd.concat(parts, ignore_index=True)
+
+
+@style.drawn_from(_exposure_data)
+def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw how evenly impressions fall on items: the Lorenz curve of every model, with its Gini index.
+
+    Parameters
+    ----------
+    exposure_table : DataFrame
+        What `rd.exposure_table` returned. With `items=`, items that are never shown count.
+    ax : Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ColumnError, DataError
+        If the frame is not an exposure table, or nothing is shown.
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> table = rd.exposure_table(shop.pred, by="model", items=shop.items)
+    >>> rd.plot.exposure.data(table).groupby("model", sort=False)["gini"].first().round(3).to_dict()
+    {'knn': 0.734, 'popularity': 0.978, 'random': 0.088}
+    >>> ax = rd.plot.exposure(table)
+    """
+    data = _exposure_data(exposure_table)
+    ax = style.new_axes(ax)
+    (even,) = ax.plot([0, 1], [0, 1], color=style.MUTED, linestyle=(0, (2, 2)), linewidth=1)
+    handles, names = [], []
+    for (model, rows), look in zip(
+        data.groupby("model", sort=False), style.looks(data["model"].tolist()).values(), strict=True
+    ):
+        (line,) = ax.plot(rows["share_of_items"], rows["share_of_impressions"], color=look.colour, linestyle=look.line,
+                          marker=look.marker, markevery=max(1, len(rows) // 6), markersize=5, linewidth=2)  # fmt: skip
+        handles.append(line)
+        names.append(f"{model} (Gini {rows['gini'].iloc[0]:.2f})")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1.02)
+    style.percent(ax.xaxis)
+    style.percent(ax.yaxis)
+    style.axis_names(ax, "share of items, least shown first", "share of impressions")
+    style.legend(ax, [*handles, even], [*names, "every item equally often"])
+    style.title(ax, "Concentration of exposure")
+    style.caption(ax, f"{count_text(data['n_items'])} items; a curve further to the right leaves more items unseen")
+    return ax
+
+
+# ------------------------------------------------------------------------------------------ long tail
+
+
+def _longtail_data(
+    exposure_table: pd.DataFrame, log: Any, *, bands: Sequence[float] = BANDS, item_col: str | None = None
+) -> pd.DataFrame:
+    """Return the frame that `longtail` draws: `model`, `band`, `share`, `n_items`.
+
+    Parameters
+    ----------
+    exposure_table, log, bands, item_col
+        As in `rd.plot.longtail`.
+
+    Returns
+    -------
+    DataFrame
+        One row per model and band; the last model is the log itself, its band "not in log" is 0.
+    """
+    by, item = _by_and_item(exposure_table)
+    source = item if item_col is None else item_col
+    need(log, "log", [source], "past interactions with the item column of exposure_table (item_col= names another)")
+    edges = np.asarray(bands, dtype=np.float64)
+    if not len(edges) or edges[-1] != 1 or (np.diff([0.0, *edges]) <= 0).any():
+        raise OptionError(f"bands={tuple(bands)}; expected growing shares of the items that end at 1")
+    past = log[source].value_counts(sort=False)
+    past = past.sort_values(ascending=False, kind="stable")
+    if not len(past):
+        raise DataError("log has no rows; popularity bands need past interactions")
+    # An item at rank r of n belongs to the first band whose edge is at least r/n.
+    ranks = pd.Series(np.arange(1, len(past) + 1) / len(past), index=past.index)
+    names = _band_names(edges)
+    band_of_log = np.searchsorted(edges, ranks.to_numpy() - 1e-12)
+    sizes = [*np.bincount(band_of_log, minlength=len(edges))]
+    parts = []
+    for model, rows in _counts(exposure_table, by).items():
+        rank = ranks.reindex(rows[item]).to_numpy()
+        band = np.where(np.isnan(rank), len(edges), np.searchsorted(edges, np.nan_to_num(rank) - 1e-12))
+        parts.append(_band_shares(model, band, rows["shown"].to_numpy(dtype=np.float64), names))
+        sizes_here = [*sizes, int(np.isnan(rank).sum())]
+        parts[-1]["n_items"] = sizes_here
+    parts.append(_band_shares(LOG, band_of_log, past.to_numpy(dtype=np.float64), names).assign(n_items=[*sizes, 0]))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _band_names(edges: Floats) -> list[str]:
+    lower = [0.0, *edges[:-1]]
+    others = [f"{100 * low:g}–{100 * high:g} %" for low, high in zip(lower[1:], edges[1:], strict=True)]
+    return [f"top {100 * edges[0]:g} %", *others, "not in log"]
+
+
+def _band_shares(model: str, band: np.ndarray, weight: Floats, names: Sequence[str]) -> pd.DataFrame:
+    total = weight.sum()
+    share = np.bincount(band, weights=weight, minlength=len(names)) / total if total else np.zeros(len(names))
+    return pd.DataFrame({"model": model, "band": list(names), "share": share})
+
+
+@style.drawn_from(_longtail_data)
+def longtail(
+    exposure_table: pd.DataFrame,
+    log: Any,
+    *,
+    bands: Sequence[float] = BANDS,
+    item_col: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the share of impressions that goes to popular and to rare items, beside their share in the past.
+
+    Parameters
+    ----------
+    exposure_table : DataFrame
+        What `rd.exposure_table` returned.
+    log : DataFrame
+        Past interactions: an item's popularity is its number of rows.
+    bands : sequence of float, default (0.01, 0.05, 0.2, 0.5, 1.0)
+        Upper edges of the bands, as shares of the items of the log from the most popular one on; the last is 1.
+    item_col : str, optional
+        Item column of the log. Default: that of the exposure table.
+    ax : Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ColumnError, OptionError, DataError
+        If a column is missing, the bands do not grow to 1, or the log is empty.
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> table = rd.exposure_table(shop.pred, by="model", items=shop.items)
+    >>> data = rd.plot.longtail.data(table, shop.log)
+    >>> data[data["band"] == "top 1 %"][["model", "share"]].round(3)
+                    model  share
+    0                 knn  0.072
+    6          popularity  0.364
+    12             random  0.006
+    18  past interactions  0.036
+    >>> ax = rd.plot.longtail(table, shop.log)
+    """
+    data = _longtail_data(exposure_table, log, bands=bands, item_col=item_col)
+    ax = style.new_axes(ax, width=7.2)
+    models = style.looks([name for name in data["model"] if name != LOG])
+    shares = data.groupby("model", sort=False)
+    bars, names = len(shares), list(dict.fromkeys(data["band"]))
+    handles = []
+    for i, (model, rows) in enumerate(shares):
+        look = models.get(str(model), style.Look("#c9c9c9", "", "-"))
+        places = np.arange(len(names)) + (i - (bars - 1) / 2) * 0.8 / bars
+        handles.append(ax.bar(places, rows["share"], width=0.76 / bars, color=look.colour))
+    style.tick_names(ax.xaxis, names)
+    ax.grid(False, axis="x")
+    style.percent(ax.yaxis)
+    style.axis_names(ax, "items by popularity in the log, the most popular first", "share of impressions")
+    style.legend(ax, handles, [str(model) for model, _ in shares])
+    style.title(ax, "Popular items and the long tail")
+    style.caption(ax, f"{int(data.loc[data['model'] == LOG, 'n_items'].sum()):,} items in the log; grey: share of the "
+                      "past interactions")  # fmt: skip
+    return ax
+
+
+# ------------------------------------------------------------------------------------------ positions
+
+
+def _position_data(position_table: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame that `position` draws: `model`, `rank`, `hit_rate`, `ci_low`, `ci_high`, `n`.
+
+    Parameters
+    ----------
+    position_table
+        As in `rd.plot.position`.
+
+    Returns
+    -------
+    DataFrame
+        One row per model and rank; `n` is the number of lists with an item at this rank.
+    """
+    columns = ("rank", "hit_rate", "ci_low", "ci_high")
+    need(position_table, "position_table", columns, "what rd.position_table returned")
+    by = list(position_table.columns[: list(position_table.columns).index("rank")])
+    counted = next((name for name in ("shown", "n_pred", "n") if name in position_table.columns), None)
+    data = position_table[list(columns)].reset_index(drop=True)
+    data.attrs = {}
+    data.insert(0, "model", labels(position_table, by))
+    data["n"] = np.nan if counted is None else position_table[counted].to_numpy()
+    return data
+
+
+@style.drawn_from(_position_data)
+def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw the hit rate at every rank, with intervals, models side by side.
+
+    Parameters
+    ----------
+    position_table : DataFrame
+        What `rd.position_table` returned.
+    ax : Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ColumnError
+        If the frame is not a position table.
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> table = rd.position_table(shop.true, shop.pred, k=10, by="model")
+    >>> rd.plot.position.data(table)[["model", "rank", "hit_rate"]].head(2).round(3)
+      model  rank  hit_rate
+    0   knn     1     0.205
+    1   knn     2     0.095
+    >>> ax = rd.plot.position(table)
+    """
+    data = _position_data(position_table)
+    ax = style.new_axes(ax)
+    parts = data.groupby("model", sort=False)
+    models = style.looks(data["model"].tolist())
+    handles = []
+    for i, ((_, rows), look) in enumerate(zip(parts, models.values(), strict=True)):
+        # A small step to the side, so that the intervals of two models do not lie on one another.
+        place = rows["rank"] + (i - (len(parts) - 1) / 2) * min(0.16, 0.7 / len(parts))
+        ax.vlines(place, rows["ci_low"], rows["ci_high"], color=look.colour, linewidth=1.4)
+        (line,) = ax.plot(place, rows["hit_rate"], color=look.colour, marker=look.marker, linestyle=look.line,
+                          linewidth=0.8, markersize=5)  # fmt: skip
+        handles.append(line)
+    ranks = sorted(set(data["rank"]))
+    ax.set_xticks(ranks if len(ranks) <= 12 else ranks[:: -(-len(ranks) // 10)])
+    ax.set_ylim(bottom=0)
+    ax.grid(False, axis="x")
+    style.percent(ax.yaxis)
+    style.axis_names(ax, "rank", "hits per recommended item")
+    style.legend(ax, handles, list(models))
+    style.title(ax, "Hit rate by rank")
+    style.caption(ax, f"bars: 95 % Wilson intervals; {count_text(data['n'])} lists per rank")
+    return ax

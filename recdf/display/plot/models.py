@@ -1,0 +1,393 @@
+"""Pictures of a summary: metrics over k, trade-offs of two metrics, segments beside models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError, closest
+from ...experiments.cells import number
+from ..tables import check_model, count_text, direction_of, interval_percent, labels, need, summary_of
+from . import style
+
+if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
+    from matplotlib.axes import Axes
+
+__all__ = ["curve", "heat", "tradeoff"]
+
+MANY_MODELS = 4  # beyond these, bands of all models would hide one another
+ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
+DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
+
+
+# ------------------------------------------------------------------------------------------ curves over k
+
+
+def _curve_data(
+    result: Any, metrics: str | Sequence[str] | None = None, *, highlight: str | Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Return what `curve` draws: `model`, `metric`, `better`, `k`, `value`, `ci_low`, `ci_high`, `n`, `band`.
+
+    Parameters
+    ----------
+    result, metrics, highlight
+        As in `rd.plot.curve`.
+
+    Returns
+    -------
+    DataFrame
+        One row per model, metric and k; `band` tells whether the interval of this model is drawn.
+    """
+    table = summary_of(result)
+    table = table[table["k"].notna()]
+    depths = table.groupby("metric", sort=False)["k"].nunique()
+    names = _wanted(metrics, [str(name) for name in depths.index[depths > 1]], "with values at two k or more")
+    table = table[table["metric"].isin(names)]
+    table["metric"] = pd.Categorical(table["metric"], names, ordered=True)
+    table = table.sort_values(["metric", "k"], kind="stable")
+    table = table.astype({"metric": "str", "k": "int64"}).reset_index(drop=True)
+    models = list(dict.fromkeys(summary_of(result)["model"]))
+    banded = _banded(table, models, names[0], highlight)
+    table["band"] = table["model"].isin(banded) & table["ci_low"].notna()
+    return table[["model", "metric", "better", "k", "value", "ci_low", "ci_high", "n", "band"]]
+
+
+def _wanted(metrics: str | Sequence[str] | None, known: list[str], what: str) -> list[str]:
+    """Names of the metrics to draw, all known ones by default."""
+    names = [metrics] if isinstance(metrics, str) else list(metrics or known)
+    if not names:
+        raise OptionError(f"the result has no metric {what}; evaluate with k=[5, 10, 20], for instance")
+    for name in names:
+        if name not in known:
+            raise OptionError(f"metrics names {name!r}{closest(name, known)}; metrics {what} are {known}")
+    return list(dict.fromkeys(names))
+
+
+def _banded(table: pd.DataFrame, models: list[str], metric: str, highlight: Any) -> list[str]:
+    """Models whose intervals are drawn: those highlighted and the best one, or all of a few."""
+    marked = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
+    marked = [check_model("highlight", name, models) for name in marked]
+    if len(models) <= MANY_MODELS and not marked:
+        return models
+    last = table[table["metric"] == metric]
+    last = last[last["k"] == last["k"].max()].dropna(subset="value")
+    if not len(last):
+        return marked
+    best = last["value"].idxmin() if last["better"].iloc[0] == "smaller" else last["value"].idxmax()
+    return [*marked, str(last["model"].loc[best])]
+
+
+@style.drawn_from(_curve_data)
+def curve(
+    result: Any,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    highlight: str | Sequence[str] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw metrics over k, one line per model, one panel per metric.
+
+    Parameters
+    ----------
+    result : Evaluation or DataFrame
+        An evaluation at several k, or its summary.
+    metrics : str or list of str, optional
+        Names without a k, such as "ndcg". Default: every metric that has values at two k or more.
+    highlight : str or list of str, optional
+        Models whose intervals are drawn and whose lines are thick, such as the baseline. The model that is best by
+        the first metric at the largest k is always among them. Default: all models, if they are at most four.
+    ax : Axes or list of Axes, optional
+        Where to draw, one per metric. Default: a new figure.
+
+    Returns
+    -------
+    Axes or array of Axes
+        One Axes for one metric, else a flat array.
+
+    Raises
+    ------
+    OptionError
+        If a metric or model is unknown, or no metric has several k.
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, "ndcg", k=[5, 10], by="model")
+    >>> rd.plot.curve.data(result)[["model", "metric", "k", "value"]].head(3).round(3)
+            model metric  k  value
+    0         knn   ndcg  5  0.159
+    1  popularity   ndcg  5  0.118
+    2      random   ndcg  5  0.006
+    >>> ax = rd.plot.curve(result)
+    """
+    data = _curve_data(result, metrics, highlight=highlight)
+    names = list(dict.fromkeys(data["metric"]))
+    panels = style.new_grid(ax, len(names), size=(3.6, 3.1))
+    models = style.looks(data["model"].tolist())
+    few_bands = bool(data["band"].any()) and data.loc[data["band"], "model"].nunique() < len(models)
+    for panel, (metric, part) in zip(panels, data.groupby("metric", sort=False), strict=True):
+        handles = [
+            _line(panel, rows, look, faint=bool(few_bands and not rows["band"].any()))
+            for (_, rows), look in zip(part.groupby("model", sort=False), models.values(), strict=True)
+        ]
+        ks = sorted(set(part["k"]))
+        panel.set_xticks(ks if len(ks) <= 8 else ks[:: -(-len(ks) // 8)])
+        if part["value"].min() >= 0:
+            panel.set_ylim(bottom=0)
+        style.title(panel, f"{metric}@k")
+        style.axis_names(panel, "k, items per list", DIRECTION[part["better"].iloc[0]])
+    style.shared_legend(list(panels), handles, list(models))
+    bands = "bands" if not few_bands else "bands (of the best and the highlighted models)"
+    alone = "one number for all lists, without interval"
+    means = f"{bands}: {interval_percent(result)}" if data["band"].any() else alone
+    first_of_last_row = panels[3 * ((len(panels) - 1) // 3)]
+    style.caption(first_of_last_row, f"{means}; {count_text(data['n'])} lists per model")
+    return panels[0] if len(panels) == 1 else panels
+
+
+def _line(ax: Axes, rows: pd.DataFrame, look: style.Look, faint: bool) -> Any:
+    """One model's line, with its band if it has one."""
+    width, alpha = (1.1, 0.75) if faint else (2.0, 1.0)
+    (line,) = ax.plot(
+        rows["k"], rows["value"], color=look.colour, marker=look.marker, linestyle=look.line,
+        linewidth=width, markersize=5, alpha=alpha,
+    )  # fmt: skip
+    banded = rows[rows["band"]]
+    if len(banded):
+        ax.fill_between(banded["k"], banded["ci_low"], banded["ci_high"], color=look.colour, alpha=0.15, linewidth=0)
+    return line
+
+
+# ------------------------------------------------------------------------------------------ trade-offs
+
+
+def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> pd.DataFrame:
+    """Return the frame that `tradeoff` draws: `model`, `x`, `x_low`, `x_high`, `y`, `y_low`, `y_high`, `pareto`, `n`.
+
+    Parameters
+    ----------
+    result, x, y
+        As in `rd.plot.tradeoff`.
+
+    Returns
+    -------
+    DataFrame
+        One row per model; `pareto` tells that no other model is at least as good on both metrics and better on one.
+    """
+    table = summary_of(result)
+    known = list(dict.fromkeys(table["column"]))
+    for argument, name in (("x", x), ("y", y)):
+        if name not in known:
+            raise OptionError(f"{argument}={name!r} is not in the summary{closest(name, known)}; it has {known}")
+    sides = []
+    for name, axis in ((x, "x"), (y, "y")):
+        part = table[table["column"] == name].set_index("model")[["value", "ci_low", "ci_high", "n"]]
+        sides.append(part.set_axis([axis, f"{axis}_low", f"{axis}_high", f"n_{axis}"], axis=1))
+    data = sides[0].join(sides[1], how="inner").dropna(subset=["x", "y"]).reset_index()
+    data["pareto"] = _not_dominated(
+        _upward(data["x"], direction_of(result, x)), _upward(data["y"], direction_of(result, y))
+    )
+    data["n"] = data["n_y"]
+    return data[["model", "x", "x_low", "x_high", "y", "y_low", "y_high", "pareto", "n"]]
+
+
+def _upward(values: pd.Series, better: str) -> np.ndarray:
+    """Values turned so that more is better; a metric without a direction counts as larger-is-better."""
+    signed = values.to_numpy(dtype=np.float64)
+    return -signed if better == "smaller" else signed
+
+
+def _not_dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Points to which no other is at least equal on both axes and better on one."""
+    as_good = (x[None, :] >= x[:, None]) & (y[None, :] >= y[:, None])
+    better = (x[None, :] > x[:, None]) | (y[None, :] > y[:, None])
+    return np.asarray(~(as_good & better).any(axis=1))
+
+
+@style.drawn_from(_tradeoff_data)
+def tradeoff(result: Any, x: str = "coverage@10", y: str = "ndcg@10", *, ax: Axes | None = None) -> Axes:
+    """Draw two metrics against each other, one point per model, with the line of models that no other beats on both.
+
+    Parameters
+    ----------
+    result : Evaluation or DataFrame
+        An evaluation of several models, or its summary.
+    x, y : str, default "coverage@10" and "ndcg@10"
+        Columns as the summary names them, such as "ndcg@10".
+    ax : Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    OptionError
+        If a metric is not in the summary.
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Notes
+    -----
+    The line counts differences of any size; whether a difference is real is the question of `rd.compare_models`.
+    A metric without a direction, such as popularity, counts as better when it is larger.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, ["ndcg", "coverage"], by="model", items=shop.items)
+    >>> rd.plot.tradeoff.data(result)[["model", "x", "y", "pareto"]].round(3)
+            model      x      y  pareto
+    0         knn  0.804  0.185    True
+    1  popularity  0.040  0.139   False
+    2      random  1.000  0.011    True
+    >>> ax = rd.plot.tradeoff(result)
+    """
+    data = _tradeoff_data(result, x, y)
+    ax = style.new_axes(ax)
+    front = data[data["pareto"]].sort_values("x")
+    (line,) = ax.plot(front["x"], front["y"], color=style.MUTED, linestyle="--", linewidth=1, zorder=1)
+    handles = []
+    for row, look in zip(data.itertuples(index=False), style.looks(data["model"].tolist()).values(), strict=True):
+        handles.append(_point(ax, row, look))
+    ax.margins(0.12)
+    style.legend(ax, [*handles, line], [*data["model"], "not beaten on both"])
+    style.axis_names(ax, x + ARROWS[direction_of(result, x)], y + ARROWS[direction_of(result, y)])
+    style.title(ax, f"{y} against {x}")
+    style.caption(ax, f"bars: {interval_percent(result)} where the metric has one; {count_text(data['n'])} lists; "
+                      "dashed: models that no other beats on both metrics")  # fmt: skip
+    return ax
+
+
+def _point(ax: Axes, row: Any, look: style.Look) -> Any:
+    """One model with the bars of its intervals."""
+    if not np.isnan(row.x_low):
+        ax.hlines(row.y, row.x_low, row.x_high, color=look.colour, linewidth=1.4)
+    if not np.isnan(row.y_low):
+        ax.vlines(row.x, row.y_low, row.y_high, color=look.colour, linewidth=1.4)
+    (point,) = ax.plot([row.x], [row.y], color=look.colour, marker=look.marker, markersize=8, linestyle="none")
+    return point
+
+
+# ------------------------------------------------------------------------------------------ segments and models
+
+
+def _heat_data(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None = None) -> pd.DataFrame:
+    """Return the frame that `heat` draws: `row`, `column`, `value`, `n`.
+
+    Parameters
+    ----------
+    summary, rows, columns, metric
+        As in `rd.plot.heat`.
+
+    Returns
+    -------
+    DataFrame
+        One row per cell, in the order of the summary.
+    """
+    row_names = [rows] if isinstance(rows, str) else list(rows)
+    column_names = [columns] if isinstance(columns, str) else list(columns)
+    need(summary, "summary", [*row_names, *column_names, "value", "n"], "what rd.summarize returns")
+    if "metric" in summary.columns:
+        names = summary["metric"].astype(str) + summary["k"].map(lambda k: "" if pd.isna(k) else f"@{int(k)}")
+        known = list(dict.fromkeys(names))
+        if metric is None and len(known) > 1 and "metric" not in (*row_names, *column_names):
+            raise OptionError(f"summary has {len(known)} metrics; name the one to draw in metric=: {known}")
+        if metric is not None and metric not in known:
+            raise OptionError(f"metric={metric!r} is not in the summary{closest(metric, known)}; it has {known}")
+        summary = summary[names == metric] if metric is not None else summary
+    data = pd.DataFrame({
+        "row": labels(summary, row_names),
+        "column": labels(summary, column_names),
+        "value": summary["value"].to_numpy(dtype=np.float64, na_value=np.nan),
+        "n": summary["n"].to_numpy(),
+    })  # fmt: skip
+    twice = data.duplicated(["row", "column"])
+    if twice.any():
+        cell = data.loc[twice, ["row", "column"]].iloc[0].tolist()
+        raise OptionError(
+            f"summary has several rows for the cell {cell}; name in rows= and columns= all columns that tell them apart"
+        )
+    return data
+
+
+@style.drawn_from(_heat_data)
+def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw a table of values as shades, such as segments by models: darker is larger.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        What `rd.summarize` returned, or the summary of an evaluation.
+    rows, columns : str or list of str
+        Columns of the summary whose values are the rows and the columns of the picture.
+    metric : str, optional
+        The metric to draw, such as "ndcg@10". Needed where the summary has several.
+    ax : Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ColumnError, OptionError
+        If a column is missing, a metric unknown, or a cell has several rows.
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
+    >>> users = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
+    >>> segments = rd.summarize(users, by=["model", "segment"])
+    >>> rd.plot.heat.data(segments, rows="model", columns="segment").head(3).round(3)
+       row   column  value    n
+    0  knn  regular  0.198  756
+    1  knn      new  0.114  417
+    2  knn    loyal  0.239  364
+    >>> ax = rd.plot.heat(segments, rows="model", columns="segment")
+    """
+    data = _heat_data(summary, rows=rows, columns=columns, metric=metric)
+    wide = data.pivot(index="row", columns="column", values="value")
+    grid = wide.reindex(index=list(dict.fromkeys(data["row"])), columns=list(dict.fromkeys(data["column"])))
+    ax = style.new_axes(ax, width=2.2 + 1.2 * grid.shape[1], height=1.4 + 0.5 * grid.shape[0])
+    ax.grid(False)
+    low, high = np.nanmin(grid.to_numpy()), np.nanmax(grid.to_numpy())
+    span = high - low
+    ax.imshow(grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * span, vmax=high + 0.4 * span)
+    cells = grid.to_numpy(dtype=np.float64)
+    largest = float(np.nanmax(np.abs(cells)))
+    digits = 0 if largest >= 1000 else 3 if largest < 10 else 1
+    for i, j in np.ndindex(*grid.shape):
+        value = cells[i, j]
+        dark = high > low and (value - low) / (high - low) > 0.85
+        ax.text(j, i, number(value, f",.{digits}f"), ha="center", va="center", fontsize=9,
+                color="white" if dark else style.INK)  # fmt: skip
+    style.tick_names(ax.xaxis, [str(name) for name in grid.columns])
+    style.tick_names(ax.yaxis, [str(name) for name in grid.index])
+    ax.tick_params(length=0)
+    if grid.shape[1] > 6:
+        ax.tick_params(axis="x", rotation=40)
+    style.title(ax, metric or _only_metric(summary) or "value")
+    style.caption(ax, f"mean of each cell, darker is larger; {count_text(data['n'])} lists per cell")
+    return ax
+
+
+def _only_metric(summary: pd.DataFrame) -> str:
+    """Name of the one metric of a summary, or an empty text."""
+    if "metric" not in summary.columns or summary["metric"].nunique() != 1:
+        return ""
+    k = summary["k"].iloc[0]
+    return str(summary["metric"].iloc[0]) + ("" if pd.isna(k) else f"@{int(k)}")

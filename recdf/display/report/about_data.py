@@ -1,0 +1,275 @@
+"""Sections about the data and the decision: experiment, off-policy, data health, definitions, reproducibility."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..._version import __version__
+from ...experiments.cells import digits_for, interval, number, p_value, visible
+from .. import plot
+from .about_models import Pen, comparison_table
+from .blocks import Badge, Kind, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
+from .given import Subject, Tables
+
+__all__: list[str] = []
+
+SEVERITY: dict[str, Kind] = {"error": "error", "warning": "warning", "info": "info"}
+
+
+# ------------------------------------------------------------------------------------------ experiment
+
+
+def experiment_section(subject: Subject, tables: Tables, pen: Pen) -> tuple[Section | None, list[Sentence]]:
+    """Whether the experiment is sound, then its effects, by rank and over time."""
+    drawings = []
+    if tables.position is not None:
+        position = tables.position
+        drawings.append(pen(lambda ax: plot.position(position, ax=ax)))
+    if tables.over_time is not None:
+        over_time = tables.over_time
+        drawings.append(pen(lambda ax: plot.over_time(over_time, *_one_metric(over_time), ax=ax)))
+    if not tables.experiment and tables.health is None:
+        if not drawings:
+            return None, []
+        title = "Positions" if tables.over_time is None else "Over time"
+        return Section("positions", title, drawings=tuple(drawings)), []
+    mark, sentence = _soundness(tables.health)
+    parts = [
+        comparison_table(
+            table,
+            f"Effects{f', {name}' if name else ''}: differences from {table['control'].iloc[0] if len(table) else ''}",
+            f"experiment{f'-{i}' if i else ''}.csv",
+            subject.max_rows,
+        )
+        for i, (name, table) in enumerate(tables.experiment.items())
+    ]
+    if tables.health is not None:
+        parts.append(_health_table(tables.health, subject.max_rows))
+    section = Section(
+        "experiment", "Experiment", text=(sentence,), badge=mark, tables=tuple(parts), drawings=tuple(drawings)
+    )
+    return section, [*_experiment_said(tables), *([sentence] if mark.kind != "good" else [])]
+
+
+def _one_metric(table: pd.DataFrame) -> tuple[str, ...]:
+    """The first metric of a table with several."""
+    return (str(table["metric"].iloc[0]),) if "metric" in table.columns and len(table) else ()
+
+
+def _soundness(health: pd.DataFrame | None) -> tuple[Badge, Sentence]:
+    """What the sample ratio and the missing metrics say."""
+    if health is None:
+        return Badge("warning", "not checked"), (
+            "The sample ratio was not checked: pass health= (what rd.experiment_health returned).",
+        )
+    arms = ", ".join(
+        f"{row['variant']} {int(row['n_assigned']):,} ({row['share']:.1%}, planned {row['expected_share']:.1%})"
+        for row in health.to_dict("records")
+    )
+    p, lost = health["srm_p"].iloc[0], health["missing_p"].iloc[0] if "missing_p" in health.columns else np.nan
+    if health["srm_flag"].astype(bool).any():
+        return Badge("error", "sample ratio"), (
+            f"The users per variant do not fit the plan: {arms}; p {_p(p)}. Find out why before reading an effect.",
+        )
+    if health["missing_flag"].astype(bool).any():
+        return Badge("error", "missing metrics"), (
+            f"Users without metrics differ between the variants; p {_p(lost)}. The effects may come from that alone.",
+        )
+    missing = ", ".join(f"{rate:.1%}" for rate in health["missing_rate"])
+    return Badge("good", "sound"), (
+        f"Sample ratio as planned: {arms}; p {_p(p)}. Users without metrics: {missing}; p {_p(lost)}.",
+    )
+
+
+def _p(p: Any) -> str:
+    words = p_value(p)
+    return words if words.startswith("<") else f"= {words}"
+
+
+def _experiment_said(tables: Tables) -> list[Sentence]:
+    """The first metric of the experiment, for the head of the page."""
+    table = next(iter(tables.experiment.values()), None)
+    if table is None or not len(table):
+        return []
+    row = table.iloc[0]
+    form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
+    effect = f"{number(row['diff'], form)} {interval(row['ci_low'], row['ci_high'], form)}".rstrip()
+    which = f"Experiment, {row['treatment']} against {row['control']} on {row['metric']}"
+    return [(f"{which}: {row['verdict']}, {effect}.",)]
+
+
+def _health_table(health: pd.DataFrame, most: int) -> Table:
+    rows = [
+        (
+            text(row["variant"]), value(row["n_assigned"], ",d"), value(row["share"], ".1%"),
+            value(row["expected_share"], ".1%"), value(row["missing_rate"], ".1%"),
+            value(row["srm_p"], ".3g"),
+        )
+        for row in health.to_dict("records")
+    ]  # fmt: skip
+    head = ("variant", "assigned", "share", "planned share", "without metrics", "p of the sample ratio")
+    shown, more = cut(rows, most)
+    return Table("Users per variant", head, ("left", *["right"] * 5), shown, csv_of(health), "health.csv", more=more)
+
+
+# ------------------------------------------------------------------------------------------ off-policy
+
+
+def off_policy_section(subject: Subject, tables: Tables) -> tuple[Section | None, list[Sentence]]:
+    """Estimates of policies that did not run; a flagged estimate is never shown without its flag."""
+    table = tables.off_policy
+    if table is None:
+        return None, []
+    frame = table.reset_index(drop=True)
+    flags = [flag_words(found) for found in frame["flags"]]
+    shown, more = cut(_estimates(frame, flags), subject.max_rows)
+    by, lifts, optional = _off_policy_columns(frame)
+    head = [*by, "estimator", *(["clip"] if "clip" in optional else []), "value [interval]"]
+    head += ["lift over the logging policy", "lift [interval]"] if lifts else []
+    head += [*(["effective rows"] if "ess" in optional else []), "flags", *(["trust"] if "trust" in optional else [])]
+    right = {"clip", "value [interval]", "lift [interval]", "effective rows"}
+    align = tuple("right" if name in right else "left" for name in head)
+    parts = Table("Estimates", tuple(head), align, shown, csv_of(table), "off-policy.csv", stacked=True, more=more)
+    flagged = sum(bool(found) for found in flags)
+    said = "No off-policy estimate is flagged."
+    if flagged:
+        said = f"{flagged} of {len(frame)} off-policy estimates carry a flag."
+    doubt = " A flagged estimate can be far off, and its interval holds the true value less often than it says."
+    mark = Badge("warning", "flagged") if flagged else Badge("good", "no flag")
+    sentence: Sentence = (said + (doubt if flagged else ""),)
+    section = Section("off-policy", "Off-policy estimates", text=(sentence,), badge=mark, tables=(parts,))
+    return section, [(said,)]
+
+
+def _off_policy_columns(frame: pd.DataFrame) -> tuple[list[str], bool, set[str]]:
+    """Columns before the estimator, whether lifts are there, and which optional columns are."""
+    by = list(frame.columns[: list(frame.columns).index("estimator")])
+    lifts = all(name in frame.columns for name in ("lift", "lift_ci_low", "lift_ci_high"))
+    return by, lifts, {"clip", "ess", "trust"} & set(frame.columns)
+
+
+def _estimates(frame: pd.DataFrame, flags: list[str]) -> list[tuple[Shown, ...]]:
+    """One row per estimate; the flags stand in every row that has any."""
+    by, lifts, optional = _off_policy_columns(frame)
+    records = frame.to_dict("records")
+    kinds = [_kind_of_lift(row, lifts, found) for row, found in zip(records, flags, strict=True)]
+    names = [str(row["estimator"]) for row in records]
+    places = bars(frame["lift"], frame["lift_ci_low"], frame["lift_ci_high"], kinds, names) if lifts else []
+    rows = []
+    for i, row in enumerate(records):
+        form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
+        cells = [*(text(row[name]) for name in by), text(row["estimator"])]
+        cells += [value(row["clip"], "g")] if "clip" in optional else []
+        cells.append(value(row["value"], form, small=interval(row["ci_low"], row["ci_high"], form)))
+        if lifts:
+            plus = f"+.{digits_for(row['lift'], row['lift_ci_low'], row['lift_ci_high'])}f"
+            bounds = interval(row["lift_ci_low"], row["lift_ci_high"], plus)
+            cells += [places[i], value(row["lift"], plus, small=bounds)]
+        cells += [value(row["ess"], ",.0f")] if "ess" in optional else []
+        cells.append(badge("warning", flags[i]) if flags[i] else badge("good", "no flag"))
+        cells += [text(row["trust"])] if "trust" in optional else []
+        rows.append(tuple(cells))
+    return rows
+
+
+def flag_words(found: Any) -> str:
+    """Return flags as one text, whether they are a text or a list."""
+    if isinstance(found, str):
+        return found.replace("_", " ")
+    if isinstance(found, list | tuple | np.ndarray):
+        return ", ".join(str(flag).replace("_", " ") for flag in found)
+    return "" if pd.isna(found) else str(found)
+
+
+def _kind_of_lift(row: dict[Any, Any], lifts: bool, flags: str) -> Kind:
+    """The look of an estimate: a flagged one never has the look of a result."""
+    if flags:
+        return "warning"
+    if not lifts or pd.isna(row["lift_ci_low"]):
+        return "open"
+    return "better" if row["lift_ci_low"] > 0 else "worse" if row["lift_ci_high"] < 0 else "open"
+
+
+# ------------------------------------------------------------------------------------------ data health
+
+
+def check_section(subject: Subject, tables: Tables, examples: bool) -> tuple[Section | None, list[Sentence]]:
+    """The findings of `rd.check`, the whole text of their effects; ids of users only where they are asked for."""
+    table = tables.check
+    if table is None:
+        return None, []
+    with_ids = examples and "examples" in table.columns
+    rows = []
+    for row in table.to_dict("records"):
+        severity = str(row["severity"])
+        cells = [badge(SEVERITY.get(severity, "info"), severity), text(row["finding"]), value(row["count"], ",d"),
+                 value(row["share"], ".1%"), text(row["effect"])]  # fmt: skip
+        rows.append((*cells, *([text(row["examples"], code=True)] if with_ids else [])))
+    head = ("severity", "finding", "count", "share", "effect on the metrics", *(("examples",) if with_ids else ()))
+    align = ("left", "left", "right", "right", "left", *(("left",) if with_ids else ()))
+    shown, more = cut(rows, subject.max_rows)
+    saved = table if with_ids else table.drop(columns="examples", errors="ignore")
+    parts = Table("Findings", head, align, shown, csv_of(saved), "check.csv", stacked=True, more=more)
+    n = {level: int((table["severity"] == level).sum()) for level in ("error", "warning", "info")}
+    kind: Kind = "error" if n["error"] else "warning" if n["warning"] else "good"
+    counted = ", ".join(f"{n[level]} {level}{'' if n[level] == 1 else 's'}" for level in ("error", "warning"))
+    mark = Badge(kind, counted)
+    found: Sentence = ("What rd.check found in the data, errors first.",)
+    shown_tables = (parts,) if rows else ()
+    section = Section("data-health", "Data health", text=(found,), badge=mark, tables=shown_tables)
+    return section, [(f"Data health: {counted}.",)]
+
+
+# ------------------------------------------------------------------------------------------ definitions, spec
+
+
+def definitions_section(subject: Subject) -> Section:
+    """Formula and options of every metric that the page shows."""
+    shown = subject.meanings[subject.meanings["column"].isin(subject.columns)]
+    direction = {"larger": "higher is better", "smaller": "lower is better"}
+    rows = [
+        (
+            text(row["column"]), text(row["meaning"] or "a metric of your own"), text(row["formula"] or "–"),
+            text(row["definition"], code=True), text(direction.get(row["better"], "no direction")),
+        )
+        for row in shown.to_dict("records")
+    ]  # fmt: skip
+    head = ("metric", "meaning", "formula", "definition with every option", "direction")
+    table = Table(
+        "The metrics of this page", head, ("left",) * 5, tuple(rows[: subject.max_rows]), csv_of(subject.meanings),
+        "definitions.csv", stacked=True, more=max(0, len(rows) - subject.max_rows),
+    )  # fmt: skip
+    return Section("definitions", "Definitions", tables=(table,))
+
+
+def reproducibility_section(subject: Subject) -> Section:
+    """Versions, rows, options and a digest: what is needed to get the same numbers again."""
+    result, spec = subject.result, subject.result.spec
+    digest = hashlib.sha256(csv_of(result.summary).encode()).hexdigest()
+    order = spec.get("order", {})
+    changed = {name: found for name, found in spec.get("options", {}).items() if found is not None}
+    pairs = [
+        ("recdf", f"{spec.get('recdf', '')} evaluated, {__version__} wrote this page"),
+        ("Python, pandas, NumPy", f"{platform.python_version()}, {pd.__version__}, {np.__version__}"),
+        ("rows", f"{len(result.per_user):,} in per_user, {len(result.summary):,} in summary"),
+        ("list key", ", ".join(spec["user_col"])),
+        ("models by", ", ".join(spec["by"]) or "one model"),
+        ("order of pred", f"{order.get('by', '')} {order.get('column') or ''}".strip()),
+        ("counts", ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in spec.get("counts", {}).items()) or "–"),
+        ("digest of the summary", f"sha256 {digest}"),
+    ]
+    options, whole = (
+        "\n".join(map(visible, json.dumps(found, indent=1, ensure_ascii=False, default=str).splitlines()))
+        for found in (changed, spec)
+    )
+    return Section(
+        "reproducibility", "Reproducibility", pairs=tuple((name, visible(found)) for name, found in pairs),
+        details=(("Options", options), ("The whole spec", whole)),
+    )  # fmt: skip
+

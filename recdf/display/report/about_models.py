@@ -1,0 +1,342 @@
+"""Sections about the models of a result: leaderboard, curves, comparison, trade-offs, users, exposure, segments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError
+from ...experiments.cells import Cell, digits_for, interval, number, p_value, shorten, visible
+from .. import plot
+from ..leaderboard import leaderboard, segment_groups
+from ..pairs import compare
+from ..plot.effects import COMPARED
+from ..tables import labels, rows_by
+from .blocks import Badge, Drawing, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
+from .given import Subject, Tables
+from .headline import belief, headline, kind_of, other_metrics
+from .svg import drawing
+
+__all__: list[str] = []
+
+NAME_LENGTH = 48
+# Families whose metrics say how good the lists are; every other metric is a price or a gain beside that.
+ACCURACY = ("ranking", "relevance", "rating", "money", "")
+MANY_PANELS = 9
+
+Draw = Callable[[Any], Any]
+
+
+class Pen:
+    """Draws the pictures of one page; each gets a number, which keeps their ids apart."""
+
+    def __init__(self) -> None:
+        self.drawn = 0
+
+    def __call__(self, draw: Draw, **options: Any) -> Drawing:
+        self.drawn += 1
+        return drawing(draw, self.drawn, **options)
+
+
+# ------------------------------------------------------------------------------------------ leaderboard, curves
+
+
+def leaderboard_section(subject: Subject) -> Section:
+    """Models by metrics at one k, and every value folded below."""
+    head, body, align = subject.board.head_and_cells()
+    numbers = subject.board.frame.set_index(["model", "metric"])["value"]
+    rows = []
+    for row in body:
+        model = row[0].text
+        own = [numbers.get((model, name)) for name in subject.board.frame["metric"].drop_duplicates()]
+        cells = [Shown(cell, None if pd.isna(raw) else float(raw)) for cell, raw in zip(row[1:], own, strict=True)]
+        name = row[0]._replace(text=visible(model))
+        rows.append((Shown(name, name.text.casefold()), *cells))
+    shown, more = cut(rows, subject.max_rows)
+    at = "" if subject.k is None else f" at k = {subject.k}"
+    table = Table(
+        f"Metrics{at}, mean over {_lists(subject)}", tuple(map(visible, head)), tuple(align), shown,
+        csv_of(subject.board.frame), "leaderboard.csv", more=more,
+    )  # fmt: skip
+    return Section(
+        "leaderboard", "Leaderboard", tables=(table, _all_values(subject)),
+        lists=tuple((note,) for note in subject.board.notes),
+    )  # fmt: skip
+
+
+def _lists(subject: Subject) -> str:
+    n = sorted({int(found) for found in subject.summary["n"]})
+    return f"{n[-1]:,} lists" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,} lists, those where the metric is defined"
+
+
+def _all_values(subject: Subject) -> Table:
+    """Every row of the summary, folded."""
+    frame = subject.result.summary
+    rows = []
+    for row in subject.summary.itertuples(index=False):
+        numbers = (value(found, ".4f") for found in (row.value, row.ci_low, row.ci_high))
+        rows.append((text(row.model), text(row.column), *numbers, value(row.n, ",d"), value(row.n_undefined, ",d")))
+    shown, more = cut(rows, subject.max_rows)
+    head = ("model", "metric", "value", "interval from", "to", "n", "undefined")
+    return Table(
+        "Every metric at every k", head, ("left", "left", *["right"] * 5), shown, csv_of(frame), "summary.csv",
+        more=more, folded=f"All {len(rows):,} values, every metric at every k",
+    )  # fmt: skip
+
+
+def curves_section(subject: Subject, pen: Pen) -> Section | None:
+    """One picture per metric with several k."""
+    depths = subject.summary[subject.summary["k"].notna()].groupby("metric", sort=False)["k"].nunique()
+    metrics = [str(name) for name in depths.index[depths > 1]]
+    if not metrics:
+        return None
+    drawings = []
+    for metric in metrics[:MANY_PANELS]:
+        highlight = subject.baseline if len(subject.models) > 4 else None
+
+        def draw(ax: Any, metric: str = metric, highlight: str | None = highlight) -> None:
+            plot.curve(subject.result, metric, highlight=highlight, ax=ax)
+
+        drawings.append(pen(draw))
+    left: tuple[Sentence, ...] = ()
+    if len(metrics) > MANY_PANELS:
+        drawn = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn"
+        left = ((f"{drawn}; the table of all values has the others.",),)
+    return Section("curves", "Curves over k", text=left, drawings=tuple(drawings))
+
+
+# ------------------------------------------------------------------------------------------ comparison
+
+
+def comparison_section(subject: Subject) -> Section | None:
+    """The differences, one row each with its interval as a picture."""
+    if subject.comparison is None or not len(subject.comparison):
+        return None
+    spec = subject.comparison.attrs.get("recdf_comparison", {})
+    level = f"{100 * spec['confidence']:g} % " if "confidence" in spec else ""
+    bases = list(dict.fromkeys(map(str, subject.comparison["baseline"])))
+    against = f"Differences from {bases[0]}" if len(bases) == 1 else "Differences of pairs of models"
+    table = comparison_table(subject.comparison, f"{against}, {level}intervals", "comparison.csv", subject.max_rows)
+    how: Sentence = (
+        "The data support the differences inside an interval, and not those outside. “No difference shown” is no proof "
+        "that there is none.",
+    )
+    return Section("comparison", "Comparison", tables=(table,), text=(how,))
+
+
+def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: int) -> Table:
+    """A comparison of models or variants: effect, picture, relative effect, p, counts, verdict."""
+    frame = comparison.reset_index(drop=True)
+    models = "baseline" in frame.columns
+    base, other = ("baseline", "model") if models else ("control", "treatment")
+    before = list(frame.columns[: list(frame.columns).index("metric")])
+    names = [f"{new} vs. {old}" for new, old in zip(frame[other], frame[base], strict=True)]
+    places = bar_cells(frame, names)
+    # With one baseline, which the caption names, its name in every row would be noise.
+    one_base = frame[base].map(str).nunique() == 1
+    others = [str(name) for name in frame[other]] if one_base else names
+    users = "users gain / same / lose" if models else "users"
+    head = (*before, "metric", other if one_base else "comparison", "difference", "effect [interval]", "relative")
+    head += ("p (adjusted)", users, "verdict")
+    rows = []
+    for i, row in enumerate(frame.to_dict("records")):
+        form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
+        warned = str(row.get("warning", "")).replace("_", " ")
+        verdict = badge(kind_of(row["verdict"]), row["verdict"])
+        if warned:
+            verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
+        rows.append((
+            *(text(shorten(visible(row[name]), NAME_LENGTH)) for name in before),
+            text(shorten(visible(row["metric"]), NAME_LENGTH)), text(shorten(visible(others[i]), 2 * NAME_LENGTH)),
+            places[i],
+            value(row["diff"], form, small=interval(row["ci_low"], row["ci_high"], form)),
+            value(row.get("rel_diff"), "+.1%"),
+            Shown(Cell(p_value(row["p_adj"])), None if pd.isna(row["p_adj"]) else float(row["p_adj"])),
+            Shown(Cell(_user_counts(row))), verdict,
+        ))  # fmt: skip
+    align = (*["left"] * (len(before) + 2), "left", "right", "right", "right", "right", "left")
+    shown, more = cut(rows, most)
+    return Table(caption, head, align, shown, csv_of(comparison), file, stacked=True, more=more)
+
+
+def _user_counts(row: dict[Any, Any]) -> str:
+    """Users who gain, stay the same and lose by a model, or users of both arms."""
+    if "n_treatment" in row:
+        return f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}"
+    if "wins" in row:
+        return "/".join(f"{int(row[name]):,}" for name in ("wins", "ties", "losses"))
+    return f"{int(row['n_users']):,}"
+
+
+def bar_cells(frame: pd.DataFrame, names: Sequence[str]) -> list[Shown]:
+    """The pictures of a comparison's rows, each metric on its own scale."""
+    cells: list[Shown] = [Shown(Cell(""))] * len(frame)
+    for metric, rows in rows_by(frame, ["metric"]).items():
+        own = frame.take(rows)
+        kinds = [kind_of(verdict) for verdict in own["verdict"]]
+        titles = [f"{names[i]} on {metric}" for i in rows]
+        for i, cell in zip(rows, bars(own["diff"], own["ci_low"], own["ci_high"], kinds, titles), strict=True):
+            cells[i] = cell
+    return cells
+
+
+# ------------------------------------------------------------------------------------------ trade-offs, users
+
+
+def tradeoff_section(subject: Subject, pen: Pen) -> Section | None:
+    """The primary metric against each metric of another kind."""
+    family = subject.meanings.set_index("column")["family"]
+    others = [name for name in subject.columns[1:] if family.get(name, "") not in ACCURACY]
+    if len(subject.models) < 2 or not others or family.get(subject.primary, "") not in ACCURACY:
+        return None
+    drawings = []
+    for name in others[:3]:
+
+        def draw(ax: Any, name: str = name) -> None:
+            plot.tradeoff(subject.result, x=name, y=subject.primary, ax=ax)
+
+        drawings.append(pen(draw))
+    return Section("trade-offs", "Trade-offs", drawings=tuple(drawings))
+
+
+def users_section(subject: Subject, pen: Pen) -> Section | None:
+    """Who gets nothing; who gains and who loses by the best model."""
+    if subject.primary not in subject.result.per_user.columns:
+        return None
+    drawings = [pen(lambda ax: plot.users(subject.result, subject.primary, ax=ax))]
+    order = subject.ranking(subject.primary)
+    if len(order) > 1:
+        baseline = subject.baseline if subject.baseline is not None else order[1]
+        model = order[0] if order[0] != baseline else order[1]
+        same_lists = subject.values(subject.primary)["n"].nunique() == 1
+        if same_lists:
+            drawings.append(
+                pen(lambda ax: plot.winners(subject.result, subject.primary, model=model, baseline=baseline, ax=ax))
+            )
+    return Section("users", "Users", drawings=tuple(drawings))
+
+
+def exposure_section(subject: Subject, tables: Tables, pen: Pen) -> Section | None:
+    """How evenly impressions fall on items, and how they spread over popular and rare ones."""
+    if tables.exposure is None:
+        return None
+    exposed = tables.exposure
+    drawings = [pen(lambda ax: plot.exposure(exposed, ax=ax))]
+    if tables.log is not None:
+        drawings.append(pen(lambda ax: plot.longtail(exposed, tables.log, ax=ax), size=(7.0, 2.8)))
+    return Section("exposure", "Exposure", drawings=tuple(drawings))
+
+
+# ------------------------------------------------------------------------------------------ segments
+
+
+def segments_section(subject: Subject, tables: Tables) -> tuple[Section | None, list[Sentence]]:
+    """Comparisons within segments, one family of tests, and for whom the best model is worse."""
+    if tables.segments is None:
+        return None, []
+    given = tables.segments
+    if all(name in given.columns for name in COMPARED):
+        table = comparison_table(given, "Comparisons within segments", "segments.csv", subject.max_rows)
+        return Section("segments", "Segments", tables=(table,)), _worse_for(given, labels_of(given))
+    columns = [subject.primary]
+    board = leaderboard(subject.result, metrics=columns, segments=given, correction=None, k=subject.k)
+    parts: list[Table] = []
+    said: list[Sentence] = []
+    duel = _pair(subject)
+    if duel is not None:
+        compared = _within_segments(subject, given, *duel)
+        caption = f"{duel[0]} against {duel[1]} within segments, one family of {len(compared)} tests"
+        parts.append(comparison_table(compared, caption, "segments.csv", subject.max_rows))
+        said = _worse_for(compared, [str(name) for name in compared["segment"]], duel)
+    parts.append(_means_by_segment(subject, board.frame))
+    return Section("segments", "Segments", tables=tuple(parts)), said
+
+
+def _pair(subject: Subject) -> tuple[str, str] | None:
+    """The two models that the headline is about."""
+    order = subject.ranking(subject.primary)
+    if len(order) < 2 or not subject.better(subject.primary) or subject.primary not in subject.result.per_user.columns:
+        return None
+    rival = subject.baseline if subject.baseline is not None else order[1]
+    return (order[0] if order[0] != rival else order[1]), rival
+
+
+def _within_segments(subject: Subject, segments: pd.DataFrame, model: str, rival: str) -> pd.DataFrame:
+    """The two models compared within every group of every segment column; all tests are one family."""
+    result = subject.result
+    names = np.array(labels(result.per_user, list(result.spec["by"])), dtype=object)
+    pair = np.isin(names, [model, rival])
+    rows, groups = [], []
+    for name, of_row in segment_groups(result, segments).items():
+        kept = np.flatnonzero(pair & of_row.notna().to_numpy())
+        rows.append(kept)
+        groups += [f"{name} = {group}" for group in of_row.iloc[kept]]
+    taken = np.concatenate(rows)
+    part = type(result)(result.per_user.take(taken).reset_index(drop=True), result.summary, result.spec)
+    table = compare(part, [subject.primary], baseline=rival, correction="holm", within=pd.Series(groups, dtype=object))
+    return table.rename(columns={"group": "segment"})
+
+
+def labels_of(comparison: pd.DataFrame) -> list[str]:
+    """The segment of every row of a comparison: the columns before `metric`."""
+    before = list(comparison.columns[: list(comparison.columns).index("metric")])
+    return [" · ".join(f"{name} = {row[name]}" for name in before) for row in comparison.to_dict("records")]
+
+
+def _worse_for(
+    compared: pd.DataFrame, names: Sequence[str], pair: tuple[str, str] | None = None
+) -> list[Sentence]:
+    """For whom it is worse, or that this is shown for nobody."""
+    worse = [
+        f"{name} ({number(diff, '+.3g')})"
+        for name, diff, verdict in zip(names, compared["diff"], compared["verdict"], strict=True)
+        if kind_of(verdict) == "worse"
+    ]
+    who: Sentence = () if pair is None else (f"{pair[0]} against {pair[1]}: ",)
+    if worse:
+        return [(*who, "worse for ", ", ".join(worse), ".")]
+    return [(*who, f"shown to be worse in none of {len(compared)} segments.")]
+
+
+def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
+    """Means of the primary metric, models by segments."""
+    own = frame.assign(part=[
+        "all lists" if segment == "all" else f"{segment} = {group}"
+        for segment, group in zip(frame["segment"], frame["group"], strict=True)
+    ])  # fmt: skip
+    parts = list(dict.fromkeys(own["part"]))
+    values = own.set_index(["model", "part"])["value"]
+    models = dict.fromkeys(own["model"])
+    rows = [(text(model), *(value(values.get((model, part)), ".3f") for part in parts)) for model in models]
+    shown, more = cut(rows, subject.max_rows)
+    return Table(
+        f"Mean {subject.primary} by segment", ("model", *parts), ("left", *["right"] * len(parts)), shown,
+        csv_of(frame), "segment-means.csv", more=more,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------ verdict
+
+
+def verdict_section(subject: Subject, beside: Sequence[Sentence]) -> Section:
+    """The headline with what a reader needs to believe or doubt it."""
+    mark, sentence, below = headline(subject)
+    said = [*below, *other_metrics(subject), *_reach(subject), *beside, *belief(subject)]
+    return Section("verdict", "Verdict", text=(sentence,), badge=Badge(mark.kind, mark.text), lists=tuple(said))
+
+
+def _reach(subject: Subject) -> list[Sentence]:
+    """What share of the catalogue the models of the headline show."""
+    family = subject.meanings.set_index("column")["name"]
+    column = next((name for name in subject.columns if family.get(name) == "coverage"), None)
+    pair = _pair(subject)
+    if column is None or pair is None:
+        return []
+    values = subject.values(column)["value"]
+    if not {*pair} <= set(values.index):
+        raise OptionError(f"{column} is missing for one of {pair}")
+    return [(f"{pair[0]} shows {values[pair[0]]:.0%} of the catalogue, {pair[1]} {values[pair[1]]:.0%}.",)]
+

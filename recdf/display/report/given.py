@@ -1,0 +1,161 @@
+"""What a report is asked for, checked once: the result, its models and metrics, and the tables beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError
+from ...evaluation.definitions import definitions
+from ...evaluation.result import Evaluation
+from ..leaderboard import EVERYONE, TIDY, Leaderboard, marks, notes, values_frame
+from ..pairs import compare
+from ..plot.effects import COMPARED, SOURCE
+from ..tables import check_model, need, summary_of
+
+__all__: list[str] = []
+
+# Columns that a table beside the result must have.
+EXPERIMENT = (*COMPARED, "control", "treatment", "n_control", "n_treatment")
+HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
+CHECK = ("finding", "severity", "count", "share", "effect")
+OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables that a caller gave beside the result, each None where its section is left out."""
+
+    experiment: Mapping[str, pd.DataFrame]
+    health: pd.DataFrame | None
+    check: pd.DataFrame | None
+    segments: pd.DataFrame | None
+    off_policy: pd.DataFrame | None
+    exposure: pd.DataFrame | None
+    log: pd.DataFrame | None
+    position: pd.DataFrame | None
+    over_time: pd.DataFrame | None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the report is about: one result, the metrics at one k, one baseline, one comparison."""
+
+    result: Evaluation
+    summary: pd.DataFrame
+    models: tuple[str, ...]
+    columns: tuple[str, ...]
+    k: int | None
+    baseline: str | None
+    board: Leaderboard
+    comparison: pd.DataFrame | None
+    meanings: pd.DataFrame
+    max_rows: int
+
+    @property
+    def primary(self) -> str:
+        """The metric that decides: the first one."""
+        return self.columns[0]
+
+    def better(self, column: str) -> str:
+        """Direction of a column: "larger", "smaller" or an empty text."""
+        found = self.summary.loc[self.summary["column"] == column, "better"]
+        return str(found.iloc[0]) if len(found) else ""
+
+    def values(self, column: str) -> pd.DataFrame:
+        """Rows of one metric, by model."""
+        return self.summary[self.summary["column"] == column].set_index("model")
+
+    def ranking(self, column: str) -> list[str]:
+        """Models from the best to the worst by one metric; undefined values last."""
+        values = self.values(column)["value"]
+        return [str(name) for name in values.sort_values(ascending=self.better(column) == "smaller").index]
+
+
+def read_subject(result: Any, baseline: Any, k: int, comparison: pd.DataFrame | None, max_rows: int) -> Subject:
+    """Check the result and what is said about it."""
+    if not isinstance(result, Evaluation):
+        raise TypeError(f"result is a {type(result).__name__}; expected an Evaluation, as rd.evaluate returns")
+    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
+        raise OptionError(f"max_rows={max_rows!r}; expected an integer of at least 1")
+    summary = summary_of(result)
+    models = tuple(dict.fromkeys(summary["model"]))
+    base = None if baseline is None else check_model("baseline", baseline, models)
+    at = _nearest_k(summary, k)
+    columns = tuple(dict.fromkeys(summary.loc[summary["k"].isna() | (summary["k"] == at), "column"]))
+    own = comparison is None
+    if comparison is None:
+        comparison = _own_comparison(result, summary, columns, base, len(models))
+    else:
+        comparison = need(comparison, "comparison", ["baseline", "model", "n_users", *COMPARED], SOURCE)
+    # With a baseline, the marks of the leaderboard are those of the comparison; no test is made twice.
+    marked = comparison if own and base is not None else None
+    board = _board(result, summary, columns, base, marked)
+    return Subject(
+        result, summary, models, columns, at, base, board, comparison, definitions(result.spec), max_rows
+    )
+
+
+def _board(
+    result: Evaluation,
+    summary: pd.DataFrame,
+    columns: tuple[str, ...],
+    baseline: str | None,
+    marked: pd.DataFrame | None,
+) -> Leaderboard:
+    """The leaderboard, with the marks of a comparison that was made."""
+    frame = values_frame(result, summary, list(columns), {})
+    compared = {} if marked is None else {(EVERYONE, ""): marked}
+    frame["marks"] = marks(frame, baseline, compared)
+    return Leaderboard(frame[TIDY], notes(result, baseline, "holm" if compared else None), 3)
+
+
+def _nearest_k(summary: pd.DataFrame, k: int) -> int | None:
+    """The cut-off that is shown: the one asked for, else the nearest that the result has."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise OptionError(f"k={k!r}; expected a positive integer")
+    known = sorted({int(found) for found in summary["k"].dropna()})
+    return min(known, key=lambda found: (abs(found - k), found)) if known else None
+
+
+def _own_comparison(
+    result: Evaluation, summary: pd.DataFrame, columns: tuple[str, ...], baseline: str | None, n_models: int
+) -> pd.DataFrame | None:
+    """Every metric with a direction against the baseline; without one, all pairs by the first such metric."""
+    directed = set(summary.loc[summary["better"] != "", "column"])
+    tested = [name for name in columns if name in directed and name in result.per_user.columns]
+    if n_models < 2 or not tested:
+        return None
+    return compare(result, tested if baseline is not None else tested[:1], baseline=baseline, correction="holm")
+
+
+def read_tables(
+    *,
+    experiment: Any,
+    health: Any,
+    check: Any,
+    segments: Any,
+    off_policy: Any,
+    exposure: Any,
+    log: Any,
+    position: Any,
+    over_time: Any,
+) -> Tables:
+    """Check the tables beside the result: each must be what its function returns."""
+    by_name = experiment if isinstance(experiment, Mapping) else {} if experiment is None else {"": experiment}
+    for name, table in by_name.items():
+        role = f"experiment[{name!r}]" if name else "experiment"
+        need(table, role, EXPERIMENT, "what rd.compare_variants returned, or a mapping of names to such tables")
+    if health is not None:
+        need(health, "health", HEALTH, "what rd.experiment_health returned")
+    if check is not None:
+        need(check, "check", CHECK, "what rd.check returned")
+    if off_policy is not None:
+        need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
+    if log is not None and exposure is None:
+        raise OptionError("log= is for the picture of the long tail, which needs exposure= (from rd.exposure_table)")
+    return Tables(dict(by_name), health, check, segments, off_policy, exposure, log, position, over_time)

@@ -1,0 +1,214 @@
+"""The first sentence of a report: which model to take, by how much, and whether the data show it.
+
+The rule, in order:
+
+1. The primary metric is the first one. No other metric can decide.
+2. With a baseline, the model with the best mean is set against the baseline. It is "better" only where the comparison
+   says so after the correction for all its tests; that it was picked among several is said.
+3. Without a baseline, the best model is set against the second best; every pair of models counts in the correction.
+4. One model, or a metric without a direction: there is no verdict, and the page says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ...experiments.cells import digits_for, number
+from ..plot.effects import sign_of
+from .blocks import Badge, Kind, Name, Sentence
+from .given import Subject
+
+__all__: list[str] = []
+
+
+class Duel(NamedTuple):
+    """The row of the comparison that decides, turned so that `model` is the one with the better mean."""
+
+    model: str
+    rival: str
+    diff: float
+    low: float
+    high: float
+    relative: float
+    sign: str
+    verdict: str
+    gain: int
+    lose: int
+    n: int
+
+
+def headline(subject: Subject) -> tuple[Badge, Sentence, list[Sentence]]:
+    """Return the badge, the first sentence, and the sentences below it."""
+    column = subject.primary
+    order = subject.ranking(column)
+    if len(order) == 1:
+        return Badge("info", "one model"), _one_model(subject, order[0]), []
+    if not subject.better(column) or subject.comparison is None:
+        return Badge("open", "no verdict"), _no_direction(subject), []
+    rival = subject.baseline if subject.baseline is not None else order[1]
+    best = order[0]
+    if best == rival:  # the baseline itself has the best mean
+        return _baseline_stays(subject, order)
+    duel = find_duel(subject, column, best, rival)
+    if duel is None:
+        return Badge("open", "no verdict"), _not_compared(subject, best, rival), []
+    return _of_duel(subject, duel, len(order))
+
+
+def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | None:
+    """The comparison of two models on one metric, or None if it was not made."""
+    if subject.comparison is None:
+        return None
+    table = subject.comparison
+    on = table["metric"].astype(str) == column
+    models, bases = table["model"].map(str), table["baseline"].map(str)
+    straight = table[on & (models == model) & (bases == rival)]
+    turned = table[on & (models == rival) & (bases == model)]
+    smaller = subject.better(column) == "smaller"
+    if len(straight):
+        row, flip = straight.iloc[0], False
+    elif len(turned):
+        row, flip = turned.iloc[0], True
+    else:
+        return None
+    wins, losses = (int(row[name]) if name in row.index else 0 for name in ("wins", "losses"))
+    up, down = (losses, wins) if flip else (wins, losses)
+    sign = sign_of(row["verdict"])
+    if flip:
+        means = row.get("mean_baseline", np.nan), row.get("mean_model", np.nan)
+        relative = means[0] / means[1] - 1 if means[1] > 0 else np.nan
+        sign = {"better": "worse", "worse": "better"}.get(sign, sign)
+        diff, low, high = -row["diff"], -row["ci_high"], -row["ci_low"]
+    else:
+        relative = row.get("rel_diff", np.nan)
+        diff, low, high = row["diff"], row["ci_low"], row["ci_high"]
+    gain, lose = (down, up) if smaller else (up, down)
+    verdict, n = str(row["verdict"]), int(row["n_users"])
+    return Duel(model, rival, float(diff), float(low), float(high), float(relative), sign, verdict, gain, lose, n)
+
+
+def effect_text(duel: Duel) -> str:
+    """Difference, interval and relative difference in words."""
+    digits = digits_for(duel.diff, duel.low, duel.high)
+    form = f"+.{digits}f"
+    words = number(duel.diff, form)
+    if not np.isnan(duel.low):
+        words += f" (interval {number(duel.low, form)} to {number(duel.high, form)})"
+    return words + ("" if np.isnan(duel.relative) else f", {number(duel.relative, '+.0%')}")
+
+
+def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Sentence, list[Sentence]]:
+    against = "the baseline " if subject.baseline is not None else "the second best, "
+    users = f" {duel.gain:,} of {duel.n:,} users gain and {duel.lose:,} lose."
+    picked: list[Sentence] = []
+    if n_models > 2:
+        picked.append((
+            f"It has the best mean of {n_models} models. Picking the best of several is allowed for: the p-values are "
+            "corrected for all tests of the comparison.",
+        ))  # fmt: skip
+    if subject.baseline is None:
+        picked.append(("No baseline was named, so the best model is compared with the second best.",))
+    if duel.sign == "better":
+        sentence: Sentence = (
+            Name(duel.model), f" is better than {against}", Name(duel.rival), " on ", Name(subject.primary),
+            f": {effect_text(duel)}.{users}",
+        )  # fmt: skip
+        return Badge("better", "better"), sentence, picked
+    if duel.verdict.startswith(("check", "invalid")):
+        sentence = (
+            "The verdict is withheld (", Name(duel.verdict), "): ", Name(duel.model), " against ", Name(duel.rival),
+            " on ", Name(subject.primary), f": {effect_text(duel)}.",
+        )  # fmt: skip
+        return Badge("warning", "withheld"), sentence, picked
+    said = "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
+    sentence = (
+        Name(duel.model), f" has the best mean of {subject.primary}, and is {said} {against}", Name(duel.rival),
+        f": {effect_text(duel)}.{users}",
+    )  # fmt: skip
+    return Badge("open", "equivalent" if said.startswith("equ") else "no difference shown"), sentence, picked
+
+
+def _baseline_stays(subject: Subject, order: list[str]) -> tuple[Badge, Sentence, list[Sentence]]:
+    duels = [find_duel(subject, subject.primary, model, order[0]) for model in order[1:]]
+    worse = [duel.model for duel in duels if duel is not None and duel.sign == "worse"]
+    sentence: Sentence = (
+        "No model is better than the baseline ", Name(order[0]), ", which has the best mean of ", Name(subject.primary),
+        ".",
+    )  # fmt: skip
+    said: list[Sentence] = []
+    if len(worse) == len(order) - 1:
+        said.append(("Each of the others is shown to be worse.",))
+    else:
+        first = next(duel for duel in duels if duel is not None) if any(duels) else None
+        if first is not None:
+            said.append(("The next best is ", Name(first.model), f": {effect_text(first)} ({first.verdict})."))
+    return Badge("open", "keep the baseline"), sentence, said
+
+
+def _one_model(subject: Subject, model: str) -> Sentence:
+    row: Any = subject.values(subject.primary).loc[model]
+    bounds = "" if pd.isna(row["ci_low"]) else f" (interval {row['ci_low']:.3f} to {row['ci_high']:.3f})"
+    return (Name(subject.primary), f" is {row['value']:.3f}{bounds}. One model was evaluated: nothing is compared.")
+
+
+def _no_direction(subject: Subject) -> Sentence:
+    why = "has no better direction" if not subject.better(subject.primary) else "has no value per user to test"
+    return ("There is no verdict: the first metric, ", Name(subject.primary), f", {why}.")
+
+
+def _not_compared(subject: Subject, best: str, rival: str) -> Sentence:
+    return (
+        "There is no verdict: the comparison that was given has no row of ", Name(best), " and ", Name(rival), " on ",
+        Name(subject.primary), ".",
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------ beside the headline
+
+
+def other_metrics(subject: Subject) -> list[Sentence]:
+    """On which other metrics the best model is better, worse, or not shown to differ."""
+    order = subject.ranking(subject.primary)
+    if subject.comparison is None or len(order) < 2 or subject.baseline is None:
+        return []
+    best = order[0] if order[0] != subject.baseline else order[1]
+    by_sign: dict[str, list[str]] = {"better": [], "worse": [], "open": []}
+    for column in subject.columns[1:]:
+        duel = find_duel(subject, column, best, subject.baseline)
+        if duel is not None:
+            by_sign[duel.sign].append(column)
+    words = {"better": "also better on ", "worse": "worse on ", "open": "not shown to differ on "}
+    parts = [words[sign] + ", ".join(names) for sign, names in by_sign.items() if names]
+    return [(Name(best), " against ", Name(subject.baseline), ": " + "; ".join(parts) + ".")] if parts else []
+
+
+def belief(subject: Subject) -> list[Sentence]:
+    """What speaks for and against the numbers: test, number of lists, correction, warnings."""
+    table = subject.comparison
+    if table is None or not len(table):
+        return []
+    test = str(table["test"].iloc[0]) if "test" in table.columns else ""
+    names = {"t": "Paired t tests", "wilcoxon": "Wilcoxon tests", "randomization": "Randomization tests"}
+    lists = sorted({int(n) for n in table["n_users"]})
+    n = f"{lists[0]:,}" if lists[0] == lists[-1] else f"{lists[0]:,} to {lists[-1]:,}"
+    spec = table.attrs.get("recdf_comparison", {})
+    how = spec.get("correction", "")
+    tests = int(table["p_value"].notna().sum()) if "p_value" in table.columns else len(table)
+    corrected = f", {how.capitalize()}-corrected over {tests} tests" if how not in ("", "none") else ""
+    found = sorted({word.replace("_", " ") for text in table["warning"] for word in str(text).split("; ") if word})
+    warned = f"; warnings: {', '.join(found)}" if found else "; no warnings"
+    return [(f"{names.get(test, 'Tests')} on {n} lists that both models have{corrected}{warned}.",)]
+
+
+def kind_of(verdict: object) -> Kind:
+    """The look of a verdict's badge."""
+    text = str(verdict)
+    sign = sign_of(text)
+    if sign == "better":
+        return "better"
+    if sign == "worse":
+        return "worse"
+    return "warning" if text.startswith(("check", "invalid")) else "open"

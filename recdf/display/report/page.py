@@ -1,0 +1,245 @@
+"""`report`: tables in, one HTML file out, that needs nothing but a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..._version import __version__
+from ...errors import MissingExtraError
+from ...evaluation.result import Evaluation
+from ...experiments.cells import visible
+from .about_data import (
+    check_section,
+    definitions_section,
+    experiment_section,
+    off_policy_section,
+    reproducibility_section,
+)
+from .about_models import (
+    Pen,
+    comparison_section,
+    curves_section,
+    exposure_section,
+    leaderboard_section,
+    segments_section,
+    tradeoff_section,
+    users_section,
+    verdict_section,
+)
+from .blocks import BAR_HEIGHT, BAR_WIDTH, Name, Section, Sentence
+from .given import Subject, Tables, read_subject, read_tables
+from .svg import swatch
+
+__all__ = ["report"]
+
+
+def report(
+    result: Evaluation,
+    path: str | os.PathLike[str] = "report.html",
+    *,
+    title: str | None = None,
+    baseline: Any = None,
+    k: int = 10,
+    comparison: pd.DataFrame | None = None,
+    experiment: pd.DataFrame | Mapping[str, pd.DataFrame] | None = None,
+    health: pd.DataFrame | None = None,
+    check: pd.DataFrame | None = None,
+    segments: pd.DataFrame | None = None,
+    off_policy: pd.DataFrame | None = None,
+    exposure: pd.DataFrame | None = None,
+    log: pd.DataFrame | None = None,
+    position: pd.DataFrame | None = None,
+    over_time: pd.DataFrame | None = None,
+    examples: bool = False,
+    max_rows: int = 500,
+    overwrite: bool = False,
+) -> Path:
+    """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
+
+    The file opens from disk, makes no request, runs under a strict policy that it carries itself, and is readable
+    without script, in light and dark, on a phone and in print. It holds aggregates only.
+
+    Parameters
+    ----------
+    result : Evaluation
+        What `rd.evaluate` or `rd.read_parquet` returned. The first metric is the one that decides.
+    path : path, default "report.html"
+        The file to write.
+    title : str, optional
+        Heading of the page.
+    baseline : label, optional
+        The model that the others are compared with. Default: the best model is compared with the second best.
+    k : int, default 10
+        Cut-off of the tables; the nearest one where the result lacks it. Curves show every k.
+    comparison : DataFrame, optional
+        What `rd.compare_models` returned, to be shown instead of paired t tests with Holm's correction.
+    experiment : DataFrame or mapping, optional
+        What `rd.compare_variants` returned; a mapping of names to such tables shows several, such as with and
+        without adjustment.
+    health : DataFrame, optional
+        What `rd.experiment_health` returned.
+    check : DataFrame, optional
+        What `rd.check` returned.
+    segments : DataFrame, optional
+        One row per user, with the list key and columns of segments: models are compared within each, all tests being
+        one family. Or a comparison within segments.
+    off_policy : DataFrame, optional
+        What `rd.ope_estimate` returned.
+    exposure, log : DataFrame, optional
+        What `rd.exposure_table` returned; past interactions, for the picture of the long tail.
+    position, over_time : DataFrame, optional
+        What `rd.position_table` returned; effects by period.
+    examples : bool, default False
+        Show the examples of `check`, which hold ids of users.
+    max_rows : int, default 500
+        Rows of a table that are shown; the page says how many are left out.
+    overwrite : bool, default False
+        Replace a file that is already there.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    FileExistsError
+        If the file is there and `overwrite` is False.
+    ColumnError, OptionError
+        If a table is not what its function returns, or a model or option is unknown.
+    MissingExtraError
+        If Jinja2 or matplotlib is not installed (`recdf[report]`), or SciPy for the tests (`recdf[stats]`).
+
+    Notes
+    -----
+    The headline follows a rule: the first metric decides; the model with the best mean is set against the baseline,
+    and is "better" only where the comparison says so after the correction for all its tests. The same tables give the
+    same bytes.
+
+    Examples
+    --------
+    >>> import tempfile, recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, ["ndcg", "recall"], k=[5, 10], by="model")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = rd.report(result, f"{folder}/report.html", baseline="popularity")
+    ...     "knn</bdi> is better than" in path.read_text(encoding="utf-8").replace("</b>", "")
+    True
+    """
+    target = Path(path)
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"{target} is already there; pass overwrite=True to replace it")
+    _jinja()
+    subject = read_subject(result, baseline, k, comparison, max_rows)
+    tables = read_tables(
+        experiment=experiment, health=health, check=check, segments=segments, off_policy=off_policy,
+        exposure=exposure, log=log, position=position, over_time=over_time,
+    )  # fmt: skip
+    page = _page(title or "Evaluation of recommendations", _about(subject), _sections(subject, tables, examples))
+    _write(target, page)
+    return target
+
+
+def _sections(subject: Subject, tables: Tables, examples: bool) -> list[Section]:
+    """The sections whose tables are there, in the order of reading."""
+    pen = Pen()
+    segments, said_of_segments = segments_section(subject, tables)
+    found = [
+        leaderboard_section(subject),
+        curves_section(subject, pen),
+        comparison_section(subject),
+        tradeoff_section(subject, pen),
+        users_section(subject, pen),
+        exposure_section(subject, tables, pen),
+        segments,
+    ]
+    experiment, said_of_experiment = experiment_section(subject, tables, pen)
+    off_policy, said_of_off_policy = off_policy_section(subject, tables)
+    health, said_of_data = check_section(subject, tables, examples)
+    found += [experiment, off_policy, health, definitions_section(subject), reproducibility_section(subject)]
+    beside = [*said_of_segments, *said_of_experiment, *said_of_off_policy, *said_of_data]
+    return [verdict_section(subject, beside), *(section for section in found if section is not None)]
+
+
+def _about(subject: Subject) -> Sentence:
+    """The line below the heading."""
+    n = len(subject.models)
+    lists = int(subject.summary["n"].max()) if len(subject.summary) else 0
+    options = subject.result.spec.get("options", {})
+    known = {"true": "lists of true", "pred": "lists of pred", "both": "lists in true and pred", "all": "all lists"}
+    who = known.get(str(options.get("users", "true")), "lists that were given")
+    like = f" · as {options['like']} computes them" if options.get("like") else ""
+    return (f"{n} {'model' if n == 1 else 'models'} · {lists:,} lists · population: {who}{like}",)
+
+
+# ------------------------------------------------------------------------------------------ the page
+
+
+def _jinja() -> Any:
+    """Return jinja2, or say which extra brings it."""
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingExtraError(
+            "rd.report needs Jinja2, which is not installed; install it with: pip install 'recdf[report]'"
+        ) from error
+    return jinja2
+
+
+def _page(title: str, about: Sentence, sections: Sequence[Section]) -> str:
+    """The page as text. Its policy names the digests of its own style and script, so that nothing else runs."""
+    jinja2 = _jinja()
+    files = {name: _template(name) for name in ("report.html", "report.css", "report.js")}
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader({"report.html": files["report.html"]}),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests["name"] = lambda part: isinstance(part, Name)
+    policy = "; ".join([
+        "default-src 'none'",
+        f"style-src {_digest(files['report.css'])}",
+        f"script-src {_digest(files['report.js'])}",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ])  # fmt: skip
+    return str(
+        environment.get_template("report.html").render(
+            title=visible(title), about=about, sections=sections, policy=policy, css=files["report.css"],
+            js=files["report.js"], version=__version__, swatch=swatch, bar_width=BAR_WIDTH, bar_height=BAR_HEIGHT,
+        )
+    )  # fmt: skip
+
+
+def _template(name: str) -> str:
+    return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """The source expression of a policy for one inline style or script."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _write(target: Path, page: str) -> None:
+    """Write the whole file in one step: a reader sees the old one or the new one."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".recdf-", suffix=".html", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(page)
+        os.chmod(name, 0o644)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,180 @@
+"""A matplotlib picture as SVG inside a page: no style attributes, colours of the page, texts outside.
+
+Why: the page's policy allows no inline style, so that a text that slipped through could not restyle it; the colours of
+axes and texts are classes, so that they follow light and dark; the title, the legend and the caption become HTML,
+which wraps on a phone.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from ...errors import MissingExtraError
+from ..plot import style
+from .blocks import Drawing, Entry
+
+__all__: list[str] = []
+
+SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
+FONT = 9.5
+KEPT = (
+    "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin",
+    "opacity", "fill-opacity", "stroke-opacity", "text-anchor", "font-size", "font-weight", "font-style",
+)  # fmt: skip
+# Colours that the page decides: its ink, its muted ink, its lines, its background.
+CLASSES = {style.INK: "ink", style.MUTED: "muted", style.GRID: "grid", "#ffffff": "paper", "#000000": "ink"}
+
+
+def drawing(draw: Callable[[Any], Any], number: int, *, size: tuple[float, float] = SIZE) -> Drawing:
+    """Return what `draw(ax)` draws, as SVG with its title, legend and caption beside it."""
+    try:
+        import matplotlib
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError(
+            "rd.report needs matplotlib, which is not installed; install it with: pip install 'recdf[report]'"
+        ) from error
+    # The page's fonts draw the letters, so that a letter that matplotlib's font lacks is no problem here.
+    settings: dict[Any, Any] = {
+        "svg.fonttype": "none", "svg.hashsalt": f"recdf-{number}", "font.size": FONT, "axes.labelsize": FONT,
+        "xtick.labelsize": FONT, "ytick.labelsize": FONT, "font.family": "DejaVu Sans", "hatch.linewidth": 0.8,
+    }  # fmt: skip
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        figure = Figure(figsize=size, layout="constrained")
+        ax = figure.add_subplot()
+        figure.patch.set_visible(False)
+        ax.patch.set_visible(False)
+        draw(ax)
+        title, caption, entries = _take_texts(ax)
+        stream = io.StringIO()
+        # Not savefig, which draws twice.
+        FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})
+    return Drawing(title, _inline(stream.getvalue(), number, title, caption), caption, entries, size[0] > SIZE[0])
+
+
+# ------------------------------------------------------------------------------------------ texts
+
+
+def _take_texts(ax: Any) -> tuple[str, str, tuple[Entry, ...]]:
+    """Take title, caption and legend out of the axes, and return them."""
+    title = ax.get_title(loc="left")
+    ax.set_title("", loc="left")
+    caption = ""
+    for text in list(ax.texts):
+        if text.get_gid() == "caption":
+            caption = " ".join(text.get_text().split())
+            text.remove()
+    entries: tuple[Entry, ...] = ()
+    box = ax.get_legend()
+    if box is not None:
+        entries = tuple(
+            _entry(handle, " ".join(text.get_text().split()))
+            for handle, text in zip(box.legend_handles, box.get_texts(), strict=True)
+        )
+        box.remove()
+    return title, caption, entries
+
+
+def _entry(handle: Any, name: str) -> Entry:
+    from matplotlib.colors import to_hex
+    from matplotlib.lines import Line2D
+
+    if isinstance(handle, Line2D):
+        marker = handle.get_marker()
+        dashes = {"--": "5 3", "-.": "6 2 1 2", ":": "1.5 2.5", "None": "none"}.get(str(handle.get_linestyle()), "")
+        return Entry(name, to_hex(handle.get_color()), str(marker) if marker != "None" else "", dashes, False)
+    return Entry(name, to_hex(handle.get_facecolor()), "", "", True)
+
+
+# ------------------------------------------------------------------------------------------ markup
+
+
+def _inline(source: str, number: int, title: str, caption: str) -> str:
+    """The SVG without what a page does not need or does not allow."""
+    root = ElementTree.fromstring(source)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if _local(child.tag) in ("metadata", "style", "title"):
+                parent.remove(child)
+    used = set(re.findall(r"url\(#([^)]+)\)", source)) | set(re.findall(r'href="#([^"]+)"', source))
+    for element in root.iter():
+        element.tag = _local(element.tag)
+        _plain_attributes(element, used, number)
+    for name in ("width", "height", "version"):
+        root.attrib.pop(name, None)
+    root.set("role", "img")
+    root.set("aria-label", f"{title}. {caption}".strip(". "))
+    root.set("class", "picture")
+    text = ElementTree.tostring(root, encoding="unicode")
+    return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), text)
+
+
+def _local(name: Any) -> str:
+    return str(name).rpartition("}")[2]
+
+
+def _plain_attributes(element: ElementTree.Element, used: set[str], number: int) -> None:
+    """Styles become attributes, colours of the page classes, and ids are unique among the pictures of a page."""
+    own = {_local(name): value for name, value in element.attrib.items()}
+    own |= _styles(own.pop("style", ""))
+    if own.get("id") in used:
+        own["id"] = f"p{number}-{own['id']}"
+    else:
+        own.pop("id", None)
+    for name, value in own.items():
+        if "#" in value and name in ("href", "clip-path", "fill", "stroke"):
+            own[name] = re.sub(r"(^|\()#(?![0-9a-f]{6}$)", rf"\1#p{number}-", value)
+    classes = []
+    for name in ("fill", "stroke"):
+        if own.get(name) in CLASSES:
+            classes.append(f"{name}-{CLASSES[own.pop(name)]}")
+    if element.tag == "text" and "fill" not in own and not classes:
+        classes.append("fill-ink")
+    if classes:
+        own["class"] = " ".join(classes)
+    element.attrib.clear()
+    element.attrib.update(own)
+
+
+def _styles(text: str) -> dict[str, str]:
+    """Declarations of a style attribute as attributes; of the shorthand `font` the size and the weight."""
+    found = {}
+    for declaration in text.split(";"):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        if name in KEPT:
+            found[name] = value
+        elif name == "font":
+            size = re.search(r"([\d.]+)px", value)
+            found |= {"font-size": size[1]} if size else {}
+            found |= {"font-weight": "bold"} if "bold" in value else {}
+    return found
+
+
+def swatch(entry: Entry) -> dict[str, Any]:
+    """Return the shape of a legend's mark as the template draws it: a line, and the points of its marker."""
+    shapes: dict[str, list[tuple[float, float]]] = {
+        "s": [(9, 2), (17, 2), (17, 10), (9, 10)],
+        "^": [(13, 1.5), (18, 10.5), (8, 10.5)],
+        "v": [(13, 10.5), (18, 1.5), (8, 1.5)],
+        "D": [(13, 0.8), (18.2, 6), (13, 11.2), (7.8, 6)],
+        "P": [(11, 1), (15, 1), (15, 4), (18, 4), (18, 8), (15, 8),
+              (15, 11), (11, 11), (11, 8), (8, 8), (8, 4), (11, 4)],
+    }
+    angles = np.arange(5) * 2 * np.pi / 5
+    star = [(13 + 5 * float(np.sin(a)), 6 - 5 * float(np.cos(a))) for a in angles]
+    points = shapes.get(entry.marker, star if entry.marker == "X" else [])
+    return {
+        "line": entry.dashes != "none" and not entry.filled,
+        "dashes": entry.dashes if entry.dashes != "none" else "",
+        "round": entry.marker == "o",
+        "points": " ".join(f"{x:.1f},{y:.1f}" for x, y in points),
+    }

@@ -1,0 +1,148 @@
+"""What pictures and the report read from a result: one row per model and metric, or one column per model.
+
+Contract: a function here takes an evaluation or one of its tables and returns a plain frame in fixed columns. The
+`by` columns of an evaluation become one text column, `model`, so that nothing behind this door asks how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ..errors import ColumnError, OptionError, closest
+from ..evaluation.result import Evaluation
+from ..experiments.verdict import better_of
+
+__all__: list[str] = []
+
+Floats = npt.NDArray[np.float64]
+
+# The label of a result that was evaluated without by=.
+ONLY = "all lists"
+JOINED_BY = " · "
+SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined")
+
+
+class ModelValues(NamedTuple):
+    """The values of one metric by model, one entry per list, NaN where the metric is undefined."""
+
+    metric: str
+    by_model: dict[str, Floats]
+
+
+def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFrame:
+    """Return the frame if it has these columns; the error names the first that is missing and where it comes from."""
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"{role} is a {type(frame).__name__}; expected {source}")
+    for name in names:
+        if name not in frame.columns:
+            have = ", ".join(map(repr, frame.columns))
+            raise ColumnError(
+                f"{role} has no column {name!r}{closest(name, frame.columns)}; it has {have}; expected {source}"
+            )
+    return frame
+
+
+def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Return the text of the `by` values of every row, several columns joined by a dot."""
+    if not by:
+        return [ONLY] * len(frame)
+    parts = [frame[name].astype(object).where(frame[name].notna(), "(null)").map(str).tolist() for name in by]
+    return parts[0] if len(parts) == 1 else [JOINED_BY.join(row) for row in zip(*parts, strict=True)]
+
+
+def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the rows of every `by` value, by its label, in the order of first appearance."""
+    if not by:
+        return {ONLY: np.arange(len(frame))}
+    codes = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup().to_numpy()
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 1))
+    rows = np.split(order, starts[1:])
+    return dict(zip(labels(frame.take(order[starts]), by), rows, strict=True)) if len(frame) else {}
+
+
+def summary_of(result: Any) -> pd.DataFrame:
+    """Return the summary as `model`, `column` (such as ndcg@10), `better`, `metric`, `k`, `value`, interval, counts.
+
+    `better` is "larger", "smaller" or an empty text. Rows of single item groups (`item_by=`) are left out: they are
+    another population.
+    """
+    if isinstance(result, Evaluation):
+        frame, by, item_by = result.summary, list(result.spec["by"]), result.spec.get("item_by")
+        if item_by is not None:
+            frame = frame[frame[item_by].isna()]
+    else:
+        frame = need(result, "result", SUMMARY_VALUES, "an Evaluation or its summary")
+        by = list(frame.columns[: list(frame.columns).index("metric")])
+    table = frame[list(SUMMARY_VALUES)].reset_index(drop=True)
+    table.attrs = {}
+    table.insert(0, "model", labels(frame, by))
+    table.insert(1, "column", column_names(table, result))
+    table.insert(2, "better", _directions(result, table["column"].tolist()))
+    return table
+
+
+def _directions(result: Any, columns: Sequence[str]) -> list[str]:
+    """Direction of every column: that of its definition, which own names hide, else that of its name."""
+    known = result.spec["metrics"] if isinstance(result, Evaluation) else {}
+    found = {}
+    for column in dict.fromkeys(columns):
+        own = known.get(column, {})
+        found[column] = better_of(own.get("name", column)) or better_of(own.get("definition", column)) or ""
+    return [found[column] for column in columns]
+
+
+def direction_of(result: Any, column: str) -> str:
+    """Return "larger", "smaller" or an empty text for one column of an evaluation."""
+    return _directions(result, [column])[0]
+
+
+def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
+    """Return the name of the per-user column of every row: `ndcg@10`, `mae` where k is ignored, or an own name."""
+    spec = result.spec["metrics"] if isinstance(result, Evaluation) else {}
+    known = {(found["name"], found["k"]): column for column, found in spec.items()}
+    pairs = [
+        (str(metric), None if pd.isna(k) else int(k))
+        for metric, k in zip(summary["metric"].tolist(), summary["k"].tolist(), strict=True)
+    ]
+    return [known.get(pair) or (pair[0] if pair[1] is None else f"{pair[0]}@{pair[1]}") for pair in pairs]
+
+
+def values_of(result: Any, metric: str, model_col: str | Sequence[str] | None = None) -> ModelValues:
+    """Return the per-list values of one metric for every model."""
+    if isinstance(result, Evaluation):
+        per_user, by = result.per_user, list(result.spec["by"])
+    else:
+        per_user, by = result, []
+    if model_col is not None:
+        by = [model_col] if isinstance(model_col, str) else list(model_col)
+    need(per_user, "per_user", [*by, metric], "an Evaluation or its per_user, and a metric column of it")
+    values = per_user[metric].to_numpy(dtype=np.float64, na_value=np.nan)
+    return ModelValues(metric, {label: values[rows] for label, rows in rows_by(per_user, by).items()})
+
+
+def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:
+    """Return the label of a model that a caller named, or raise an error that lists the models."""
+    text = JOINED_BY.join(map(str, wanted)) if isinstance(wanted, tuple) else str(wanted)
+    if text not in models:
+        raise OptionError(f"{argument}={wanted!r} is not a model{closest(text, models)}; models are {list(models)}")
+    return text
+
+
+def interval_percent(result: Any) -> str:
+    """Return the confidence of the intervals of a result for a caption, such as '95 % intervals'."""
+    spec = result.spec if isinstance(result, Evaluation) else {}
+    return f"{100 * spec.get('confidence', 0.95):g} % intervals"
+
+
+def count_text(numbers: Iterable[Any]) -> str:
+    """Return 'n = 1,537', or the range when counts differ."""
+    found = sorted({int(n) for n in numbers if not pd.isna(n)})
+    if not found:
+        return ""
+    return f"n = {found[0]:,}" if found[0] == found[-1] else f"n = {found[0]:,} to {found[-1]:,}"

@@ -1,0 +1,41 @@
+"""What the metrics of a result mean: one row per column, from its spec and the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from ..errors import OptionError
+from ..metrics.metric import find
+
+__all__: list[str] = []
+
+COLUMNS = ["column", "name", "k", "definition", "family", "meaning", "formula", "better", "references"]
+
+
+def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
+    """Return one row per metric column of a spec: its definition with every option, its meaning and its formula.
+
+    A metric that is not registered, such as a user's own function in another session, has empty texts.
+    """
+    rows = []
+    for column, found in spec["metrics"].items():
+        own = {"column": column, "name": found["name"], "k": found["k"], "definition": found["definition"]}
+        try:
+            record = find(found["definition"].partition("@")[0].partition("(")[0])
+        except OptionError:
+            rows.append(own | dict.fromkeys(("family", "meaning", "formula", "better", "references"), ""))
+            continue
+        rows.append(
+            own
+            | {
+                "family": record.family,
+                "meaning": record.doc,
+                "formula": " ".join(record.formula.split()),
+                "better": record.better or "",
+                "references": " ".join(record.references.split()),
+            }
+        )
+    return pd.DataFrame(rows, columns=COLUMNS)

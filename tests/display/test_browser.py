@@ -1,0 +1,244 @@
+"""The report in a real browser: no request, no error, keyboard, hostile names, widths, print, accessibility.
+
+Needs Playwright (`pip install recdf[browser]`) and a Chromium of the system; skipped with a clear word where either is
+missing. The check of accessibility needs axe-core too: the environment variable RECDF_AXE names its `axe.min.js`.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+from .conftest import HOSTILE
+
+WITHOUT = "Playwright is not installed: pip install recdf[browser]"
+playwright = pytest.importorskip("playwright.sync_api", reason=WITHOUT)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+AXE = Path(os.environ.get("RECDF_AXE", "axe.min.js"))
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium"),
+    pytest.mark.xdist_group("browser"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as running:
+        found = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Visit:
+    """A page that was opened from disk, and what went wrong or out on the way."""
+
+    def __init__(self, browser, path, width=1280, scheme="light", script=True):
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=script
+        )
+        self.page = self.context.new_page()
+        self.errors, self.requests, self.stopped = [], [], []
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.errors.append("a dialog opened"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("requestfailed", lambda request: self.stopped.append((request.url, request.failure)))
+        self.page.goto(path.as_uri())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def wide(self):
+        """How many pixels the page is wider than its window."""
+        return self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+    def column(self, section, place):
+        """Texts of one column of the first table of a section."""
+        cells = f"#{section} table >> nth=0 >> tbody tr > :nth-child({place})"
+        return [" ".join(text.split()) for text in self.page.locator(cells).all_inner_texts()]
+
+
+@pytest.fixture(scope="module")
+def path(shop, result, exposed, tmp_path_factory):
+    users = shop.users[["user_id", "segment", "channel"]]
+    findings = rd.check(shop.true, shop.pred, by="model", items=shop.items, log=shop.log)
+    options = {"users": "pred", "undefined": "zero", "value_col": "value"}
+    shown = rd.evaluate(shop.true, shop.shown, "revenue@10", **options)
+    assigned = shown.join_experiment(shop.assignment, missing="zero")
+    return rd.report(
+        result, tmp_path_factory.mktemp("browser") / "report.html", baseline="popularity", check=findings,
+        segments=users, exposure=exposed, log=shop.log, experiment=rd.compare_variants(assigned, "revenue@10", control="A"),
+        health=rd.experiment_health(shown.per_user, shop.assignment),
+        position=rd.position_table(shop.true, shop.pred, k=5, by="model"),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def hostile_path(hostile, tmp_path_factory):
+    bad = HOSTILE[1]
+    findings = pd.DataFrame({"finding": [bad], "severity": ["error"], "count": [1], "share": [0.5], "effect": [bad]})
+    shown = pd.DataFrame({"model": HOSTILE, "item_id": HOSTILE, "shown": 3, "share": 0.1})
+    target = tmp_path_factory.mktemp("hostile") / "report.html"
+    return rd.report(hostile, target, title=bad, check=findings, exposure=shown, k=3)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_it_opens_whole_at_every_width(browser, path, width, scheme):
+    with Visit(browser, path, width, scheme) as visit:
+        assert visit.errors == []
+        assert visit.requests == [path.as_uri()]
+        assert visit.wide() <= 0
+        over = visit.page.evaluate(
+            """() => [...document.querySelectorAll('h1, h2, h3, p, li, figure, .picture, .badge, summary, dl')]
+                 .filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll'))
+                 .map(e => e.textContent.slice(0, 60))"""
+        )
+        assert over == []
+
+
+def test_texts_of_pictures_stay_inside_them(browser, path):
+    with Visit(browser, path, 360) as visit:
+        cut = visit.page.evaluate(
+            """() => [...document.querySelectorAll('.picture')].flatMap(svg => {
+                 const box = svg.getBoundingClientRect();
+                 return [...svg.querySelectorAll('text')].filter(text => {
+                   const own = text.getBoundingClientRect();
+                   return own.left < box.left - 3 || own.right > box.right + 3;
+                 }).map(text => text.textContent);
+               })"""
+        )
+        assert cut == []
+
+
+def test_it_is_readable_without_script(browser, path):
+    with Visit(browser, path, script=False) as visit:
+        assert visit.page.locator("#verdict .lead").inner_text().strip()
+        assert visit.page.locator("#leaderboard table >> nth=0 >> tbody tr").count() == 3
+        assert visit.page.locator("button").count() == 0
+
+
+def test_tables_are_sorted_by_keyboard(browser, path):
+    with Visit(browser, path) as visit:
+        def values():
+            return [float(text.split()[0].rstrip("⁺⁻+−")) for text in visit.column("leaderboard", 2)]
+
+        before = values()
+        assert before == sorted(before, reverse=True)
+        head = visit.page.locator("#leaderboard table >> nth=0 >> thead th").nth(1)
+        head.locator("button").focus()
+        visit.page.keyboard.press("Enter")
+        assert values() == sorted(before)
+        assert head.get_attribute("aria-sort") == "ascending"
+        visit.page.keyboard.press("Space")
+        assert values() == sorted(before, reverse=True)
+        assert head.get_attribute("aria-sort") == "descending"
+        visit.page.keyboard.press("Shift+Tab")
+        visit.page.keyboard.press("Enter")
+        assert visit.column("leaderboard", 1) == ["knn", "popularity", "random"]
+        assert head.get_attribute("aria-sort") is None
+        # Differences are sorted as numbers, although they are written with a true minus.
+        table = visit.page.locator("#comparison table >> nth=0")
+        table.locator("thead button", has_text="effect").press("Enter")
+        shown = [text.split()[0].replace("−", "-") for text in visit.column("comparison", 4)]
+        assert [float(text) for text in shown] == sorted(float(text) for text in shown)
+
+
+def test_light_and_dark_are_toggled_by_keyboard(browser, path):
+    with Visit(browser, path, scheme="dark") as visit:
+        def paper():
+            return visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+        dark, toggle = paper(), visit.page.locator("#theme")
+        assert toggle.inner_text() == "Light"
+        toggle.press("Enter")
+        assert (paper(), toggle.inner_text()) == ("rgb(255, 255, 255)", "Dark")
+        toggle.press("Space")
+        assert paper() == dark != "rgb(255, 255, 255)"
+        assert visit.errors == []
+
+
+def test_a_folded_table_opens_by_keyboard_and_a_table_is_saved(browser, path, result):
+    with Visit(browser, path) as visit:
+        folded = visit.page.locator("#leaderboard details")
+        folded.locator("summary").press("Enter")
+        assert folded.locator("tbody tr").count() == len(result.summary)
+        with visit.page.expect_download() as waiting:
+            visit.page.get_by_role("button", name="Save as CSV: summary.csv").press("Enter")
+        saved = pd.read_csv(waiting.value.path())
+        assert waiting.value.suggested_filename == "summary.csv"
+        assert saved["value"].tolist() == pytest.approx(result.summary["value"].tolist(), abs=1e-15)
+        assert visit.errors == []
+        assert visit.requests[0] == path.as_uri()
+        assert all(url.startswith("blob:") for url in visit.requests[1:])
+
+
+@pytest.mark.parametrize("policy", [True, False])
+def test_hostile_names_do_nothing(browser, hostile_path, tmp_path, policy):
+    page = hostile_path
+    if not policy:  # the escaping alone has to hold
+        source = hostile_path.read_text(encoding="utf-8")
+        bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", source)
+        assert bare != source
+        page = tmp_path / "bare.html"
+        page.write_text(bare, encoding="utf-8")
+    for width in (360, 1280):
+        with Visit(browser, page, width) as visit:
+            assert visit.errors == []
+            assert visit.requests == [page.as_uri()]
+            assert visit.wide() <= 0
+            assert visit.page.evaluate("document.scripts.length") == 1
+            assert visit.page.locator("img, iframe, object, embed, form, link").count() == 0
+            assert visit.page.locator("a:not([href^='#'])").count() == 0
+            names = visit.page.locator("#leaderboard table >> nth=0 >> tbody th").all_text_contents()
+            assert any("<script>alert(1)</script>" in name for name in names)
+
+
+def test_the_policy_stops_a_script_that_slipped_in(browser, path, tmp_path):
+    source = path.read_text(encoding="utf-8")
+    planted = "<script>document.title = 'planted'</script><b style='color:red'>x</b>"
+    planted += "<img src='https://example.org/x.png'>"
+    target = tmp_path / "planted.html"
+    target.write_text(source.replace("<main>", f"<main>{planted}", 1), encoding="utf-8")
+    with Visit(browser, target) as visit:
+        assert visit.page.title() != "planted"
+        assert visit.page.locator("main > b").evaluate("one => getComputedStyle(one).color") != "rgb(255, 0, 0)"
+        assert visit.stopped == [("https://example.org/x.png", "csp")]  # before it left the browser
+        assert sum("Content Security Policy" in error for error in visit.errors) >= 3
+
+
+def test_it_prints_on_a4_without_cut_tables(browser, path):
+    with Visit(browser, path) as visit:
+        visit.page.emulate_media(media="print")
+        visit.page.set_viewport_size({"width": 700, "height": 1000})  # A4 without its margins
+        assert visit.wide() <= 0
+        cut = visit.page.evaluate(
+            """() => [...document.querySelectorAll('table')].filter(t => t.offsetParent && t.scrollWidth >
+                 t.closest('.scroll').clientWidth + 1).map(t => t.closest('.scroll').ariaLabel)"""
+        )
+        assert cut == []
+        assert visit.page.locator("nav").is_hidden()
+        printed = visit.page.pdf(format="A4")
+        assert printed.startswith(b"%PDF")
+        assert 3 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 16
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: RECDF_AXE names its axe.min.js")
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark"), (1280, "light")])
+def test_axe_finds_nothing(browser, path, width, scheme):
+    with Visit(browser, path, width, scheme) as visit:
+        visit.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        visit.page.evaluate(AXE.read_text(encoding="utf-8"))  # through the debugger, which the policy does not concern
+        found = visit.page.evaluate("axe.run()")
+        problems = [(rule["id"], node["html"][:200]) for rule in found["violations"] for node in rule["nodes"]]
+        assert problems == []
+        assert len(found["passes"]) > 20

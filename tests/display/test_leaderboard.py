@@ -1,0 +1,165 @@
+"""The leaderboard beside compare_models, summarize, and tables by hand."""
+
+import re
+
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+
+def test_values_are_those_of_the_summary(result):
+    frame = rd.leaderboard(result, correction=None).frame
+    summary = result.summary.assign(column=result.summary["metric"] + "@" + result.summary["k"].astype(str))
+    expected = summary.set_index(["model", "column"])
+    assert len(frame) == len(expected)
+    for row in frame.itertuples():
+        found = expected.loc[(row.model, row.metric)]
+        assert row.value == found["value"]
+        assert row.n == found["n"]
+        if pd.notna(found["ci_low"]):
+            assert row.half_width == pytest.approx((found["ci_high"] - found["ci_low"]) / 2, abs=1e-15)
+        else:
+            assert pd.isna(row.half_width)
+
+
+def test_the_best_model_comes_first_and_directions_count(result):
+    frame = rd.leaderboard(result, k=10, correction=None).frame
+    for metric, rows in frame.groupby("metric"):
+        ordered = rows.sort_values("value", ascending=metric.startswith("first_rank"))
+        assert ordered["place"].tolist() == [1, 2, 3]
+    first = frame[frame["metric"] == "ndcg@10"]
+    assert first["value"].is_monotonic_decreasing
+    board = rd.leaderboard(result, k=10, correction=None, metrics=["first_rank", "ndcg@10"])
+    head, body, _ = board.head_and_cells()
+    assert head == ["model", "first_rank@10 ↓", "ndcg@10 ↑"]
+    assert [cell.bold for cell in body[0]][1:] == [True, body[0][2].bold]
+
+
+def test_marks_against_a_baseline_are_those_of_the_comparison(result):
+    board = rd.leaderboard(result, k=10, baseline="popularity")
+    metrics = ["ndcg@10", "recall@10", "first_rank@10"]
+    table = result.compare_models(metrics, baseline="popularity", users="inner", correction="holm")
+    expected = {
+        (row.model, row.metric): {"better": "+", "worse": "−"}.get(row.verdict, "") for row in table.itertuples()
+    }
+    found = {(row.model, row.metric): row.marks for row in board.frame.itertuples() if row.model != "popularity"}
+    assert {key: mark for key, mark in found.items() if key[1] != "coverage@10"} == expected
+    assert not any(board.frame.loc[board.frame["metric"] == "coverage@10", "marks"])
+    assert not any(board.frame.loc[board.frame["model"] == "popularity", "marks"])
+
+
+def test_letters_name_the_models_that_are_beaten(result):
+    board = rd.leaderboard(result, k=10, metrics=["ndcg", "first_rank"])
+    letters = dict(zip(dict.fromkeys(board.frame["model"]), "abc", strict=True))
+    table = result.compare_models(["ndcg@10", "first_rank@10"], users="inner")
+    expected = {}
+    for row in table.itertuples():
+        if row.verdict in ("better", "worse"):
+            pair = (row.model, row.baseline) if row.verdict == "better" else (row.baseline, row.model)
+            key = (pair[0], row.metric)
+            expected[key] = "".join(sorted(expected.get(key, "") + letters[pair[1]]))
+    found = {(row.model, row.metric): row.marks for row in board.frame.itertuples() if row.marks}
+    assert found == expected
+    assert found  # the shop has differences
+
+
+def test_segments_are_one_family(shop, result):
+    segments = shop.users[["user_id", "segment", "channel"]]
+    board = rd.leaderboard(result, metrics="ndcg@10", baseline="popularity", segments=segments)
+    joined = result.per_user.merge(segments, on="user_id", validate="many_to_one")
+    for column in ("segment", "channel"):
+        means = rd.summarize(joined, by=["model", column], metrics=["ndcg@10"])
+        own = board.frame[board.frame["segment"] == column].set_index(["model", "group"])
+        for row in means.itertuples():
+            assert own.loc[(row.model, getattr(row, column)), "value"] == pytest.approx(row.value, abs=1e-15)
+    parts = [result.compare_models("ndcg@10", baseline="popularity")]
+    for column in ("segment", "channel"):
+        for _, rows in joined.groupby(column):
+            parts.append(rd.compare_models(rows, "ndcg@10", baseline="popularity", correction="none"))
+    table = rd.adjust_pvalues(pd.concat([part.drop(columns=["p_adj", "reject"]) for part in parts], ignore_index=True))
+    held = int(table["reject"].sum())
+    assert sum(board.frame["marks"] != "") == held
+    assert "segment = new" in str(board)
+
+
+def test_one_model_and_no_test(shop):
+    one = rd.evaluate(shop.true, shop.pred[shop.pred["model"] == "knn"].drop(columns="model"), ["ndcg", "popularity"],
+                      log=shop.log)  # fmt: skip
+    board = rd.leaderboard(one)
+    assert board.frame["model"].tolist() == ["all lists"] * 2
+    assert board.frame["place"].isna().all()
+    assert "better than" not in str(board)
+
+
+def test_a_metric_without_direction_has_no_best(shop):
+    result = rd.evaluate(shop.true, shop.pred, ["ndcg", "popularity"], by="model", log=shop.log)
+    frame = rd.leaderboard(result).frame
+    assert frame.loc[frame["metric"] == "popularity@10", "place"].isna().all()
+    assert (frame.loc[frame["metric"] == "popularity@10", "marks"] == "").all()
+
+
+def test_own_names_keep_their_direction(shop):
+    result = rd.evaluate(shop.true, shop.pred, {"gain": "ndcg@5", "wait": "first_rank@5"}, by="model")
+    frame = rd.leaderboard(result, correction=None).frame
+    waits = frame[frame["metric"].str.startswith("wait")]
+    assert waits.loc[waits["place"] == 1, "value"].item() == waits["value"].min()
+
+
+def test_every_form_has_every_number(result):
+    board = rd.leaderboard(result, k=10, baseline="popularity", digits=2)
+    numbers = [f"{value:.2f}" for value in board.frame["value"]]
+    for text in (board.to_markdown(), board.to_latex(), board.to_html(), str(board), board._repr_html_()):
+        assert all(value in text for value in numbers)
+    lines = board.to_markdown().splitlines()
+    assert len({len(line) for line in lines[:5]}) == 1
+    latex = board.to_latex(caption="Models", label="t:models")
+    rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(result.spec["metrics"]) // 3}
+    assert [latex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+    assert r"\caption{Models}" in latex
+    assert r"\label{t:models}" in latex
+
+
+def test_hostile_names_stay_letters(hostile):
+    board = rd.leaderboard(hostile, correction=None)
+    page = board.to_html()
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "\u202e" not in page
+    assert "<script" not in board.to_markdown()
+    assert len(board.to_markdown().splitlines()) == 2 + 10 + 3
+
+
+def test_long_tables_are_cut_in_reprs():
+    pred = pd.DataFrame({"model": [f"m{i}" for i in range(200)], "user_id": 1, "item_id": 1})
+    board = rd.leaderboard(rd.evaluate({1: [1]}, pred, "ndcg@1", by="model"), correction=None)
+    assert len(str(board).splitlines()) < 75
+    assert "140 more rows" in str(board)
+    assert board._repr_html_().count("<tr>") == 61
+    assert board.to_html().count("<tr>") == 201
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"baseline": "popular"}, rd.OptionError, "baseline='popular' is not a model; did you mean 'popularity'"),
+        ({"metrics": "ndgc"}, rd.OptionError, "metrics names 'ndgc'; did you mean"),
+        ({"k": 7}, rd.OptionError, "no metric at k=7"),
+        ({"correction": "bonf"}, rd.OptionError, "correction"),
+        ({"digits": -1}, rd.OptionError, "digits=-1"),
+        ({"segments": [1]}, TypeError, "segments is a list"),
+        ({"segments": pd.DataFrame({"user": [1]})}, rd.ColumnError, "none of the key columns ['user_id']"),
+        ({"segments": pd.DataFrame({"user_id": ["u0001"]})}, rd.ColumnError, "expected a column of segments"),
+        ({"segments": pd.DataFrame({"user_id": ["a", "a"], "age": [1, 2]})}, rd.OptionError, "several rows for 1 keys"),
+    ],
+)
+def test_bad_input_says_what_to_change(options, error, words, result):
+    with pytest.raises(error) as raised:
+        rd.leaderboard(result, **options)
+    assert words in str(raised.value)
+
+
+def test_a_frame_is_no_result(result):
+    with pytest.raises(TypeError, match="result is a DataFrame; expected an Evaluation"):
+        rd.leaderboard(result.summary)

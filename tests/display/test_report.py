@@ -1,0 +1,354 @@
+"""The report as text: what it says, that it holds aggregates only, and that names stay letters.
+
+What a browser makes of it is tested in `browser/`.
+"""
+
+import base64
+import hashlib
+import re
+import sys
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+from .conftest import HOSTILE
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Sections, tables as lists of texts, and every tag and attribute of a page."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.source = path.read_text(encoding="utf-8")
+        self.tags, self.attributes, self.sections, self.tables, self.open = set(), [], {}, {}, []
+        self.section, self.row, self.cell = None, None, None
+        self.feed(self.source)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "section":
+            self.section = dict(attrs)["id"]
+            self.sections[self.section] = []
+        elif tag == "table":
+            self.tables.setdefault(self.section, []).append([])
+        elif tag == "tr":
+            self.row = []
+        elif tag in ("td", "th") and self.row is not None:
+            self.cell = []
+
+    def handle_endtag(self, tag):
+        if tag in self.open:
+            assert self.open.pop() == tag, f"</{tag}> closes another tag"
+        if tag == "tr":
+            self.tables[self.section][-1].append(self.row)
+            self.row = None
+        elif tag in ("td", "th") and self.cell is not None:
+            self.row.append(" ".join("".join(self.cell).split()))
+            self.cell = None
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell.append(data)
+        if self.section is not None and self.open and self.open[-1] not in ("style", "script"):
+            self.sections[self.section].append(data)
+
+    def text(self, section):
+        return " ".join(" ".join(self.sections[section]).split())
+
+
+@pytest.fixture(scope="module")
+def full(shop, result, exposed, tmp_path_factory):
+    """A report with every section, and the tables that it was made of."""
+    users = shop.users[["user_id", "segment", "channel"]]
+    options = {"users": "pred", "undefined": "zero", "value_col": "value"}
+    shown = rd.evaluate(shop.true, shop.shown, ["revenue@10", "hits@10"], **options)
+    assigned = shown.join_experiment(shop.assignment, missing="zero")
+    effect = rd.compare_variants(assigned, ["revenue@10", "hits@10"], control="A", covariates="pre_spend")
+    tables = {
+        "experiment": {"adjusted": effect, "not adjusted": rd.compare_variants(assigned, "revenue@10", control="A")},
+        "health": rd.experiment_health(shown.per_user, shop.assignment, expected={"A": 0.5, "B": 0.5}),
+        "check": rd.check(shop.true, shop.pred, by="model", items=shop.items, log=shop.log),
+        "segments": users,
+        "off_policy": off_policy(),
+        "exposure": exposed,
+        "log": shop.log,
+        "position": rd.position_table(shop.true, shop.pred, k=5, by="model"),
+    }
+    path = rd.report(
+        result, tmp_path_factory.mktemp("report") / "full.html", title="All sections", baseline="popularity", **tables
+    )
+    return Page(path), tables
+
+
+def off_policy():
+    """Three estimates, the first two flagged."""
+    return pd.DataFrame({
+        "policy": ["new"] * 3, "estimator": ["ips", "snips", "dr"], "clip": [np.nan, np.nan, 10.0],
+        "value": [0.021, 0.019, 0.02], "ci_low": [0.01, 0.012, 0.015], "ci_high": [0.033, 0.027, 0.025],
+        "lift": [0.004, 0.003, 0.0041], "lift_ci_low": [0.001, -0.004, 0.001], "lift_ci_high": [0.014, 0.01, 0.007],
+        "ess": [250.0, 250.0, 2500.0], "flags": ["few_rewards, low_ess", "low_ess", ""],
+    })  # fmt: skip
+
+
+SECTIONS = [
+    "verdict", "leaderboard", "curves", "comparison", "trade-offs", "users", "exposure", "segments", "experiment",
+    "off-policy", "data-health", "definitions", "reproducibility",
+]  # fmt: skip
+
+
+def test_every_section_stands_in_order(full):
+    page, _ = full
+    assert list(page.sections) == SECTIONS
+    links = [value for name, value in page.attributes if name == "href"]
+    assert links[1 : len(SECTIONS) + 1] == [f"#{name}" for name in SECTIONS]
+
+
+def test_a_section_without_its_table_is_left_out(result, tmp_path):
+    page = Page(rd.report(result, tmp_path / "r.html"))
+    assert list(page.sections) == [
+        s for s in SECTIONS if s not in ("exposure", "segments", "experiment", "off-policy", "data-health")
+    ]
+
+
+def test_the_headline_says_which_model_by_how_much_and_for_whom(full, result):
+    page, _ = full
+    compared = result.compare_models(["ndcg@10", "recall@10", "first_rank@10"], baseline="popularity", users="inner")
+    row = compared.set_index(["metric", "model"]).loc[("ndcg@10", "knn")]
+    text = page.text("verdict")
+    assert row["verdict"] in text
+    assert f"{row['diff']:+.3f}"[:6] in text
+    assert f"{row['wins']} of {row['n_users']} users gain and {row['losses']} lose" in text
+    assert "the best mean of 3 models" in text
+    assert "Holm-corrected over 6 tests" in text
+    assert "segment" in text
+    assert "off-policy estimates carry a flag" in text
+    assert "Data health:" in text
+
+
+def test_the_tables_hold_the_numbers(full, result):
+    page, tables = full
+    head, *rows = page.tables["leaderboard"][0]
+    at = head.index("ndcg@10 ↑")
+    for row in rows:
+        value = result.summary.set_index(["model", "metric", "k"]).loc[(row[0].split()[0], "ndcg", 10), "value"]
+        assert row[at].startswith(f"{value:.3f}")
+    assert len(page.tables["leaderboard"][1]) == 1 + len(result.summary)
+    effects = page.tables["experiment"][0]
+    first = tables["experiment"]["adjusted"].iloc[0]
+    assert [effects[1][0], effects[1][-1].lstrip("▲▼● ")] == [first["metric"], first["verdict"]]
+    findings = page.tables["data-health"][0]
+    assert [row[4] for row in findings[1:]] == tables["check"]["effect"].tolist()  # whole texts
+    names = [row[0] for row in page.tables["definitions"][0][1:]]
+    assert names == ["ndcg@10", "recall@10", "first_rank@10", "coverage@10"]
+
+
+def test_a_flagged_estimate_never_stands_without_its_flag(full):
+    page, _ = full
+    head, *rows = page.tables["off-policy"][0]
+    assert [row[head.index("flags")] for row in rows] == ["! few rewards, low ess", "! low ess", "✓ no flag"]
+    bars = re.findall(r'<svg class="bar (\w+)"[^>]*aria-label="(ips|snips|dr)', page.source)
+    assert [kind for kind, _ in bars] == ["warning", "warning", "better"]  # a flagged one has no look of a result
+    assert "2 of 3 off-policy estimates carry a flag" in page.text("off-policy")
+
+
+def test_a_broken_sample_ratio_is_said_first(small, full, tmp_path):
+    _, tables = full
+    broken = tables["health"].assign(srm_flag="sample_ratio", srm_p=1e-9)
+    page = Page(rd.report(small, tmp_path / "r.html", experiment=tables["experiment"], health=broken))
+    assert "do not fit the plan" in page.text("experiment")
+    assert "do not fit the plan" in page.text("verdict")
+    unknown = Page(rd.report(small, tmp_path / "u.html", experiment=tables["experiment"]))
+    assert "The sample ratio was not checked" in unknown.text("verdict")
+
+
+def test_no_row_of_a_user_is_in_the_page(full, small, tmp_path):
+    page, tables = full
+    assert not re.search(r"\bu\d{4}\b", page.source)
+    assert not re.search(r"\bi\d{4}\b", page.source)
+    asked = rd.report(small, tmp_path / "e.html", check=tables["check"], examples=True)
+    assert re.search(r"\bu\d{4}\b", asked.read_text(encoding="utf-8"))
+
+
+# ------------------------------------------------------------------------------------------ the headline's rule
+
+
+def two_models(difference, n=40, better="larger"):
+    """Per-user values of `new` and `old`: `new` is better by `difference` for all but a few users."""
+    rng = np.random.default_rng(1)
+    base = rng.random(n)
+    values = np.concatenate([base, np.clip(base + difference + rng.normal(0, 0.02, n), 0, None)])
+    result = rd.evaluate(
+        {i: [1] for i in range(n)},
+        pd.DataFrame({"model": ["old"] * n + ["new"] * n, "user_id": [*range(n)] * 2, "item_id": 1}),
+        {"score": "ndcg@1" if better == "larger" else "first_rank@1"}, by="model",
+    )  # fmt: skip
+    per_user = result.per_user.assign(score=values)
+    summary = rd.summarize(per_user, by="model", user_col=["model", "user_id"], metrics=["score"])
+    summary["k"] = summary["k"].fillna(1)
+    return type(result)(per_user, summary, result.spec)
+
+
+@pytest.mark.parametrize(
+    ("difference", "better", "options", "words"),
+    [
+        (0.2, "larger", {"baseline": "old"}, "new is better than the baseline old on score"),
+        (0.2, "larger", {}, "new is better than the second best, old on score"),
+        (-0.2, "larger", {"baseline": "old"}, "No model is better than the baseline old , which has the best mean"),
+        (0.0, "larger", {"baseline": "new"}, "not shown"),
+        (0.2, "smaller", {"baseline": "new"}, "old is better than the baseline new on score"),
+        (-0.2, "smaller", {}, "new is better than the second best, old on score"),
+    ],
+)
+def test_the_rule_of_the_headline(difference, better, options, words, tmp_path):
+    page = Page(rd.report(two_models(difference, better=better), tmp_path / "r.html", **options))
+    text = page.text("verdict").replace(" :", ":")
+    if words == "not shown":
+        assert "better than the baseline" not in text or "not shown to be better" in text or "No model" in text
+    else:
+        assert words in text
+    if not options:
+        assert "No baseline was named" in text
+
+
+def test_gains_and_losses_follow_the_direction(tmp_path):
+    table = two_models(-0.2, better="smaller")
+    text = Page(rd.report(table, tmp_path / "r.html", baseline="old")).text("verdict")
+    wide = table.per_user.pivot(index="user_id", columns="model", values="score")
+    gain = int((wide["new"] < wide["old"] - 1e-12).sum())
+    assert f"{gain} of 40 users gain" in text
+
+
+def test_one_model_and_no_direction_have_no_verdict(shop, tmp_path):
+    one = rd.evaluate(shop.true, shop.pred[shop.pred["model"] == "knn"], "ndcg")
+    assert "nothing is compared" in Page(rd.report(one, tmp_path / "1.html")).text("verdict")
+    plain = rd.evaluate(shop.true, shop.pred, "popularity", by="model", log=shop.log)
+    assert "There is no verdict" in Page(rd.report(plain, tmp_path / "2.html")).text("verdict")
+
+
+# ------------------------------------------------------------------------------------------ one file, inert
+
+
+def test_one_file_with_a_policy_of_its_own_digests(full):
+    page, _ = full
+    written = unescape(re.search(r'Security-Policy" content="([^"]+)"', page.source)[1])
+    policy = dict(part.split(" ", 1) for part in written.split("; "))
+    assert policy["default-src"] == policy["base-uri"] == policy["form-action"] == "'none'"
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        texts = re.findall(rf"<{tag}>(.*?)</{tag}>", page.source, re.S)
+        assert len(texts) == 1
+        digest = base64.b64encode(hashlib.sha256(texts[0].encode()).digest()).decode()
+        assert policy[directive] == f"'sha256-{digest}'"
+    names = {name for name, _ in page.attributes}
+    assert not {name for name in names if name.startswith("on")} | ({"style", "src"} & names)
+    links = [value for name, value in page.attributes if name in ("href", "xlink:href")]
+    assert all(link.startswith("#") for link in links)
+    assert page.open == []
+
+
+def test_ids_are_unique_and_every_reference_has_its_id(full):
+    page, _ = full
+    ids = [value for name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    used = re.findall(r"url\(#([^)]+)\)", page.source) + re.findall(r'href="#([^"]+)"', page.source)
+    assert set(used) <= set(ids)
+
+
+def test_hostile_names_stay_letters(hostile, tmp_path):
+    bad = HOSTILE[0]
+    findings = pd.DataFrame({"finding": [bad], "severity": ["error"], "count": [1], "share": [0.5], "effect": [bad]})
+    shown = pd.DataFrame({"model": HOSTILE, "item_id": HOSTILE, "shown": 3, "share": 0.1})
+    page = Page(
+        rd.report(hostile, tmp_path / "r.html", title=bad, check=findings, exposure=shown, k=3,
+                  off_policy=off_policy().assign(policy=bad, flags=bad))
+    )  # fmt: skip
+    assert page.tags <= {
+        "html", "head", "meta", "title", "style", "body", "a", "header", "div", "h1", "bdi", "p", "nav", "ul", "li",
+        "main",
+        "section", "h2", "h3", "span", "table", "thead", "tbody", "tr", "th", "td", "b", "u", "sup", "small",
+        "details", "summary", "pre", "figure", "figcaption", "svg", "g", "path", "use", "defs", "clippath", "rect",
+        "text", "line", "circle", "polygon", "dl", "dt", "dd", "code", "footer", "script", "pattern", "tspan",
+    }  # fmt: skip
+    assert page.source.count("<script") == 1
+    assert not {name for name, _ in page.attributes if name.startswith("on")}
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\x1b]", page.source)
+    assert "{{ 7 * 7 }}" in page.text("leaderboard")
+
+
+def test_the_same_tables_give_the_same_bytes(small, tmp_path):
+    one, two = (rd.report(small, tmp_path / f"{i}.html", baseline="popularity") for i in (1, 2))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_ten_models_with_many_metrics_stay_below_a_megabyte(tmp_path):
+    rng = np.random.default_rng(0)
+    models, users = np.repeat([f"m{i}" for i in range(10)], 400), np.tile(np.arange(400) % 80, 10)
+    rows = pd.DataFrame({"model": models, "user_id": users})
+    rows["item_id"] = rng.integers(0, 10**6, len(rows))
+    true = rows.sample(500, random_state=0)[["user_id", "item_id"]].drop_duplicates()
+    metrics = ["ndcg", "recall", "precision", "mrr", "hitrate", "mapr", "f1", "hits"]
+    result = rd.evaluate(true, rows, metrics, k=[1, 2, 3], by="model", duplicates="drop")
+    assert rd.report(result, tmp_path / "r.html", baseline="m0").stat().st_size < 1_000_000
+
+
+def test_long_tables_say_what_is_left_out(result, tmp_path):
+    page = Page(rd.report(result, tmp_path / "r.html", max_rows=5))
+    assert len(page.tables["leaderboard"][1]) == 1 + 5
+    assert f"{len(result.summary) - 5} more rows are not shown" in page.text("leaderboard")
+
+
+def test_a_file_is_not_overwritten_by_chance(small, tmp_path):
+    path = rd.report(small, tmp_path / "r.html")
+    before = path.read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        rd.report(small, path)
+    assert path.read_bytes() == before
+    rd.report(small, path, title="new", overwrite=True)
+    assert path.read_bytes() != before
+    assert [p.name for p in tmp_path.iterdir()] == ["r.html"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"baseline": "x"}, rd.OptionError, "baseline='x' is not a model"),
+        ({"k": 0}, rd.OptionError, "k=0"),
+        ({"max_rows": 0}, rd.OptionError, "max_rows=0"),
+        ({"comparison": pd.DataFrame({"a": [1]})}, rd.ColumnError, "comparison has no column 'baseline'"),
+        ({"experiment": {"x": pd.DataFrame()}}, rd.ColumnError, "experiment['x'] has no column"),
+        ({"health": pd.DataFrame()}, rd.ColumnError, "what rd.experiment_health returned"),
+        ({"check": pd.DataFrame()}, rd.ColumnError, "what rd.check returned"),
+        ({"off_policy": pd.DataFrame()}, rd.ColumnError, "what rd.ope_estimate returned"),
+        ({"log": pd.DataFrame()}, rd.OptionError, "needs exposure="),
+        ({"segments": pd.DataFrame({"x": [1]})}, rd.ColumnError, "none of the key columns"),
+    ],
+)
+def test_bad_input_says_what_to_change_and_writes_nothing(options, error, words, result, tmp_path):
+    with pytest.raises(error) as raised:
+        rd.report(result, tmp_path / "r.html", **options)
+    assert words in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
+def test_a_missing_extra_names_itself(module, small, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(rd.MissingExtraError, match=r"recdf\[report\]"):
+        rd.report(small, tmp_path / "r.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_read_back_gives_the_same_report(small, tmp_path):
+    small.to_parquet(tmp_path / "stored")
+    again = rd.read_parquet(tmp_path / "stored")
+    one, two = (rd.report(found, tmp_path / f"{i}.html") for i, found in enumerate((small, again)))
+    assert one.read_bytes() == two.read_bytes()
