@@ -99,6 +99,7 @@ from .metrics import (
     user_coverage,
 )
 from .metrics.metric import METRICS, Metric, metric, metrics_table
+from .off_policy.estimate import ope_estimate
 from .partitions.evaluate_parquet import evaluate_parquet
 
 __all__ = [
@@ -180,6 +181,7 @@ __all__ = [
     "money_recall",
     "mrr",
     "ndcg",
+    "ope_estimate",
     "pap",
     "pauc",
     "personalization",

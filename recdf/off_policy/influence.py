@@ -1,0 +1,189 @@
+"""Values of estimators and their standard errors by the delta method: arrays in, numbers out.
+
+Contract: an estimate is a sum over rows, divided by the number of units. The influence value ψ of a row is what the row
+adds to the estimate's deviation from its expectation, to first order. Influence values are summed per cluster, and
+se = √(U/(U−1)·Σ_c(Σ_{i in c} ψ_i)²)/n for U clusters and n units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .estimators import Request, effective_weight
+from .rows import Floats, Rows
+
+
+class Totals(NamedTuple):
+    """Sums of one request over all rows, per position: Σ s·g·e, Σ s·g, and Σ s·base over all positions."""
+
+    gain: Floats
+    weight: Floats
+    base: float
+
+
+class LogTotals(NamedTuple):
+    """Sums that all requests share: the units' weights, the rows' weights per position, and the rewards."""
+
+    units: float
+    rows: Floats
+    reward: float
+
+
+class Estimate(NamedTuple):
+    """One estimated value, its lift over the logging policy on the same rows, and what clipping changed."""
+
+    value: float
+    se: float
+    lift: float
+    lift_se: float
+    clip_change: float
+    clip_change_se: float
+
+
+class Estimates(NamedTuple):
+    """All estimates of one group of rows."""
+
+    rows: list[Estimate]
+    logging_value: float
+    n_clusters: int
+
+
+def sum_log(rows: Rows) -> LogTotals:
+    """Sums of the log alone."""
+    units, reward, per_position = 0.0, 0.0, np.zeros(rows.n_positions)
+    for piece in rows.pieces():
+        units += float(rows.unit_weights(piece).sum())
+        reward += float(rows.weighted(_reward(rows, piece), piece).sum())
+        if rows.position is not None:
+            ones = rows.weighted(np.ones(piece.stop - piece.start), piece)
+            per_position += rows.position_sums(ones, piece)
+    return LogTotals(units, per_position if rows.position is not None else np.array([units]), reward)
+
+
+def sum_requests(rows: Rows, requests: Sequence[Request]) -> list[Totals]:
+    """Sums of every request; requests that differ in their normalisation alone share one computation."""
+    sums: dict[tuple[object, ...], list[Floats]] = {}
+    for piece in rows.pieces():
+        for request in requests:
+            key = _sum_key(request)
+            if key in sums and sums[key][3][0] == piece.stop:
+                continue
+            gain, weight, base = sums[key][:3] if key in sums else [np.zeros(rows.n_positions) for _ in range(3)]
+            g, error, model = _parts(rows, request, piece)
+            g = rows.weighted(g, piece)
+            gain = gain + rows.position_sums(g * error, piece)
+            weight = weight + rows.position_sums(g, piece)
+            if model is not None:
+                base = base + rows.position_sums(rows.weighted(model, piece), piece)
+            sums[key] = [gain, weight, base, np.array([piece.stop])]
+    found = [sums[_sum_key(request)] for request in requests]
+    return [Totals(gain, weight, float(base.sum())) for gain, weight, base, _ in found]
+
+
+def value_of(request: Request, totals: Totals, log: LogTotals) -> float:
+    """The estimate: per unit, the sum over positions."""
+    if not request.estimator.normalised:
+        return (totals.base + float(totals.gain.sum())) / log.units
+    return totals.base / log.units + float((normalised_gain(totals) * (log.rows / log.units)).sum())
+
+
+def normalised_gain(totals: Totals) -> Floats:
+    """Σ g·e/Σ g per position."""
+    return totals.gain / totals.weight
+
+
+def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
+    """Estimate every request with its standard errors."""
+    log, totals = sum_log(rows), sum_requests(rows, requests)
+    values = [value_of(request, own, log) for request, own in zip(requests, totals, strict=True)]
+    logging = log.reward / log.units
+    full = [_unclipped(request, requests) for request in requests]
+    # Row 0 is the logging policy; each request's own deviation, its lift, and its change by clipping.
+    pairs = [(1 + j, other) for j, whole in enumerate(full) for other in (None, 0, 1 + whole)]
+    squares, n_clusters = np.zeros(len(pairs)), 0
+    sums = None if rows.cluster is None else np.zeros((1 + len(requests), rows.n_codes))
+    present = None if rows.cluster is None else np.zeros(rows.n_codes, bool)
+    for piece in rows.pieces():
+        psis = [_logging_influence(rows, logging, piece)]
+        psis += [
+            _influence(rows, request, own, log, value, piece)
+            for request, own, value in zip(requests, totals, values, strict=True)
+        ]
+        if sums is None or present is None or rows.cluster is None:
+            squares += _pair_squares(psis, pairs)
+            n_clusters += piece.stop - piece.start
+            continue
+        codes = rows.cluster[piece].astype(np.intp, copy=False)
+        present[codes] = True
+        for total, psi in zip(sums, psis, strict=True):
+            total += np.bincount(codes, psi, rows.n_codes)
+    if sums is not None and present is not None:
+        squares, n_clusters = _pair_squares(list(sums), pairs), int(np.count_nonzero(present))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        se = np.sqrt(np.divide(n_clusters, n_clusters - 1) * squares) / log.units
+    se = se.reshape(len(requests), 3)
+    return Estimates(
+        [
+            Estimate(value, own, value - logging, lift, value - values[whole], change)
+            for value, whole, (own, lift, change) in zip(values, full, se.tolist(), strict=True)
+        ],
+        logging,
+        n_clusters,
+    )
+
+
+def _pair_squares(psis: Sequence[Floats], pairs: Sequence[tuple[int, int | None]]) -> Floats:
+    """Sum of squares of each array, or of its difference from another one."""
+    found = []
+    for own, other in pairs:
+        psi = psis[own] if other is None else psis[own] - psis[other] if other != own else None
+        found.append(0.0 if psi is None else float(psi @ psi))
+    return np.array(found)
+
+
+def _unclipped(request: Request, requests: Sequence[Request]) -> int:
+    """Which request is this one without its clip: itself if it has none."""
+    if request.clip is None:
+        return requests.index(request)
+    for j, other in enumerate(requests):
+        if other.clip is None and other.estimator.name == request.estimator.unclipped:
+            return j
+    return requests.index(request)
+
+
+def _sum_key(request: Request) -> tuple[object, ...]:
+    return request.estimator.rule, request.estimator.uses_q, request.clip
+
+
+def _reward(rows: Rows, piece: slice) -> Floats:
+    return rows.reward[piece].astype(np.float64, copy=False)
+
+
+def _parts(rows: Rows, request: Request, piece: slice) -> tuple[Floats, Floats, Floats | None]:
+    """Of each row: its effective weight, what that weight multiplies, and the model's value of the target policy."""
+    estimator = request.estimator
+    g = effective_weight(rows.weight[piece], estimator.rule, request.clip)
+    reward = _reward(rows, piece)
+    if not estimator.uses_q or rows.q_logged is None or rows.q_target is None:
+        return g, reward, None
+    return g, reward - rows.q_logged[piece], rows.q_target[piece]
+
+
+def _influence(rows: Rows, request: Request, totals: Totals, log: LogTotals, value: float, piece: slice) -> Floats:
+    g, error, model = _parts(rows, request, piece)
+    per_unit: Floats | float = value if rows.first is None else value * rows.first[piece]
+    if request.estimator.normalised:
+        gain, mean = normalised_gain(totals), totals.weight / log.rows
+        level = rows.at_position(gain, piece)
+        psi = g / rows.at_position(mean, piece) * (error - level) + (level - per_unit)
+    else:
+        psi = g * error - per_unit
+    return rows.weighted(psi if model is None else psi + model, piece)
+
+
+def _logging_influence(rows: Rows, logging: float, piece: slice) -> Floats:
+    per_unit: Floats | float = logging if rows.first is None else logging * rows.first[piece]
+    return rows.weighted(_reward(rows, piece) - per_unit, piece)
