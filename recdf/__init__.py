@@ -99,7 +99,12 @@ from .metrics import (
     user_coverage,
 )
 from .metrics.metric import METRICS, Metric, metric, metrics_table
+from .off_policy.compare_targets import ope_compare
+from .off_policy.diagnostics import ope_diagnostics
 from .off_policy.estimate import ope_estimate
+from .off_policy.propensity_check import popularity_propensity, propensity_check
+from .off_policy.reward_table import reward_table
+from .off_policy.target_from_recs import target_from_recs
 from .partitions.evaluate_parquet import evaluate_parquet
 
 __all__ = [
@@ -181,6 +186,8 @@ __all__ = [
     "money_recall",
     "mrr",
     "ndcg",
+    "ope_compare",
+    "ope_diagnostics",
     "ope_estimate",
     "pap",
     "pauc",
@@ -191,13 +198,16 @@ __all__ = [
     "pop_reo",
     "pop_rsp",
     "popularity",
+    "popularity_propensity",
     "position_table",
     "precision",
+    "propensity_check",
     "rbp",
     "read_parquet",
     "recall",
     "report_table",
     "revenue",
+    "reward_table",
     "rmse",
     "roll_up",
     "rprecision",
@@ -207,6 +217,7 @@ __all__ = [
     "subtopic_recall",
     "summarize",
     "surprisal",
+    "target_from_recs",
     "unexpectedness",
     "unseen",
     "user_coverage",

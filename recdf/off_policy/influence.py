@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .estimators import Request, effective_weight
-from .rows import Floats, Rows
+from .rows import Bools, Floats, Rows
 
 
 class Totals(NamedTuple):
@@ -30,6 +30,15 @@ class LogTotals(NamedTuple):
     units: float
     rows: Floats
     reward: float
+
+
+class Fitted(NamedTuple):
+    """Values of all requests on one group of rows, and the sums that they are made of."""
+
+    log: LogTotals
+    totals: list[Totals]
+    values: list[float]
+    logging_value: float
 
 
 class Estimate(NamedTuple):
@@ -95,36 +104,28 @@ def normalised_gain(totals: Totals) -> Floats:
     return totals.gain / totals.weight
 
 
-def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
-    """Estimate every request with its standard errors."""
+def fit(rows: Rows, requests: Sequence[Request]) -> Fitted:
+    """Values of all requests, and the sums that their influence values need."""
     log, totals = sum_log(rows), sum_requests(rows, requests)
     values = [value_of(request, own, log) for request, own in zip(requests, totals, strict=True)]
-    logging = log.reward / log.units
+    return Fitted(log, totals, values, log.reward / log.units)
+
+
+def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
+    """Estimate every request with its standard errors."""
+    found = fit(rows, requests)
+    values, logging = found.values, found.logging_value
     full = [_unclipped(request, requests) for request in requests]
-    # Row 0 is the logging policy; each request's own deviation, its lift, and its change by clipping.
+    # Array 0 is the logging policy. Of each request: its own deviation, that of its lift, and that of what clipping changed.
     pairs = [(1 + j, other) for j, whole in enumerate(full) for other in (None, 0, 1 + whole)]
-    squares, n_clusters = np.zeros(len(pairs)), 0
-    sums = None if rows.cluster is None else np.zeros((1 + len(requests), rows.n_codes))
-    present = None if rows.cluster is None else np.zeros(rows.n_codes, bool)
-    for piece in rows.pieces():
-        psis = [_logging_influence(rows, logging, piece)]
-        psis += [
-            _influence(rows, request, own, log, value, piece)
-            for request, own, value in zip(requests, totals, values, strict=True)
-        ]
-        if sums is None or present is None or rows.cluster is None:
-            squares += _pair_squares(psis, pairs)
-            n_clusters += piece.stop - piece.start
-            continue
-        codes = rows.cluster[piece].astype(np.intp, copy=False)
-        present[codes] = True
-        for total, psi in zip(sums, psis, strict=True):
-            total += np.bincount(codes, psi, rows.n_codes)
-    if sums is not None and present is not None:
+    if rows.cluster is None:
+        squares, n_clusters = np.zeros(len(pairs)), len(rows)
+        for piece in rows.pieces():
+            squares += _pair_squares(_influences(rows, requests, found, piece), pairs)
+    else:
+        sums, present = influence_sums(rows, requests, found)
         squares, n_clusters = _pair_squares(list(sums), pairs), int(np.count_nonzero(present))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        se = np.sqrt(np.divide(n_clusters, n_clusters - 1) * squares) / log.units
-    se = se.reshape(len(requests), 3)
+    se = standard_error(squares, n_clusters, found.log.units).reshape(len(requests), 3)
     return Estimates(
         [
             Estimate(value, own, value - logging, lift, value - values[whole], change)
@@ -133,6 +134,25 @@ def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
         logging,
         n_clusters,
     )
+
+
+def influence_sums(rows: Rows, requests: Sequence[Request], found: Fitted) -> tuple[Floats, Bools]:
+    """Influence values summed per cluster code: of the logging policy, then of every request; and which codes occur."""
+    if rows.cluster is None:
+        raise ValueError("rows without clusters have no sums per cluster")
+    sums, present = np.zeros((1 + len(requests), rows.n_codes)), np.zeros(rows.n_codes, bool)
+    for piece in rows.pieces():
+        codes = rows.cluster[piece].astype(np.intp, copy=False)
+        present[codes] = True
+        for total, psi in zip(sums, _influences(rows, requests, found, piece), strict=True):
+            total += np.bincount(codes, psi, rows.n_codes)
+    return sums, present
+
+
+def standard_error(squares: Floats, n_clusters: int, units: float) -> Floats:
+    """√(U/(U−1)·Σ(Σψ)²)/n; null for a single cluster."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt(np.divide(n_clusters, n_clusters - 1) * squares) / units
 
 
 def _pair_squares(psis: Sequence[Floats], pairs: Sequence[tuple[int, int | None]]) -> Floats:
@@ -156,6 +176,15 @@ def _unclipped(request: Request, requests: Sequence[Request]) -> int:
 
 def _sum_key(request: Request) -> tuple[object, ...]:
     return request.estimator.rule, request.estimator.uses_q, request.clip
+
+
+def _influences(rows: Rows, requests: Sequence[Request], found: Fitted, piece: slice) -> list[Floats]:
+    """Influence values of a piece of rows: of the logging policy, then of every request."""
+    own = [
+        _influence(rows, request, totals, found.log, value, piece)
+        for request, totals, value in zip(requests, found.totals, found.values, strict=True)
+    ]
+    return [_logging_influence(rows, found.logging_value, piece), *own]
 
 
 def _reward(rows: Rows, piece: slice) -> Floats:

@@ -16,7 +16,7 @@ from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.frames import column
 from .columns import Keys, key_codes, read_floats, read_probabilities
 from .estimators import Interaction
-from .rows import Bools, Codes, Floats, Rows
+from .rows import Codes, Floats, Rows
 from .slates import (
     Kind,
     Layout,
@@ -67,10 +67,14 @@ class Log:
     position: Keys | None
     cluster: Keys | None
 
-    def rows(self, some: Codes | None, interaction: Interaction | None) -> Rows:
-        """The rows of one group as arrays, with the weights of an interaction."""
+    def rows(self, some: Codes | None, interaction: Interaction | None, *, closed: bool = True) -> Rows:
+        """The rows of one group as arrays, with the weights of an interaction.
+
+        `closed` cluster codes are numbered anew where that saves memory; else they are the same in every group.
+        """
         if self.unit is None or self.position is None or interaction is None:
-            cluster, n_codes = _close(_take(None if self.cluster is None else self.cluster.codes, some), self.cluster)
+            key = self.cluster if self.cluster is not None else self.unit
+            cluster, n_codes = _close(key, some, closed)
             with np.errstate(over="ignore"):
                 weight = _take(self.target, some) / _take(self.propensity, some)
             return Rows(
@@ -82,9 +86,10 @@ class Log:
                 cluster=cluster,
                 n_codes=n_codes,
             )
-        return self._slate_rows(self.unit, self.position, some, interaction)
+        return self._slate_rows((self.unit, self.position), some, interaction, closed)
 
-    def _slate_rows(self, unit: Keys, position: Keys, some: Codes | None, interaction: Interaction) -> Rows:
+    def _slate_rows(self, keys: tuple[Keys, Keys], some: Codes | None, interaction: Interaction, closed: bool) -> Rows:
+        unit, position = keys
         order = _slate_order(_take(unit.codes, some), _take(position.codes, some), position.n)
         rows = order if some is None or order is None else some[order]
         rows = some if order is None else rows
@@ -94,16 +99,12 @@ class Log:
         self._check_slates(logged, target, rows, layout)
         with np.errstate(over="ignore"):
             ratio = target / logged
-        key = self.cluster
-        if key is None:
-            cluster, n_codes = np.cumsum(layout.first) - 1, int(np.count_nonzero(layout.first))
-        else:
-            cluster, n_codes = _close(_take(key.codes, rows), key)
-            if (cluster[1:] != cluster[:-1])[~layout.first[1:]].any():
-                raise DataError(
-                    f"a unit of log[{', '.join(map(repr, self.columns.unit))}] has rows of several clusters "
-                    f"(cluster={list(self.columns.cluster)}); expected one cluster per unit"
-                )
+        cluster, n_codes = _close(unit if self.cluster is None else self.cluster, rows, closed)
+        if cluster is not None and (cluster[1:] != cluster[:-1])[~layout.first[1:]].any():
+            raise DataError(
+                f"a unit of log[{', '.join(map(repr, self.columns.unit))}] has rows of several clusters "
+                f"(cluster={list(self.columns.cluster)}); expected one cluster per unit"
+            )
         return Rows(
             _finite(slate_weights(ratio, layout, interaction, self.columns.kind)),
             _take(self.reward, rows),
@@ -221,14 +222,15 @@ def _take(values: npt.NDArray | None, rows: Codes | None) -> npt.NDArray:  # typ
     return values if values is None or rows is None else values[rows]  # type: ignore[return-value]
 
 
-def _close(codes: Codes | None, key: Keys | None) -> tuple[Codes | None, int]:
+def _close(key: Keys | None, some: Codes | None, closed: bool) -> tuple[Codes | None, int]:
     """Codes of a group, numbered anew where they would need a table much longer than the group."""
-    if codes is None or key is None:
+    if key is None:
         return None, 0
-    if key.n <= 2 * len(codes) + 1024:
+    codes = _take(key.codes, some)
+    if not closed or key.n <= 2 * len(codes) + 1024:
         return codes, key.n
-    present, closed = np.unique(codes, return_inverse=True)
-    return closed, len(present)
+    present, anew = np.unique(codes, return_inverse=True)
+    return anew, len(present)
 
 
 def _slate_order(unit: Codes, position: Codes, n_positions: int) -> Codes | None:
@@ -243,5 +245,3 @@ def _finite(weight: Floats) -> Floats:
         raise DataError(f"target/propensity is infinite in {n:,} rows: propensities that are this small are no numbers")
     return weight
 
-
-__all__ = ["Bools", "Log", "LogColumns", "read_log"]

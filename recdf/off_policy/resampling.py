@@ -15,28 +15,35 @@ from .rows import Floats
 
 TILE = 1024
 
+# Replicates that are multiplied at once. Larger products are split between threads by the linear algebra library, which
+# takes longer than it saves, and several times longer on a busy machine.
+FEW = 32
+
 # A count with the Poisson(1) distribution from a uniform 16-bit number: how many of the 65,536 numbers mean 0, 1, .. 7.
 _COUNTS = (24110, 24109, 12054, 4018, 1005, 200, 35, 5)
 _POISSON = np.repeat(np.arange(8, dtype=np.float64), _COUNTS)
 
 
-def _tile(seed: int, cluster_tile: int, replicate_tile: int, rows: int) -> Floats:
+def _fill(weights: Floats, seed: int, cluster_tile: int, replicate_tile: int) -> None:
+    """Write the weights of one tile into an array (replicates, TILE). A new array for each would take most of the time."""
     # random_raw is the bit generator's own stream, which NumPy keeps stable over its versions.
-    raw = np.random.default_rng([seed, cluster_tile, replicate_tile]).bit_generator.random_raw(rows * TILE // 4)
-    return _POISSON.take(raw.astype("<u8", copy=False).view("<u2")).reshape(rows, TILE)
+    raw = np.random.default_rng([seed, cluster_tile, replicate_tile]).bit_generator.random_raw(weights.size // 4)
+    _POISSON.take(raw.astype("<u8", copy=False).view("<u2"), out=weights.reshape(-1), mode="clip")
 
 
 def poisson_sums(columns: Sequence[Floats], n_resamples: int, seed: int) -> Floats:
     """Sums of every column under one Poisson(1) weight per cluster: an array (n_resamples, columns)."""
     n = len(columns[0])
     sums = np.zeros((n_resamples, len(columns)))
-    block = np.empty((TILE, len(columns)))
+    block, weights = np.empty((TILE, len(columns))), np.empty((TILE, TILE))
     for cluster_tile, start in enumerate(range(0, n, TILE)):
         width = min(TILE, n - start)
         for j, values in enumerate(columns):
             block[:width, j] = values[start : start + width]
         for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
             rows = min(TILE, n_resamples - first)
-            weights = _tile(seed, cluster_tile, replicate_tile, rows)
-            sums[first : first + rows] += weights[:, :width] @ block[:width]
+            _fill(weights[:rows], seed, cluster_tile, replicate_tile)
+            for start_row in range(0, rows, FEW):
+                some = slice(start_row, min(start_row + FEW, rows))
+                sums[first + some.start : first + some.stop] += weights[some, :width] @ block[:width]
     return sums

@@ -9,7 +9,6 @@ import numpy as np
 from .estimators import Rule, effective_weight
 from .rows import Floats, Rows
 
-
 # Size of z over rows from which the mean weight is tested over clusters too.
 CLUSTERS_ARE_ASKED_ABOVE = 2.0
 
