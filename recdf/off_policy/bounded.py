@@ -41,7 +41,8 @@ def cressie_read(
 ) -> Bounds:
     """Interval of the mean of `term`, given that `weight` has mean 1.
 
-    `unseen_term(w, sign)` is the smallest (sign 1) or largest (sign −1) term that an unseen cluster of weight w can have.
+    `unseen_term(w, sign)` is the smallest (sign 1) or largest (sign −1) term that an unseen cluster of weight w can
+    have.
     """
     n = len(weight)
     sums = _Sums(
@@ -70,8 +71,8 @@ def _budget(n: int, sums: _Sums, weights: Bounds, confidence: float) -> float:
 def _end(n: int, sums: _Sums, unseen: float, unseen_term: float, sign: int, budget: float) -> float | None:
     """Smallest mean of sign·f within the budget, with one more cluster; None where no reweighting is likely enough.
 
-    In moments over the n + 1 clusters: x is the mean of f once w has mean 1, y the variance of f that w does not explain,
-    and z what is left of the budget. The smallest mean is x − √(2yz).
+    In moments over the n + 1 clusters: x is the mean of f once w has mean 1, y the variance of f that w does not
+    explain, and z what is left of the budget. The smallest mean is x − √(2yz).
     """
     m = n + 1
     w, ww = (unseen + sums.w) / m, (unseen**2 + sums.ww) / m

@@ -92,7 +92,8 @@ def key_codes(frame: pd.DataFrame, names: Sequence[str], argument: str, hint: st
             try:
                 column(frame, name, "log")
             except ColumnError as error:
-                raise ColumnError(f"{error} ({argument}={names[0] if len(names) == 1 else list(names)!r}; {hint})") from None
+                given = names[0] if len(names) == 1 else list(names)
+                raise ColumnError(f"{error} ({argument}={given!r}; {hint})") from None
     joint, n = np.zeros(len(frame), np.int64), 1
     for i, name in enumerate(names):
         ids = read_ids(column(frame, name, "log"), f"log[{name!r}]")

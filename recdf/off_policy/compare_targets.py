@@ -13,10 +13,11 @@ import pandas as pd
 from ..errors import DataError, OptionError, closest
 from ..inputs.options import as_columns, check_choice
 from .columns import log_frame, split_groups
-from .estimate import RAGGED, Plan, Ranges, check_weights, model_columns, read_plan, read_requests
+from .estimate import check_weights
 from .estimators import Interaction, Request
 from .flags import FLAGS, Evidence, find_flags, trust
 from .influence import Estimates, Fitted, estimate, fit, influence_sums, standard_error
+from .plan import RAGGED, Plan, Ranges, model_columns, read_plan, read_requests
 from .read_log import Log, LogColumns, read_log
 from .rows import Bools, Codes, Floats
 from .slates import Kind
@@ -94,10 +95,10 @@ def ope_compare(
     Returns
     -------
     DataFrame
-        One row per pair of targets, estimator and clip: `baseline`, the target under the name of `by`, `estimator`, `clip`,
-        `value_baseline`, `value`, `diff`, `se`, `ci_low`, `ci_high`, `rel_diff`, `n_rows`, `n_units`, `n_clusters`,
-        `confidence`, `flags` of either target, and `trust`, which follows from them; it is "wide" where half the interval
-        is more than a fifth of the baseline's value.
+        One row per pair of targets, estimator and clip: `baseline`, the target under the name of `by`, `estimator`,
+        `clip`, `value_baseline`, `value`, `diff`, `se`, `ci_low`, `ci_high`, `rel_diff`, `n_rows`, `n_units`,
+        `n_clusters`, `confidence`, `flags` of either target, and `trust`, which follows from them; it is "wide" where
+        half the interval is more than a fifth of the baseline's value.
 
     Raises
     ------
@@ -162,7 +163,7 @@ class _Target(NamedTuple):
     estimates: Estimates
     sums: Floats
     present: Bools
-    counts: Floats
+    counts: Codes
     rewards: Floats
     n_rows: int
     n_units: int
@@ -199,7 +200,8 @@ def _target(log: Log, some: Codes | None, plan: Plan) -> _Target:
         clustered = bool(log.columns.cluster)
         flags.append(find_flags(Evidence(one, weights, effective, estimates.n_clusters, clustered, model_only)))
     codes = np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
-    counts, rewards = np.bincount(codes, minlength=rows.n_codes), np.bincount(codes, rows.reward, rows.n_codes)
+    counts = np.bincount(codes, minlength=rows.n_codes)
+    rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)
     return _Target(fitted, estimates, sums, present, counts, rewards, len(rows), rows.n_units, flags)
 
 
@@ -209,8 +211,8 @@ def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
     if not same:
         n = int(np.count_nonzero((one.counts != other.counts) | ~np.isclose(one.rewards, other.rewards)))
         raise DataError(
-            f"targets {names[0]!r} and {names[1]!r} do not stand on the same rows: {n:,} clusters differ in their number of "
-            "rows or sum of rewards; give every target the whole log, as target_from_recs(log, pred, by=...) does"
+            f"targets {names[0]!r} and {names[1]!r} do not stand on the same rows: {n:,} clusters differ in their "
+            "number of rows or sum of rewards; give each the whole log, as target_from_recs(by=...) does"
         )
 
 

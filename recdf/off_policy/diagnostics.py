@@ -11,11 +11,12 @@ import pandas as pd
 from ..errors import OptionError
 from ..inputs.options import as_columns, check_choice
 from .columns import beside_groups, log_frame, split_groups
-from .estimate import RAGGED, Plan, Ranges, check_weights, read_plan, read_requests
+from .estimate import check_weights
 from .estimators import Interaction
 from .flags import Evidence, find_flags, trust
 from .influence import estimate
 from .intervals import delta_intervals
+from .plan import RAGGED, Plan, Ranges, read_plan, read_requests
 from .read_log import Log, LogColumns, read_log
 from .rows import Codes
 from .slates import Kind
@@ -92,8 +93,8 @@ def ope_diagnostics(
         One row per group: the `by` columns, `n_rows`, `n_units`, `n_clusters`, `n_matched` (rows with w > 0),
         `logging_value`, `propensity_min`, `weight_mean`, `weight_mean_z`, `weight_p50`, `weight_p99`, `weight_max`,
         `max_weight_share`, `worst_rows_share` (share of all weight on the 1 % of rows with the largest weights),
-        `zero_weight_share` (share of rows that the target policy would not show), `unsupported_mass`, `ess`, `ess_share`,
-        `ess_reward`, `flags` and `trust` (those of ips, whose interval may still make it "wide").
+        `zero_weight_share` (share of rows that the target policy would not show), `unsupported_mass`, `ess`,
+        `ess_share`, `ess_reward`, `flags` and `trust` (those of ips, whose interval may still make it "wide").
 
     Raises
     ------

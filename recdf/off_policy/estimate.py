@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError
+from ..errors import DataError
 from ..inputs.options import as_columns, check_choice
-from .bounded import Bounds
 from .columns import beside_groups, log_frame, split_groups
-from .estimators import ESTIMATORS, Interaction, Request, find_estimator
+from .estimators import Interaction, Request
 from .flags import Evidence, Method, find_flags, trust
 from .influence import Estimates, estimate
 from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals
+from .plan import RAGGED, Plan, Ranges, check_bounded, model_columns, read_plan, read_range, read_requests
 from .read_log import Log, LogColumns, read_log
 from .rows import Codes, Rows
-from .slates import Kind, check_kind
+from .slates import Kind
 from .weights import EffectiveNumbers, WeightNumbers, effective_numbers, weight_numbers
 
 __all__ = ["ope_estimate"]
-
-RAGGED = ("raise", "as_logged")
-
 
 class Row(NamedTuple):
     """One row of the result."""
@@ -61,35 +57,6 @@ class Row(NamedTuple):
     trust: str
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What one call asks of every group, checked."""
-
-    requests: tuple[Request, ...]
-    confidence: float
-    method: Method
-    reward_range: Bounds | None
-    weight_range: Bounds | None
-    n_resamples: int
-    seed: int
-
-    @property
-    def all_requests(self) -> tuple[Request, ...]:
-        """The requests, and what each clipped one is compared with to find what clipping changed."""
-        found = list(self.requests)
-        for request in self.requests:
-            whole = Request("", ESTIMATORS[request.estimator.unclipped], None, request.interaction)
-            there = any(
-                other.clip is None
-                and other.estimator is whole.estimator
-                and other.interaction == whole.interaction
-                for other in found
-            )
-            if request.clip is not None and not there:
-                found.append(whole)
-        return tuple(found)
-
-
 def ope_estimate(
     log: Any,
     *,
@@ -118,8 +85,8 @@ def ope_estimate(
 ) -> pd.DataFrame:
     """Estimate what a policy that did not run would have earned per decision, from a log of propensities.
 
-    Larger is better where a larger reward is. Read `trust` before `value`: an estimate that says "do not use" is
-    a number that its interval does not describe.
+    Larger is better where a larger reward is. Read `trust` before `value`: the interval of an estimate that says
+    "do not use" does not hold what it says.
 
     Formula
     -------
@@ -136,17 +103,21 @@ def ope_estimate(
     position (independent; iips, sniips), the product down to the position (cascade; rips, snrips), or the product over
     the slate (standard; sips, snsips). Self-normalised forms divide by the mean weight of the position.
 
-    se = √(U/(U − 1)·Σ_c(Σ ψ)²)/n over U clusters, with the influence values ψ = w·r − v, and w·(r − v)/mean(w) for snips.
+    se = √(U/(U − 1)·Σ_c(Σ ψ)²)/n over U clusters; the influence ψ is w·r − v, and w·(r − v)/mean(w) for snips.
 
     Parameters
     ----------
     log : DataFrame, or any object with the Arrow stream interface
         One row per item that was shown, with or without a reward.
     estimators : str or list of str, default ("ips", "snips")
-        Any of ips, snips, dm, dr, sndr, switch_dr, dros; for slates ips, snips, iips, sniips, rips, snrips, sips, snsips.
-    reward_col, propensity_col, target_col : str
-        Columns of the reward, of the probability in (0, 1] with which the logging policy showed the item, and of the
-        probability in [0, 1] with which the target policy would have shown it.
+        Any of ips, snips, dm, dr, sndr, switch_dr, dros; for slates ips, snips, iips, sniips, rips, snrips, sips,
+        snsips.
+    reward_col : str, default "reward"
+        Column of the reward: a click, an amount, a rating.
+    propensity_col : str, default "propensity"
+        Column of the probability, in (0, 1], with which the logging policy showed the item.
+    target_col : str, default "target_propensity"
+        Column of the probability, in [0, 1], with which the target policy would have shown it.
     unit : str or list of str, optional
         Key of a slate. Without it every row is a decision of its own.
     position_col : str, default "position"
@@ -164,8 +135,10 @@ def ope_estimate(
         Key of the rows that belong together. Rows of one user are not independent: with None intervals are too narrow.
     sample_weight_col : str, optional
         1/(probability that the row was kept in the log), for logs whose rows without reward were sampled down.
-    q_logged, q_target : str, optional
-        Columns of a reward model, which dm and the dr family need; `reward_table` makes them.
+    q_logged : str, optional
+        Column of a reward model at the logged item, which dm and the dr family need; `reward_table` makes it.
+    q_target : str, optional
+        Column of the mean of that model under the target policy.
     clip : float or list of float, optional
         Largest weight, one row of the result each. switch_dr and dros need one; dm ignores it. None in a list: no clip.
     by : str or list of str, optional
@@ -177,19 +150,22 @@ def ope_estimate(
         or empirical likelihood (Cressie–Read), which holds with few rewards, for ips and snips without a clip.
     reward_range, weight_range : (float, float), optional
         Smallest and largest reward and weight that are possible, seen or not. `method="bounded"` needs both.
-    n_resamples, seed : int
-        Of the bootstrap.
+    n_resamples : int, default 2000
+        Resamples of the bootstrap.
+    seed : int, default 0
+        Seed of the bootstrap.
 
     Returns
     -------
     DataFrame
-        One row per group, estimator and clip: the `by` columns, `estimator`, `clip`, `value`, `se`, `ci_low`, `ci_high`,
-        `logging_value` (mean reward of the log), `lift` = value − logging_value with its `lift_se`, `lift_ci_low`,
-        `lift_ci_high` (paired: on the same rows) and `rel_lift` = lift/logging_value, `n_rows`, `n_units`, `n_clusters`,
-        `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` = (Σ|wr|)²/Σ(wr)²,
-        `weight_mean` and `weight_max` before the clip, `max_weight_share`, `n_clipped`, `clipped_mass` = mean of
-        max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w > 0), `method`,
-        `confidence`, `flags` (joined by ", ") and `trust`. Of slates, `ess` and its like are those of the worst position.
+        One row per group, estimator and clip: the `by` columns, `estimator`, `clip`, `value`, `se`, `ci_low`,
+        `ci_high`, `logging_value` (mean reward of the log), `lift` = value − logging_value with its `lift_se`,
+        `lift_ci_low`, `lift_ci_high` (paired: on the same rows) and `rel_lift` = lift/logging_value, `n_rows`,
+        `n_units`, `n_clusters`, `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward`
+        = (Σ|wr|)²/Σ(wr)², `weight_mean` and `weight_max` before the clip, `max_weight_share`, `n_clipped`,
+        `clipped_mass` = mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w >
+        0), `method`, `confidence`, `flags` (joined by ", ") and `trust`. Of slates, `ess` and its like are those of the
+        worst position.
 
     Raises
     ------
@@ -201,19 +177,19 @@ def ope_estimate(
 
     Notes
     -----
-    Use it to choose which policies deserve an experiment. Do not use it where the logging policy was deterministic, where
-    propensities were not logged at serving time, or where `trust` says so. Flags: `few_rewards` (ess_reward below 100),
-    `low_ess` (ess below 300 or 1 % of the rows), `dominated` (one row has more than a tenth of the weight), `mean_weight`
-    (the mean weight is not 1 beyond chance, so propensities are wrong), `unsupported` (it is below 1: the target policy
-    shows what the log never does), `few_clusters` (below 50), `clip_bias` (clipping may have moved the value by half its
-    standard error), `model_only` (dm: the interval knows nothing of the model's error), `mean_weight_untestable`.
-    `trust` is the first of these that forbids use; without one "wide" if half the interval is above a fifth of the value,
-    and else "ok".
+    Use it to choose which policies deserve an experiment. Do not use it where the logging policy was deterministic,
+    where propensities were not logged at serving time, or where `trust` says so. Flags: `few_rewards` (ess_reward below
+    100), `low_ess` (ess below 300 or 1 % of the rows), `dominated` (one row has more than a tenth of the weight),
+    `mean_weight` (the mean weight is not 1 beyond chance, so propensities are wrong), `unsupported` (it is below 1: the
+    target policy shows what the log never does), `few_clusters` (below 50), `clip_bias` (clipping may have moved the
+    value by half its standard error), `model_only` (dm: the interval knows nothing of the model's error),
+    `mean_weight_untestable`. `trust` is the first of these that forbids use; without one "wide" if half the interval is
+    above a fifth of the value, and else "ok".
 
     References
     ----------
-    Horvitz and Thompson (1952); Swaminathan and Joachims (2015), self-normalised; Dudík et al. (2011), doubly robust; Wang
-    et al. (2017), switch; Su et al. (2020), shrinkage; Li et al. (2018) and McInerney et al. (2020), slates.
+    Horvitz and Thompson (1952); Swaminathan and Joachims (2015), self-normalised; Dudík et al. (2011), doubly robust;
+    Wang et al. (2017), switch; Su et al. (2020), shrinkage; Li et al. (2018) and McInerney et al. (2020), slates.
 
     Examples
     --------
@@ -245,120 +221,6 @@ def ope_estimate(
     groups = split_groups(frame, by, Row._fields)
     arrays = read_log(frame, columns)
     return beside_groups(groups, [group_rows(arrays, some, plan) for some in groups.rows], Row._fields)
-
-
-# -------------------------------------------------------------------------------------------- options
-
-
-class Ranges(NamedTuple):
-    """Possible rewards and weights, as far as they were given."""
-
-    reward: Bounds | None
-    weight: Bounds | None
-
-
-def read_range(name: str, given: Any) -> Bounds | None:
-    """Return a pair of finite numbers, the first below the second."""
-    if given is None:
-        return None
-    try:
-        low, high = (float(end) for end in given)
-    except (TypeError, ValueError):
-        raise OptionError(f"{name}={given!r}; expected two numbers (lowest, highest)") from None
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise OptionError(f"{name}={given!r}; expected two finite numbers, the first below the second")
-    return Bounds(low, high)
-
-
-def read_requests(
-    estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: Kind
-) -> tuple[Request, ...]:
-    """Return one request per estimator and clip, in the order in which they were asked for."""
-    if interaction is not None:
-        check_choice("interaction", interaction, get_args(Interaction))
-    names = [estimators] if isinstance(estimators, str) else list(estimators)
-    if not names or len(set(names)) < len(names):
-        raise OptionError(f"estimators={estimators!r}; expected one or more names, each once")
-    clips = _read_clips(clip)
-    found = []
-    for name in names:
-        estimator, implied = find_estimator(name, interaction)
-        _check_slate(name, implied, estimator.uses_q, unit)
-        if implied is not None:
-            check_kind(implied, kind)
-        elif kind != "item":
-            raise OptionError(f"propensity_kind={kind!r} is about slates; name the slate in unit=")
-        own = [None] if estimator.rule == "model" else clips
-        if estimator.rule in ("switch", "shrink") and None in own:
-            raise OptionError(f"estimators names {name!r}, which needs clip=, the weight above which it trusts the model")
-        found += [Request(name, estimator, one, implied) for one in own]
-    return tuple(found)
-
-
-def _check_slate(name: str, interaction: Interaction | None, uses_q: bool, unit: list[str]) -> None:
-    if interaction is not None and not unit:
-        raise OptionError(f"estimators names {name!r} with interaction={interaction!r}, but unit= names no slate")
-    if unit and interaction is None:
-        raise OptionError(
-            f"unit={unit!r} makes slates, so say which positions a reward depends on: "
-            "interaction='independent', 'cascade' or 'standard'"
-        )
-    if unit and uses_q:
-        raise OptionError(f"estimators names {name!r}, which is not defined for slates; use ips and snips")
-
-
-def _read_clips(clip: Any) -> list[float | None]:
-    given = [clip] if clip is None or np.isscalar(clip) else list(clip)
-    found: list[float | None] = []
-    for one in given:
-        number = isinstance(one, int | float | np.number) and not isinstance(one, bool)
-        if one is not None and not (number and 0 < one < np.inf):
-            raise OptionError(f"clip={clip!r} holds {one!r}; expected finite weights above 0, or None for no clip")
-        found.append(None if one is None else float(one))
-    if not found or len(set(found)) < len(found):
-        raise OptionError(f"clip={clip!r}; expected one or more weights, each once")
-    return found
-
-
-def model_columns(requests: Iterable[Request], q_logged: str | None, q_target: str | None) -> tuple[str | None, str | None]:
-    """Return the columns of the reward model, where an estimator uses them."""
-    needing = [request.label for request in requests if request.estimator.uses_q]
-    if not needing:
-        return None, None
-    missing = [name for name, given in (("q_logged", q_logged), ("q_target", q_target)) if given is None]
-    if missing:
-        raise OptionError(
-            f"estimators names {needing[0]!r}, which needs {' and '.join(f'{name}=' for name in missing)}: columns of a "
-            "reward model at the logged item and on average under the target policy (reward_table makes them)"
-        )
-    return q_logged, q_target
-
-
-def read_plan(
-    requests: tuple[Request, ...], confidence: Any, method: Method, ranges: Ranges, resampling: tuple[Any, Any]
-) -> Plan:
-    """Return the checked plan of a call."""
-    check_choice("method", method, get_args(Method))
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number) or not 0 < confidence < 1:
-        raise OptionError(f"confidence={confidence!r}; expected a number between 0 and 1, both excluded")
-    for name, value, least in (("n_resamples", resampling[0], 2), ("seed", resampling[1], 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise OptionError(f"{name}={value!r}; expected an integer of at least {least}")
-    return Plan(requests, float(confidence), method, *ranges, int(resampling[0]), int(resampling[1]))
-
-
-def check_bounded(plan: Plan, columns: LogColumns) -> None:
-    """Refuse what the bounded interval is not defined for."""
-    if plan.method != "bounded":
-        return
-    for name, given in (("reward_range", plan.reward_range), ("weight_range", plan.weight_range)):
-        if given is None:
-            raise OptionError(f"method='bounded' needs {name}=(lowest, highest), seen or not")
-    for request in plan.requests:
-        if request.estimator.name not in ("ips", "snips") or request.clip is not None:
-            raise OptionError(f"method='bounded' is for ips and snips without a clip, not {request.label!r}")
-    if columns.unit or columns.sample_weight is not None:
-        raise OptionError("method='bounded' takes neither slates nor sample weights; use delta or bootstrap")
 
 
 # -------------------------------------------------------------------------------------------- one group
@@ -399,7 +261,7 @@ def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogCo
     target = f"log[{columns.target!r}]"
     if not weights.n_matched:
         raise DataError(
-            f"{target} is 0 in all {len(rows):,} rows (of a group): the log shows nothing that the target policy would; "
+            f"{target} is 0 in all {len(rows):,} rows (of a group): the log has nothing that the target policy shows; "
             "nothing can be estimated"
         )
     if rows.position is not None:

@@ -40,6 +40,19 @@ FLAGS: dict[str, str] = {
     "mean_weight_untestable": "",
 }
 
+# What a flag means and what to do, in a sentence for those who meet it first.
+MEANINGS: dict[str, str] = {
+    "few_rewards": "fewer than 100 effective rewards: too few to tell; collect more of the log",
+    "low_ess": "few rows carry the weight: the target policy is too different from the logging policy",
+    "dominated": "one row has more than a tenth of the weight, so the value rests on it",
+    "mean_weight": "weights do not average 1: the propensities are not those of these rows; see propensity_check",
+    "unsupported": "the target policy shows what the log never does; its value there is unknown",
+    "few_clusters": "fewer than 50 clusters: standard errors are too small",
+    "clip_bias": "clipping may have moved the value by half its standard error or more; use a larger clip",
+    "model_only": "the interval knows nothing of errors of the reward model; compare with dr",
+    "mean_weight_untestable": "too few effective rows to test whether the propensities fit",
+}
+
 # What the bounded interval allows for, so that the interval may be used although the value may not.
 BOUNDED_COVERS = ("few_rewards", "low_ess", "dominated")
 

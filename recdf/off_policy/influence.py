@@ -116,7 +116,8 @@ def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
     found = fit(rows, requests)
     values, logging = found.values, found.logging_value
     full = [_unclipped(request, requests) for request in requests]
-    # Array 0 is the logging policy. Of each request: its own deviation, that of its lift, and that of what clipping changed.
+    # Array 0 is the logging policy. Of each request: its own deviation, that of its lift, and that of what clipping
+    # changed.
     pairs = [(1 + j, other) for j, whole in enumerate(full) for other in (None, 0, 1 + whole)]
     if rows.cluster is None:
         squares, n_clusters = np.zeros(len(pairs)), len(rows)
@@ -152,7 +153,8 @@ def influence_sums(rows: Rows, requests: Sequence[Request], found: Fitted) -> tu
 def standard_error(squares: Floats, n_clusters: int, units: float) -> Floats:
     """√(U/(U−1)·Σ(Σψ)²)/n; null for a single cluster."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sqrt(np.divide(n_clusters, n_clusters - 1) * squares) / units
+        se: Floats = np.sqrt(np.divide(n_clusters, n_clusters - 1) * squares) / units
+    return se
 
 
 def _pair_squares(psis: Sequence[Floats], pairs: Sequence[tuple[int, int | None]]) -> Floats:
@@ -203,7 +205,7 @@ def _parts(rows: Rows, request: Request, piece: slice) -> tuple[Floats, Floats, 
 
 def _influence(rows: Rows, request: Request, totals: Totals, log: LogTotals, value: float, piece: slice) -> Floats:
     g, error, model = _parts(rows, request, piece)
-    per_unit: Floats | float = value if rows.first is None else value * rows.first[piece]
+    per_unit = _per_unit(rows, value, piece)
     if request.estimator.normalised:
         gain, mean = normalised_gain(totals), totals.weight / log.rows
         level = rows.at_position(gain, piece)
@@ -214,5 +216,9 @@ def _influence(rows: Rows, request: Request, totals: Totals, log: LogTotals, val
 
 
 def _logging_influence(rows: Rows, logging: float, piece: slice) -> Floats:
-    per_unit: Floats | float = logging if rows.first is None else logging * rows.first[piece]
-    return rows.weighted(_reward(rows, piece) - per_unit, piece)
+    return rows.weighted(_reward(rows, piece) - _per_unit(rows, logging, piece), piece)
+
+
+def _per_unit(rows: Rows, value: float, piece: slice) -> Floats | float:
+    """A value per unit, on the unit's first row."""
+    return value if rows.first is None else np.where(rows.first[piece], value, 0.0)

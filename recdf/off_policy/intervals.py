@@ -69,7 +69,10 @@ def bootstrap_intervals(
     drawn = poisson_sums(sums.columns, n_resamples, seed)
     with np.errstate(divide="ignore", invalid="ignore"):
         logging = drawn[:, 1] / drawn[:, 0]
-        values = [_replicates(drawn, request, places, sums.rows) for request, places in zip(requests, sums.requests, strict=True)]
+        values = [
+            _replicates(drawn, request, places, sums.rows)
+            for request, places in zip(requests, sums.requests, strict=True)
+        ]
     tail = (1 - confidence) / 2
     found = []
     for value in values:
@@ -87,11 +90,13 @@ def bootstrap_intervals(
 
 def _replicates(drawn: Floats, request: Request, places: _Places, rows: Sequence[int]) -> Floats:
     units = drawn[:, 0]
-    base = 0.0 if places.base is None else drawn[:, places.base] / units
     gain = drawn[:, places.gain]
-    if not request.estimator.normalised:
-        return base + gain.sum(axis=1) / units
-    return base + (gain / drawn[:, places.weight] * drawn[:, rows]).sum(axis=1) / units
+    if request.estimator.normalised:
+        gain = gain / drawn[:, places.weight] * drawn[:, rows]
+    total: Floats = gain.sum(axis=1)
+    if places.base is not None:
+        total = total + drawn[:, places.base]
+    return total / units
 
 
 def _cluster_sums(rows: Rows, requests: Sequence[Request]) -> _ClusterSums:
@@ -122,7 +127,8 @@ def _cluster_sums(rows: Rows, requests: Sequence[Request]) -> _ClusterSums:
         error = reward - rows.q_logged if uses_q and rows.q_logged is not None else reward
         gain = add(("gain", estimator.rule, request.clip, uses_q), g * error, estimator.normalised)
         weight = add(("weight", estimator.rule, request.clip), g, True) if estimator.normalised else []
-        base = add("base", rows.weighted(rows.q_target, everything), False)[0] if uses_q and rows.q_target is not None else None
+        model = rows.q_target if uses_q else None
+        base = None if model is None else add("base", rows.weighted(model, everything), False)[0]
         asked.append(_Places(gain, weight, base))
     return _ClusterSums(_per_cluster(rows, columns), per_position, asked)
 
@@ -133,7 +139,7 @@ def _per_cluster(rows: Rows, columns: list[Floats]) -> list[Floats]:
         return [values[order] for values in columns]
     codes = rows.cluster.astype(np.intp, copy=False)
     present = np.bincount(codes, minlength=rows.n_codes) > 0
-    return [np.bincount(codes, values, rows.n_codes)[present] for values in columns]
+    return [np.bincount(codes, values, rows.n_codes)[present].astype(np.float64, copy=False) for values in columns]
 
 
 # -------------------------------------------------------------------------------------------- bounded
@@ -150,11 +156,11 @@ def bounded_intervals(
     columns = _per_cluster(rows, [np.ones(len(rows)), rows.weight, rows.weight * reward, (rows.weight - 1) * reward])
     mean_size = columns[0].mean()
     weight, gain, lift = (values / mean_size for values in columns[1:])
-    largest = columns[0].max() / mean_size
+    largest = float(columns[0].max() / mean_size)
     spread = Bounds(weights.low * columns[0].min() / mean_size, weights.high * largest)
 
     def unseen_gain(w: float, sign: int) -> float:
-        return w * (rewards.low if sign > 0 else rewards.high)
+        return float(w * (rewards.low if sign > 0 else rewards.high))
 
     def unseen_lift(w: float, sign: int) -> float:
         ends = [(w - largest) * rewards.low, (w - largest) * rewards.high]

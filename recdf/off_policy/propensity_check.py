@@ -57,10 +57,11 @@ def propensity_check(
     Returns
     -------
     DataFrame
-        One row per stratum and item: the `by` columns, `n_rows` of the stratum, `n_shown` rows of the item, `inverse_sum`
-        = Σ1/p, `ratio` = inverse_sum/n_rows (1 if the propensities are right), `z`, `p_value` (null with fewer than 20
-        rows of the item), `p_adj` (Holm over all rows), `mean_inverse` = mean of 1/p in the stratum, `n_actions`,
-        `actions_z` and `actions_p` of its test, and `flags`: "item" where p_adj < 0.01, "n_actions" where actions_p < 0.01.
+        One row per stratum and item: the `by` columns, `n_rows` of the stratum, `n_shown` rows of the item,
+        `inverse_sum` = Σ1/p, `ratio` = inverse_sum/n_rows (1 if the propensities are right), `z`, `p_value` (null with
+        fewer than 20 rows of the item), `p_adj` (Holm over all rows), `mean_inverse` = mean of 1/p in the stratum,
+        `n_actions`, `actions_z` and `actions_p` of its test, and `flags`: "item" where p_adj < 0.01, "n_actions" where
+        actions_p < 0.01.
 
     Raises
     ------
@@ -70,9 +71,10 @@ def propensity_check(
     Notes
     -----
     Use it first, on the raw log. A ratio near a constant other than 1 for all items: propensities of another event (the
-    slate, another position), or rows that were sampled. A ratio far below 1 for items with rewards and near 1 else, or the
-    reverse: rows were kept by their reward. A ratio near the share of time that an item was available: the candidates
-    changed; use strata in which they did not. Items that were never shown have no row here: `n_actions` finds them.
+    slate, another position), or rows that were sampled. A ratio far below 1 for items with rewards and near 1 else, or
+    the reverse: rows were kept by their reward. A ratio near the share of time that an item was available: the
+    candidates changed; use strata in which they did not. Items that were never shown have no row here: `n_actions`
+    finds them.
 
     References
     ----------
@@ -83,16 +85,19 @@ def propensity_check(
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({"item_id": ["a"] * 30 + ["b"] * 30, "propensity": .25})
     >>> found = rd.propensity_check(log, by="item_id", n_actions=2)
-    >>> found[["item_id", "n_shown", "ratio", "mean_inverse", "flags"]]
-      item_id  n_shown  ratio  mean_inverse           flags
-    0       a       30    2.0           4.0  item, n_actions
-    1       b       30    2.0           4.0  item, n_actions
+    >>> found[["item_id", "n_shown", "ratio", "mean_inverse"]]
+      item_id  n_shown  ratio  mean_inverse
+    0       a       30    2.0           4.0
+    1       b       30    2.0           4.0
+    >>> found["flags"].tolist()
+    ['item, n_actions', 'item, n_actions']
     """
     frame = log_frame(log)
     names = as_columns(by) if isinstance(by, str) else list(by)
     if not names:
         raise OptionError("by is empty; expected the item id, behind the columns of the strata")
-    if n_actions is not None and (isinstance(n_actions, bool) or not isinstance(n_actions, int | np.integer) or n_actions < 1):
+    whole = isinstance(n_actions, int | np.integer) and not isinstance(n_actions, bool)
+    if n_actions is not None and not (whole and n_actions >= 1):
         raise OptionError(f"n_actions={n_actions!r}; expected a number of items of at least 1")
     inverse = 1 / read_probabilities(frame, propensity_col, zero=False, what="expected the probability of a shown item")
     cells = split_groups(frame, names, COLUMNS)
@@ -111,10 +116,8 @@ def propensity_check(
     for name, values in _actions(stratum, inverse, n_actions).items():
         table[name] = values[of_cell]
     odd = [(table["p_adj"] < ALPHA).to_numpy(), (table["actions_p"] < ALPHA).to_numpy()]
-    table["flags"] = np.select(
-        [odd[0] & odd[1], odd[0], odd[1]], ["item, n_actions", "item", "n_actions"], ""
-    ).astype(object)
-    table["flags"] = table["flags"].astype(str)
+    words = np.select([odd[0] & odd[1], odd[0], odd[1]], ["item, n_actions", "item", "n_actions"], "")
+    table["flags"] = pd.Series(words.tolist())
     return pd.concat([cells.labels, table[list(COLUMNS)]], axis=1)
 
 
@@ -162,7 +165,7 @@ def popularity_propensity(
 
     Formula
     -------
-    p_i = (n_i/n_max)^((γ + 1)/2), and at least `floor`; n_i is the number of rows of item i, n_max that of the most popular.
+    p_i = (n_i/n_max)^((γ + 1)/2), and at least `floor`; n_i is the number of rows of item i, n_max the largest n_i.
 
     Parameters
     ----------

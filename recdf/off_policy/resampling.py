@@ -25,7 +25,7 @@ _POISSON = np.repeat(np.arange(8, dtype=np.float64), _COUNTS)
 
 
 def _fill(weights: Floats, seed: int, cluster_tile: int, replicate_tile: int) -> None:
-    """Write the weights of one tile into an array (replicates, TILE). A new array for each would take most of the time."""
+    """Write the weights of one tile into an array (replicates, TILE). A new array for each costs most of the time."""
     # random_raw is the bit generator's own stream, which NumPy keeps stable over its versions.
     raw = np.random.default_rng([seed, cluster_tile, replicate_tile]).bit_generator.random_raw(weights.size // 4)
     _POISSON.take(raw.astype("<u8", copy=False).view("<u2"), out=weights.reshape(-1), mode="clip")

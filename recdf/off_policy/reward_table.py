@@ -44,8 +44,8 @@ def reward_table(
     log : DataFrame, or any object with the Arrow stream interface
         One row per item that was shown.
     candidates : DataFrame
-        Items that the target policy may show, with its probability in `target_col`. Columns that are also in the log say
-        for which of its rows a candidate is: `item_id, position` for a policy that looks at the position alone,
+        Items that the target policy may show, with its probability in `target_col`. Columns that are also in the log
+        say for which of its rows a candidate is: `item_id, position` for a policy that looks at the position alone,
         `user_id, item_id` for a personal one.
     by : list of str, default ("item_id", "position")
         Columns of a cell of the model, the item id first.
@@ -62,8 +62,8 @@ def reward_table(
     Returns
     -------
     DataFrame
-        The log in its order, with `q_logged`, `q_target`, and `target_mass`: the sum of π_e over the candidates of the row,
-        which is 1 unless candidates are missing.
+        The log in its order, with `q_logged`, `q_target`, and `target_mass`: the sum of π_e over the candidates of the
+        row, which is 1 unless candidates are missing.
 
     Raises
     ------
@@ -76,8 +76,8 @@ def reward_table(
 
     Notes
     -----
-    Use it as a quick model: dr is right whenever the propensities are, whatever the model, and its interval is narrow where
-    the model is good. With a model of your own, write `q_logged` and `q_target` yourself, out of fold.
+    Use it as a quick model: dr is right whenever the propensities are, whatever the model, and its interval is narrow
+    where the model is good. With a model of your own, write `q_logged` and `q_target` yourself, out of fold.
 
     References
     ----------
@@ -98,7 +98,8 @@ def reward_table(
     frame, offered = log_frame(log), as_frame(candidates, "candidates")
     names = as_columns(by) if isinstance(by, str) else list(by)
     _check_options(frame, names, prior, folds, fold_by)
-    target = read_probabilities(offered, target_col, zero=True, what="the target policy's probability", role="candidates")
+    what = "the target policy's probability"
+    target = read_probabilities(offered, target_col, zero=True, what=what, role="candidates")
     reward = read_floats(frame, reward_col).astype(np.float64, copy=False)
     fold = _folds(frame, as_columns(fold_by), folds)
     context = [
@@ -141,7 +142,7 @@ def _folds(frame: pd.DataFrame, names: list[str], folds: int) -> Codes:
     keys = key_codes(frame, names, "fold_by", "pass fold_by=None, folds=1 for one model of all rows", ordered=True)
     present = np.unique(keys.codes)
     if len(present) < folds:
-        raise OptionError(f"folds={folds}, but {names} has {len(present)} distinct values; expected at least one a fold")
+        raise OptionError(f"folds={folds}, but {names} has {len(present)} values; expected at least one a fold")
     return np.searchsorted(present, keys.codes) % folds
 
 
@@ -186,16 +187,16 @@ def _smoothed(cell: Codes, n_cells: int, fold: Codes, folds: int, reward: Floats
         n, total = n.sum(axis=0) - n, total.sum(axis=0) - total
     mean = total.sum(axis=1, keepdims=True) / n.sum(axis=1, keepdims=True)
     if prior == 0:  # a cell without rows in the other folds has nothing but the mean
-        return np.where(n > 0, total / np.maximum(n, 1), mean)
-    return (total + prior * mean) / (n + prior)
+        return np.asarray(np.where(n > 0, total / np.maximum(n, 1), mean))
+    return np.asarray((total + prior * mean) / (n + prior))
 
 
 def _expected(model: _Fitted, target: Floats, context: list[str]) -> tuple[Floats, Floats]:
     """Per row of the log: Σ π·q over its candidates, and Σ π."""
     share = target[model.pair_candidate]
     n = int(model.row_context.max()) + 1
-    mass = np.bincount(model.pair_context, share, n)
-    value = np.bincount(model.pair_context, share * model.pair_value, n)
+    mass = np.bincount(model.pair_context, share, n).astype(np.float64, copy=False)
+    value = np.bincount(model.pair_context, share * model.pair_value, n).astype(np.float64, copy=False)
     what = f"candidates of one {', '.join(context)}" if context else "candidates"
     if (mass > 1 + ROUNDING).any():
         raise DataError(

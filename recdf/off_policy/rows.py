@@ -59,7 +59,7 @@ class Rows:
         """Sum of some rows' values per position."""
         if self.position is None:
             return np.array([values.sum()])
-        return np.bincount(self.position[piece], values, self.n_positions)
+        return np.bincount(self.position[piece], values, self.n_positions).astype(np.float64, copy=False)
 
     def at_position(self, table: Floats, piece: slice) -> Floats | np.float64:
         """Numbers per position, as one per row of a piece."""

@@ -67,9 +67,9 @@ def target_from_recs(
 
     Notes
     -----
-    Use it to evaluate a recommender on rows where the logging policy happened to agree with it. Only these rows count, so
-    rewards run out soon: look at `trust`. The list of `pred` must be as long as what the log shows per decision, else
-    the weights do not have mean 1 and the flag `mean_weight` says so.
+    Use it to evaluate a recommender on rows where the logging policy happened to agree with it. Only these rows count,
+    so rewards run out soon: look at `trust`. The list of `pred` must be as long as what the log shows per decision,
+    else the weights do not have mean 1 and the flag `mean_weight` says so.
 
     References
     ----------
@@ -113,8 +113,8 @@ def target_from_recs(
     result = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
     if not result[TARGET].any():
         raise DataError(
-            f"no row of log is recommended by pred (on={keys}): nothing can be estimated; compare the ids, the positions "
-            "and k"
+            f"no row of log is recommended by pred (on={keys}): nothing can be estimated; compare the ids, the "
+            "positions and k"
         )
     return result
 
@@ -165,7 +165,10 @@ def _ranks(recs: pd.DataFrame, keys: list[str], by: list[str], lists: Codes) -> 
 
 def _descending(number: Codes | Floats) -> Codes | Floats:
     """Numbers in the opposite order. Integers are flipped bit by bit, which cannot overflow."""
-    return -number if number.dtype.kind == "f" else ~number
+    if number.dtype.kind == "f":
+        return -number
+    flipped: Codes = np.invert(number)
+    return flipped
 
 
 def _matches(pairs: tuple[Codes, Codes], chosen: Codes, ranks: Codes | None, position: Floats | None) -> Floats:

@@ -16,8 +16,8 @@ CLUSTERS_ARE_ASKED_ABOVE = 2.0
 class WeightNumbers(NamedTuple):
     """What the weights of one group say, before any clip.
 
-    `mean_z` is (mean − 1)/se over independent rows, `mean_cluster_z` the same over clusters. Of slates, `mean` is over all
-    rows and the two z are those of the worst position.
+    `mean_z` is (mean − 1)/se over independent rows, `mean_cluster_z` the same over clusters. Of slates, `mean` is over
+    all rows and the two z are those of the worst position.
     """
 
     mean: float
@@ -121,7 +121,8 @@ def _cluster_errors(rows: Rows, mean: Floats, count: Floats) -> Floats:
     per_cluster = sums.reshape(k, rows.n_codes)
     used = np.count_nonzero(per_cluster.any(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sqrt(np.divide(used, used - 1) * (per_cluster**2).sum(axis=1)) / count
+        se: Floats = np.sqrt(np.divide(used, used - 1) * (per_cluster**2).sum(axis=1)) / count
+    return se
 
 
 def _worst_z(above: Floats, se: Floats) -> float:

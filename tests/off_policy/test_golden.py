@@ -1,4 +1,4 @@
-"""Numbers of other programs and closed forms: tests/golden/ope.json and ope_older.json, made by obp, vw-estimators and hand."""
+"""Numbers of other programs and closed forms: tests/golden/ope.json and ope_older.json (obp, vw-estimators, hand)."""
 
 import json
 from pathlib import Path
@@ -138,7 +138,8 @@ def test_slates(name, kind):
         assert row["ess"] == pytest.approx(min(closed["ess_by_position"]), **CLOSE)
     interaction = {"i": "independent", "r": "cascade", "s": "standard"}[name.removeprefix("sn")[0]]
     usual = "snips" if name.startswith("sn") else "ips"
-    same = rd.ope_estimate(log, estimators=usual, unit="slate", interaction=interaction, cluster=None, **options).iloc[0]
+    options |= {"unit": "slate", "interaction": interaction, "cluster": None}
+    same = rd.ope_estimate(log, estimators=usual, **options).iloc[0]
     assert same.drop("estimator").equals(row.drop("estimator"))
 
 
