@@ -38,11 +38,9 @@ def add_ope(commands: Any) -> None:
         "ope",
         usage="%(prog)s LOG [options]",  # the flags that take several values would swallow a file after them
         help="estimate what a policy that did not run would have earned",
-       
-       
-       
-        description="Estimate from a log with propensities what other
-        policies would have earned. The column trust says " "whether an estimate may be used, and flags say why not.", epilog=FILES,
+        description="Estimate from a log with propensities what other policies would have earned. The column trust "
+        "says whether an estimate may be used, and flags say why not.",
+        epilog=FILES,
     )
     files = command.add_argument_group("files")
     files.add_argument("log", type=Path, metavar="LOG", help="one row per item that was shown, with its propensity")
