@@ -152,8 +152,9 @@ def influence_sums(rows: Rows, requests: Sequence[Request], found: Fitted) -> tu
 
 def standard_error(squares: Floats, n_clusters: int, units: float) -> Floats:
     """√(U/(U−1)·Σ(Σψ)²)/n; null for a single cluster."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        se: Floats = np.sqrt(np.divide(n_clusters, n_clusters - 1) * squares) / units
+    if n_clusters < 2:
+        return np.full(len(squares), np.nan)
+    se: Floats = np.sqrt(n_clusters / (n_clusters - 1) * squares) / units
     return se
 
 
