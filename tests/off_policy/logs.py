@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 
-def bandit_log(n=60, users=13, seed=0):
+def bandit_log(n=40, users=11, seed=0):
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
         {
