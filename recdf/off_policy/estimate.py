@@ -44,6 +44,7 @@ class Row(NamedTuple):
     ess: float
     ess_share: float
     ess_reward: float
+    ess_influence: float
     weight_mean: float
     weight_max: float
     max_weight_share: float
@@ -158,14 +159,18 @@ def ope_estimate(
     Returns
     -------
     DataFrame
-        One row per group, estimator and clip: the `by` columns, `estimator`, `clip`, `value`, `se`, `ci_low`,
-        `ci_high`, `logging_value` (mean reward of the log), `lift` = value − logging_value with its `lift_se`,
-        `lift_ci_low`, `lift_ci_high` (paired: on the same rows) and `rel_lift` = lift/logging_value, `n_rows`,
-        `n_units`, `n_clusters`, `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward`
-        = (Σ|wr|)²/Σ(wr)², `weight_mean` and `weight_max` before the clip, `max_weight_share`, `n_clipped`,
-        `clipped_mass` = mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w >
-        0), `method`, `confidence`, `flags` (joined by ", ") and `trust`. Of slates, `ess` and its like are those of the
-        worst position.
+        One row per group, estimator and clip:
+
+        * the `by` columns, `estimator`, `clip` (null without one);
+        * `value`, `se`, `ci_low`, `ci_high`;
+        * `logging_value` (mean reward of the log), `lift` = value − logging_value with `lift_se`, `lift_ci_low` and
+          `lift_ci_high` (paired: on the same rows), `rel_lift` = lift/logging_value;
+        * `n_rows`, `n_units`, `n_clusters`;
+        * `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` = (Σ|wr|)²/Σ(wr)²,
+          `ess_influence` = (Σψ²)²/Σψ⁴ over clusters; of slates, those of the worst position;
+        * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`, `clipped_mass` = mean
+          of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w > 0);
+        * `method`, `confidence`, `flags` (joined by ", ") and `trust`.
 
     Raises
     ------
@@ -178,13 +183,19 @@ def ope_estimate(
     Notes
     -----
     Use it to choose which policies deserve an experiment. Do not use it where the logging policy was deterministic,
-    where propensities were not logged at serving time, or where `trust` says so. Flags: `few_rewards` (ess_reward below
-    100), `low_ess` (ess below 300 or 1 % of the rows), `dominated` (one row has more than a tenth of the weight),
-    `mean_weight` (the mean weight is not 1 beyond chance, so propensities are wrong), `unsupported` (it is below 1: the
-    target policy shows what the log never does), `few_clusters` (below 50), `clip_bias` (clipping may have moved the
-    value by half its standard error), `model_only` (dm: the interval knows nothing of the model's error),
-    `mean_weight_untestable`. `trust` is the first of these that forbids use; without one "wide" if half the interval is
-    above a fifth of the value, and else "ok".
+    where propensities were not logged at serving time, or where `trust` says so. The flags, in the order in which they
+    decide `trust`:
+
+    * `few_rewards`: ess_reward is below 100. `low_ess`: ess is below 300, or below 1 % of the rows.
+    * `dominated`: one row has more than a tenth of the weight.
+    * `mean_weight`: the mean weight is not 1 beyond chance, so propensities are wrong. `unsupported`: it is below 1,
+      because the target policy shows what the log never does.
+    * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 12, or the influence is skewed, so
+      that few rows or users carry the standard error.
+    * `clip_bias`: clipping may have moved the value by 0.3 standard errors. `model_only`: the interval of dm knows
+      nothing of the model's error. `mean_weight_untestable`: ess is too small to test the mean weight.
+
+    Without a flag that forbids use, `trust` is "wide" if half the interval is above a fifth of the value, else "ok".
 
     References
     ----------
@@ -310,6 +321,7 @@ def _row(
         ess=effective.ess,
         ess_share=effective.ess_share,
         ess_reward=effective.ess_reward,
+        ess_influence=one.ess_influence,
         weight_mean=weights.mean,
         weight_max=weights.max,
         max_weight_share=effective.max_weight_share,

@@ -20,10 +20,12 @@ LOW_ESS = 300
 LOW_ESS_SHARE = 0.01
 DOMINATED = 0.1
 FEW_CLUSTERS = 50
+LOW_ESS_INFLUENCE = 12
+SKEWED = 0.25
 MEAN_WEIGHT_Z = 3.0
 UNSUPPORTED_Z = -2.0
 # A clipped estimate is flagged where clipping may have moved it by more than this share of its standard error.
-CLIP_BIAS = 0.5
+CLIP_BIAS = 0.3
 # An interval is wide where its half-width is more than this share of the value.
 WIDE = 0.2
 
@@ -35,6 +37,7 @@ FLAGS: dict[str, str] = {
     "mean_weight": "do not use: propensities do not fit",
     "unsupported": "do not use: unsupported actions",
     "few_clusters": "do not use: few clusters",
+    "concentrated": "do not use: few rows carry the interval",
     "clip_bias": "do not use: clipping bias",
     "model_only": "do not use alone: reward model only",
     "mean_weight_untestable": "",
@@ -48,13 +51,14 @@ MEANINGS: dict[str, str] = {
     "mean_weight": "weights do not average 1: the propensities are not those of these rows; see propensity_check",
     "unsupported": "the target policy shows what the log never does; its value there is unknown",
     "few_clusters": "fewer than 50 clusters: standard errors are too small",
-    "clip_bias": "clipping may have moved the value by half its standard error or more; use a larger clip",
+    "concentrated": "few rows or clusters carry most of the variance, so the interval is not to be believed",
+    "clip_bias": "clipping may have moved the value by 0.3 standard errors or more; use a larger clip",
     "model_only": "the interval knows nothing of errors of the reward model; compare with dr",
     "mean_weight_untestable": "too few effective rows to test whether the propensities fit",
 }
 
 # What the bounded interval allows for, so that the interval may be used although the value may not.
-BOUNDED_COVERS = ("few_rewards", "low_ess", "dominated")
+BOUNDED_COVERS = ("few_rewards", "low_ess", "dominated", "concentrated")
 
 
 class Evidence(NamedTuple):
@@ -80,6 +84,7 @@ def find_flags(found: Evidence) -> list[str]:
         "mean_weight": testable and abs(z) > MEAN_WEIGHT_Z,
         "unsupported": testable and z < UNSUPPORTED_Z,
         "few_clusters": found.clustered and found.n_clusters < FEW_CLUSTERS,
+        "concentrated": found.estimate.ess_influence < LOW_ESS_INFLUENCE or abs(found.estimate.skewness) > SKEWED,
         "clip_bias": moved > CLIP_BIAS * found.estimate.se,
         "model_only": found.model_only,
         "mean_weight_untestable": not testable,

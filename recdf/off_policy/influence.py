@@ -42,7 +42,11 @@ class Fitted(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """One estimated value, its lift over the logging policy on the same rows, and what clipping changed."""
+    """One estimated value, its lift over the logging policy on the same rows, and what clipping changed.
+
+    With ψ the influence of a cluster, `ess_influence` = (Σψ²)²/Σψ⁴ is the number of clusters of equal influence that
+    would give as uncertain a standard error, and `skewness` = Σψ³/(Σψ²)^1.5 that of the estimate.
+    """
 
     value: float
     se: float
@@ -50,6 +54,8 @@ class Estimate(NamedTuple):
     lift_se: float
     clip_change: float
     clip_change_se: float
+    ess_influence: float
+    skewness: float
 
 
 class Estimates(NamedTuple):
@@ -120,17 +126,25 @@ def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
     # changed.
     pairs = [(1 + j, other) for j, whole in enumerate(full) for other in (None, 0, 1 + whole)]
     if rows.cluster is None:
-        squares, n_clusters = np.zeros(len(pairs)), len(rows)
+        squares, powers, n_clusters = np.zeros(len(pairs)), np.zeros((len(requests), 2)), len(rows)
         for piece in rows.pieces():
-            squares += _pair_squares(_influences(rows, requests, found, piece), pairs)
+            psis = _influences(rows, requests, found, piece)
+            squares, powers = squares + _pair_squares(psis, pairs), powers + _higher_powers(psis[1:])
     else:
         sums, present = influence_sums(rows, requests, found)
-        squares, n_clusters = _pair_squares(list(sums), pairs), int(np.count_nonzero(present))
+        squares, powers = _pair_squares(list(sums), pairs), _higher_powers(list(sums[1:]))
+        n_clusters = int(np.count_nonzero(present))
     se = standard_error(squares, n_clusters, found.log.units).reshape(len(requests), 3)
+    second = squares.reshape(len(requests), 3)[:, 0]
+    # An estimate without any variance has nothing that could be unevenly spread.
+    spread = second > 0
+    even = np.divide(second**2, powers[:, 1], out=np.full(len(requests), float(n_clusters)), where=spread)
+    skewness = np.divide(powers[:, 0], second**1.5, out=np.zeros(len(requests)), where=spread)
+    changes = [value - values[whole] for value, whole in zip(values, full, strict=True)]
     return Estimates(
         [
-            Estimate(value, own, value - logging, lift, value - values[whole], change)
-            for value, whole, (own, lift, change) in zip(values, full, se.tolist(), strict=True)
+            Estimate(values[j], se[j, 0], values[j] - logging, se[j, 1], changes[j], se[j, 2], even[j], skewness[j])
+            for j in range(len(requests))
         ],
         logging,
         n_clusters,
@@ -164,6 +178,15 @@ def _pair_squares(psis: Sequence[Floats], pairs: Sequence[tuple[int, int | None]
     for own, other in pairs:
         psi = psis[own] if other is None else psis[own] - psis[other] if other != own else None
         found.append(0.0 if psi is None else float(psi @ psi))
+    return np.array(found)
+
+
+def _higher_powers(psis: Sequence[Floats]) -> Floats:
+    """Sums of third and fourth powers of each array."""
+    found = []
+    for psi in psis:
+        square = psi * psi
+        found.append((float(square @ psi), float(square @ square)))
     return np.array(found)
 
 
