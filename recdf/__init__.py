@@ -44,6 +44,12 @@ from .matching.hits import Hits
 from .matching.lists import Lists
 from .metrics import *  # noqa: F403  (the metrics of the registry; metrics/__init__.pyi names them for type checkers)
 from .metrics.metric import METRICS, Metric, metric, metrics_table
+from .off_policy.compare_targets import ope_compare
+from .off_policy.diagnostics import ope_diagnostics
+from .off_policy.estimate import ope_estimate
+from .off_policy.propensity_check import popularity_propensity, propensity_check
+from .off_policy.reward_table import reward_table
+from .off_policy.target_from_recs import target_from_recs
 from .partitions.evaluate_parquet import evaluate_parquet
 
 __all__ = [
@@ -92,13 +98,20 @@ __all__ = [
     "join_experiment",
     "metric",
     "metrics_table",
+    "ope_compare",
+    "ope_diagnostics",
+    "ope_estimate",
     "plan_experiment",
+    "popularity_propensity",
     "position_table",
+    "propensity_check",
     "read_parquet",
     "report_table",
+    "reward_table",
     "roll_up",
     "sample_shop",
     "summarize",
+    "target_from_recs",
     "time_slice",
     "user_gap",
 ]

@@ -121,7 +121,8 @@ def condensed(one):
 
 def one_parted(rng: random.Random, seen: Counter, folder: Path) -> None:
     true, pred, options, metrics, label = random_call(rng)
-    if candidates_with_repeats(metrics, options) or not len(true) or not len(pred) or label in NOT_IN_PARQUET + NOT_PARTED:
+    apart = label in NOT_IN_PARQUET + NOT_PARTED
+    if candidates_with_repeats(metrics, options) or not len(true) or not len(pred) or apart:
         seen["no call"] += 1
         return
     given, pred = column_options(options, pred)

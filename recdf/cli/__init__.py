@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from .._version import __version__
 from ..errors import RecdfError, RecdfWarning
-from . import deciding, demo, evaluating, impressions
+from . import deciding, demo, evaluating, impressions, off_policy
 from .arguments import Parser, in_flags, option_texts
 
 __all__ = ["main", "option_texts"]
@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     impressions.add_impressions(commands)
     deciding.add_compare(commands)
     deciding.add_experiment(commands)
+    off_policy.add_ope(commands)
     demo.add_demo(commands)
     return parser
 

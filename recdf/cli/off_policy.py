@@ -1,0 +1,147 @@
+"""`recdf ope`: a log with propensities in, the value of policies that did not run out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..inputs.options import as_columns
+from ..off_policy.compare_targets import ope_compare
+from ..off_policy.diagnostics import ope_diagnostics
+from ..off_policy.estimate import ope_estimate
+from ..off_policy.flags import MEANINGS
+from ..off_policy.target_from_recs import target_from_recs
+from .arguments import FILES, add_out, add_parameters, check_out, given_parameters
+from .files import read_files
+
+__all__ = ["add_ope"]
+
+COLUMNS = ("reward_col", "propensity_col", "target_col", "position_col", "sample_weight_col", "q_logged", "q_target")
+SLATES = ("unit", "interaction", "propensity_kind", "ragged")
+INTERVALS = ("confidence", "method", "n_resamples", "seed")
+
+# Parameters that `ope_diagnostics` and `ope_compare` take too.
+OF_DIAGNOSTICS = (
+    "reward_col", "propensity_col", "target_col", "position_col", "sample_weight_col", *SLATES, "cluster",
+)  # fmt: skip
+OF_COMPARE = (*OF_DIAGNOSTICS, "q_logged", "q_target", "estimators", "clip", "confidence")
+
+
+def add_ope(commands: Any) -> None:
+    command = commands.add_parser(
+        "ope",
+        usage="%(prog)s LOG [options]",  # the flags that take several values would swallow a file after them
+        help="estimate what a policy that did not run would have earned",
+        description="Estimate from a log with propensities what other policies would have earned. The column trust "
+        "says whether an estimate may be used, and flags say why not.",
+        epilog=FILES,
+    )
+    files = command.add_argument_group("files")
+    files.add_argument("log", type=Path, metavar="LOG", help="one row per item that was shown, with its propensity")
+    files.add_argument(
+        "--pred", type=Path, metavar="FILE", help="recommendations whose value is asked (default: --target-col of LOG)"
+    )
+    add_out(files, "folder for ope.parquet, ope_diagnostics.parquet and, for several targets, ope_comparison.parquet")
+    what = command.add_argument_group("what is estimated")
+    add_parameters(what, ope_estimate, ("estimators",))
+    what.add_argument("--clip", nargs="+", type=float, metavar="NUMBER", help="largest weights, a row for each")
+    what.add_argument("--by", nargs="+", metavar="COLUMN", help="columns of --pred or LOG, each value estimated alone")
+    what.add_argument("--baseline", metavar="NAME", help="target that others are compared with (default: all pairs)")
+    matching = command.add_argument_group("how --pred is matched")
+    matching.add_argument(
+        "--on", nargs="+", metavar="COLUMN", help="list key and item id of both files (default user_id item_id)"
+    )
+    matching.add_argument("-k", type=int, metavar="N", help="use the first N items of every list")
+    matching.add_argument(
+        "--match-position", action="store_true", help="an item counts only at its --position-col of LOG"
+    )
+    options = command.add_argument_group("options")
+    add_parameters(options, ope_estimate, (*COLUMNS, *SLATES, *INTERVALS))
+    options.add_argument(
+        "--cluster", nargs="+", metavar="COLUMN", help="rows that belong together (default user_id), or none"
+    )
+    for name in ("reward", "weight"):
+        options.add_argument(
+            f"--{name}-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=f"possible {name}s (--method bounded)"
+        )
+    command.set_defaults(run=_ope, parser=command)
+
+
+def _ope(given: argparse.Namespace) -> None:
+    check_out(given.out, [f"{name}.parquet" for name in ("ope", "ope_diagnostics", "ope_comparison")], given.overwrite)
+    options = given_parameters(given, ("estimators", *COLUMNS, *SLATES, *INTERVALS))
+    more = ("clip", "cluster", "reward_range", "weight_range")
+    options |= {name: value for name in more if (value := getattr(given, name)) is not None}
+    if given.cluster is not None and [name.lower() for name in given.cluster] == ["none"]:
+        options["cluster"] = None
+    log = _read_log(given, options)
+    by = {"by": given.by} if given.by else {}
+    tables = {"ope": ope_estimate(log, **options, **by)}
+    asked = {name: options[name] for name in OF_DIAGNOSTICS if name in options}
+    if _one_interaction(options):
+        tables["ope_diagnostics"] = ope_diagnostics(log, **asked, **by)
+    print(_shown(tables["ope"], given.by or [], ("value", "ci_low", "ci_high", "logging_value", "lift"), "ess_reward"))
+    if given.pred is not None and given.by and len(given.by) == 1 and log[given.by[0]].nunique() > 1:
+        asked = {name: options[name] for name in OF_COMPARE if name in options}
+        tables["ope_comparison"] = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
+        print(_shown(tables["ope_comparison"], ["baseline", *given.by], ("diff", "ci_low", "ci_high"), "n_clusters"))
+    print(_explained(tables["ope"]))
+    _write(given.out, tables)
+
+
+def _one_interaction(options: dict[str, Any]) -> bool:
+    """Slates under estimators that each name an interaction have no diagnostics in common."""
+    return "unit" not in options or "interaction" in options
+
+
+def _read_log(given: argparse.Namespace, options: dict[str, Any]) -> pd.DataFrame:
+    """The log, with the target policy of --pred where that is given."""
+    on = given.on or ["user_id", "item_id"]
+    keys = [*on, *as_columns(options.get("cluster", "user_id")), *as_columns(options.get("unit"))]
+    paths = {"log": given.log} | ({} if given.pred is None else {"pred": given.pred})
+    frames = read_files(paths, list(dict.fromkeys(keys)), given.by or [])
+    if given.pred is None:
+        return frames["log"]
+    position = options.get("position_col", "position") if given.match_position else None
+    by = [name for name in given.by or [] if name in frames["pred"].columns]
+    return target_from_recs(frames["log"], frames["pred"], on=on, position_col=position, k=given.k, by=by or None)
+
+
+def _shown(table: pd.DataFrame, labels: Sequence[str], numbers: Sequence[str], last: str) -> str:
+    """What a terminal has room for. Trust and flags are always there."""
+    texts = {name: [str(label) for label in table[name]] for name in (*labels, "estimator")}
+    if table["clip"].notna().any():
+        texts["clip"] = ["" if pd.isna(one) else f"{one:g}" for one in table["clip"]]
+    texts |= {name: [f"{one:.5g}" for one in table[name]] for name in numbers}
+    texts[last] = [f"{one:,.0f}" for one in table[last]]
+    texts |= {name: table[name].tolist() for name in ("trust", "flags")}
+    widths = {name: max(map(len, [name, *cells])) for name, cells in texts.items()}
+    lines = [texts.keys(), *zip(*texts.values(), strict=True)]
+    written = ["  ".join(map(str.ljust, line, widths.values())).rstrip() for line in lines]
+    return "\n".join(written) + "\n"
+
+
+def _explained(table: pd.DataFrame) -> str:
+    """One line for every flag that occurs."""
+    found = set(table["flags"].str.split(", ").explode())
+    lines = [f"{name}: {text}" for name, text in MEANINGS.items() if name in found]
+    return "\n".join(lines or ["no flags: the intervals hold what they say if the propensities are right"])
+
+
+def _write(out: Path | None, tables: dict[str, pd.DataFrame]) -> None:
+    if out is None:
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    # All files are complete before the first one takes its place.
+    with tempfile.TemporaryDirectory(prefix=".recdf-", dir=out) as staging:
+        for name, table in tables.items():
+            table.to_parquet(Path(staging) / f"{name}.parquet", index=False)
+        for name in tables:
+            os.replace(Path(staging) / f"{name}.parquet", out / f"{name}.parquet")
+    print(f"\nwrote {', '.join(str(out / f'{name}.parquet') for name in tables)}")

@@ -1,0 +1,156 @@
+"""Columns of a log, checked one at a time.
+
+Contract: a check returns its values or raises an error that names the column, what was found, how often, and how to
+mend it. Nothing here changes a frame or reads its index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ColumnError, DataError, EmptyPopulationError, NullKeyError, OptionError, examples
+from ..inputs.codes import encode, encode_integers
+from ..inputs.frames import as_frame, column, read_numbers
+from ..inputs.ids import read_ids
+from ..inputs.options import as_columns
+from .rows import Codes, Floats
+
+# What rounding may add to probabilities that sum to 1.
+ROUNDING = 1e-6
+
+
+class Keys(NamedTuple):
+    """Integer codes of the rows, equal where their ids are equal, and a number above all codes."""
+
+    codes: Codes
+    n: int
+
+
+class Groups(NamedTuple):
+    """The values of the `by` columns, sorted, and the rows of each; None stands for all rows."""
+
+    labels: pd.DataFrame
+    rows: list[Codes | None]
+
+
+def log_frame(log: Any, role: str = "log") -> pd.DataFrame:
+    """Return a log as a frame with at least one row."""
+    frame = as_frame(log, role)
+    if not len(frame):
+        raise EmptyPopulationError(f"{role} has no rows; expected one row per shown item")
+    return frame
+
+
+def read_floats(frame: pd.DataFrame, name: str, role: str = "log") -> Floats:
+    """A column of numbers without nulls and infinite values."""
+    values = read_numbers(column(frame, name, role), f"{role}[{name!r}]")
+    if values.dtype.kind == "f":
+        # The sum is not finite if any value is not, and costs no array.
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspicious = not np.isfinite(values.sum())
+        if suspicious and (n := int(np.count_nonzero(~np.isfinite(values)))):
+            raise DataError(
+                f"{role}[{name!r}] holds {n:,} null or infinite values in {len(values):,} rows; expected finite numbers"
+            )
+    return values
+
+
+def read_probabilities(
+    frame: pd.DataFrame, name: str, *, zero: bool, what: str, role: str = "log", hint: str = ""
+) -> Floats:
+    """A column of probabilities in [0, 1], or in (0, 1] unless `zero`."""
+    where = f"{role}[{name!r}]"
+    values = read_numbers(column(frame, name, role), where).astype(np.float64, copy=False)
+    with np.errstate(invalid="ignore"):
+        low, high = float(values.min()), float(values.max())
+    if (low >= 0 if zero else low > 0) and high <= 1:
+        return values
+    # Sums over positions and items may leave a probability above 1 by rounding.
+    if (low >= 0 if zero else low > 0) and high <= 1 + ROUNDING:
+        return np.minimum(values, 1.0)
+    null = np.isnan(values)
+    if null.any():
+        raise DataError(f"{where} is null in {np.count_nonzero(null):,} of {len(values):,} rows; {what}{hint}")
+    bad = (values < 0) | (values > 1) if zero else (values <= 0) | (values > 1)
+    text = f"{where} is outside {'[0, 1]' if zero else '(0, 1]'} in {np.count_nonzero(bad):,} of {len(values):,} rows "
+    text += f"({examples(values[bad])}); {what}"
+    if high <= 0 and low < 0:
+        text += ". All values are at most 0, so they look like logarithms: pass numpy.exp of them"
+    elif low >= 0 and high <= 100 and high > 1 and np.count_nonzero(values > 1) > len(values) / 2:
+        text += ". Most values are above 1; percentages are to be divided by 100, and inverse propensities inverted"
+    raise DataError(text + hint)
+
+
+def key_codes(frame: pd.DataFrame, names: Sequence[str], argument: str, hint: str, *, ordered: bool = False) -> Keys:
+    """Codes of a key of one or more columns; with `ordered` they are in the order of the ids."""
+    for name in names:
+        if name not in frame.columns:
+            try:
+                column(frame, name, "log")
+            except ColumnError as error:
+                given = names[0] if len(names) == 1 else list(names)
+                raise ColumnError(f"{error} ({argument}={given!r}; {hint})") from None
+    joint, n = np.zeros(len(frame), np.int64), 1
+    for i, name in enumerate(names):
+        ids = read_ids(column(frame, name, "log"), f"log[{name!r}]")
+        if ids.null is not None:
+            raise NullKeyError(
+                f"log[{name!r}] is null in {np.count_nonzero(ids.null):,} of {len(frame):,} rows; "
+                f"drop these rows, or {hint}"
+            )
+        coded = encode([ids])
+        own = coded.columns[0].all()
+        rank = coded.rank() if ordered else None
+        own = own if rank is None else rank[own]
+        if i == 0:
+            joint, n = own, coded.n
+            continue
+        together = encode_integers([joint.astype(np.int64) * coded.n + own])
+        rank = together.rank() if ordered else None
+        joint = together.columns[0].all() if rank is None else rank[together.columns[0].all()]
+        n = together.n
+    return Keys(joint, max(n, 1))
+
+
+def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str = "log") -> Groups:
+    """Rows of every value of the `by` columns; one group of all rows without them."""
+    names = as_columns(by)
+    if not names:
+        return Groups(pd.DataFrame(index=[0]), [None])
+    for name in names:
+        values = column(frame, name, role)
+        if name in taken:
+            raise OptionError(f"by={name!r} is also a column of the result; rename it in {role}")
+        if values.isna().any():
+            raise NullKeyError(f"{role}[{name!r}] is null in {int(values.isna().sum()):,} of {len(frame):,} rows")
+    codes, n = np.zeros(len(frame), np.int64), 1
+    for name in names:
+        values = column(frame, name, role)
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            values = values.astype(values.cat.categories.dtype)
+        try:
+            own, labels = pd.factorize(values, sort=True)
+        except TypeError:
+            raise DataError(f"{role}[{name!r}] mixes types that cannot be compared: {examples(values)}") from None
+        codes, n = codes * len(labels) + own, n * len(labels)
+        present, codes = np.unique(codes, return_inverse=True)
+        n = len(present)
+    order = np.argsort(codes, kind="stable")
+    rows = np.split(order, np.cumsum(np.bincount(codes, minlength=n))[:-1])
+    found = frame[names].iloc[[int(some[0]) for some in rows]].reset_index(drop=True)
+    for name in names:
+        if isinstance(found[name].dtype, pd.CategoricalDtype):
+            found[name] = found[name].astype(found[name].cat.categories.dtype)
+    return Groups(found, [some if n > 1 else None for some in rows])
+
+
+def beside_groups(groups: Groups, rows: Sequence[Sequence[NamedTuple]], columns: Sequence[str]) -> pd.DataFrame:
+    """Table of the records of every group, behind the group's labels."""
+    table = pd.DataFrame([record for own in rows for record in own], columns=list(columns))
+    which = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
+    labels = groups.labels.iloc[which].reset_index(drop=True)
+    return pd.concat([labels, table], axis=1)

@@ -1,0 +1,242 @@
+"""`ope_compare`: several target policies on the same rows of one log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, OptionError, closest
+from ..inputs.options import as_columns, check_choice
+from .columns import log_frame, split_groups
+from .estimate import check_weights
+from .estimators import Interaction, Request
+from .flags import FLAGS, Evidence, find_flags, trust
+from .influence import Estimates, Fitted, estimate, fit, influence_sums, standard_error
+from .plan import RAGGED, Plan, Ranges, model_columns, read_plan, read_requests
+from .read_log import Log, LogColumns, read_log
+from .rows import Bools, Codes, Floats
+from .slates import Kind
+from .weights import effective_numbers, weight_numbers
+
+__all__ = ["ope_compare"]
+
+
+class Difference(NamedTuple):
+    """One row of the result, behind the labels of the two targets."""
+
+    estimator: str
+    clip: float
+    value_baseline: float
+    value: float
+    diff: float
+    se: float
+    ci_low: float
+    ci_high: float
+    rel_diff: float
+    n_rows: int
+    n_units: int
+    n_clusters: int
+    confidence: float
+    flags: str
+    trust: str
+
+
+def ope_compare(
+    log: Any,
+    *,
+    by: str = "model",
+    baseline: Any = None,
+    estimators: str | Sequence[str] = ("ips", "snips"),
+    reward_col: str = "reward",
+    propensity_col: str = "propensity",
+    target_col: str = "target_propensity",
+    unit: str | Sequence[str] | None = None,
+    position_col: str = "position",
+    interaction: Interaction | None = None,
+    propensity_kind: Kind = "item",
+    ragged: Literal["raise", "as_logged"] = "raise",
+    cluster: str | Sequence[str] | None = "user_id",
+    sample_weight_col: str | None = None,
+    q_logged: str | None = None,
+    q_target: str | None = None,
+    clip: float | Sequence[float | None] | None = None,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Compare target policies with each other on the same logged rows: paired differences with intervals.
+
+    Larger is better where a larger reward is. A difference between two targets is often known much better than either
+    value, because both are estimated from the same rewards.
+
+    Formula
+    -------
+    diff = v − v_baseline, se = √(U/(U − 1)·Σ_c(Σ_{i in c} (ψ_i − ψ_i,baseline))²)/n with the influence values ψ of
+    `ope_estimate`, summed per cluster c.
+
+    Parameters
+    ----------
+    log : DataFrame, or any object with the Arrow stream interface
+        The log once for every target, as `target_from_recs(log, pred, by="model")` makes it.
+    by : str, default "model"
+        Column that names the target.
+    baseline : label, optional
+        Target that the others are compared with; None compares all pairs.
+    estimators, reward_col, propensity_col, target_col, unit, position_col, interaction, propensity_kind, ragged
+        As for `ope_estimate`.
+    cluster : str, list of str or None, default "user_id"
+        Key by which the rows of the targets are paired; None pairs them by `unit`.
+    sample_weight_col, q_logged, q_target, clip, confidence
+        As for `ope_estimate`.
+
+    Returns
+    -------
+    DataFrame
+        One row per pair of targets, estimator and clip: `baseline`, the target under the name of `by`, `estimator`,
+        `clip`, `value_baseline`, `value`, `diff`, `se`, `ci_low`, `ci_high`, `rel_diff`, `n_rows`, `n_units`,
+        `n_clusters`, `confidence`, `flags` of either target, and `trust`, which follows from them; it is "wide" where
+        half the interval is more than a fifth of the baseline's value.
+
+    Raises
+    ------
+    OptionError
+        If there are fewer than two targets, the baseline is none of them, or there is neither `cluster` nor `unit`.
+    DataError
+        If the targets do not stand on the same rows; and as `ope_estimate`.
+
+    Notes
+    -----
+    Use it to choose between recommenders before an experiment. No correction for several comparisons is made.
+
+    References
+    ----------
+    As `ope_estimate`; differences of influence values: Hampel (1974).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> log = pd.DataFrame({"user_id": [1, 2, 3], "item_id": ["a", "a", "b"], "reward": [1, 0, 1], "propensity": .5})
+    >>> pred = pd.DataFrame({"model": list("xxxyyy"), "user_id": [1, 2, 3] * 2, "item_id": list("aabaaa")})
+    >>> both = rd.target_from_recs(log, pred, by="model")
+    >>> rd.ope_compare(both, estimators="snips")[["baseline", "model", "diff", "trust"]].round(3)
+      baseline model   diff                    trust
+    0        x     y -0.167  do not use: few rewards
+    """
+    frame = log_frame(log)
+    check_choice("propensity_kind", propensity_kind, get_args(Kind))
+    check_choice("ragged", ragged, RAGGED)
+    requests = read_requests(estimators, clip, interaction, as_columns(unit), propensity_kind)
+    plan = read_plan(requests, confidence, "delta", Ranges(None, None), (2, 0))
+    if not as_columns(cluster) and not as_columns(unit):
+        raise OptionError("cluster=None and unit=None: name the key by which the rows of the targets are paired")
+    columns = LogColumns(
+        reward_col, propensity_col, target_col, position_col, sample_weight_col, None,
+        *model_columns(requests, q_logged, q_target), tuple(as_columns(unit)), tuple(as_columns(cluster)),
+        propensity_kind, ragged == "as_logged",
+    )  # fmt: skip
+    groups = split_groups(frame, [by], ("baseline", *Difference._fields))
+    labels = groups.labels[by].tolist()
+    pairs = _pairs(labels, baseline)
+    arrays = read_log(frame, columns)
+    targets = [_target(arrays, some, plan) for some in groups.rows]
+    rows, firsts, seconds = [], [], []
+    for first, second in pairs:
+        _check_same(targets[first], targets[second], (labels[first], labels[second]))
+        for j, request in enumerate(requests):
+            rows.append(_difference(targets[first], targets[second], j, request, plan))
+            firsts.append(first)
+            seconds.append(second)
+    names = groups.labels[by]
+    table = pd.DataFrame(
+        {"baseline": names.iloc[firsts].reset_index(drop=True), by: names.iloc[seconds].reset_index(drop=True)}
+    )
+    return pd.concat([table, pd.DataFrame(rows, columns=list(Difference._fields))], axis=1)
+
+
+class _Target(NamedTuple):
+    """One target policy: its values, their influence per cluster, and what its flags follow from."""
+
+    fitted: Fitted
+    estimates: Estimates
+    sums: Floats
+    present: Bools
+    counts: Codes
+    rewards: Floats
+    n_rows: int
+    n_units: int
+    flags: list[list[str]]
+
+
+def _pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
+    if len(labels) < 2:
+        raise OptionError(f"by names {len(labels)} target ({labels}); expected at least two")
+    if baseline is None:
+        return list(combinations(range(len(labels)), 2))
+    if baseline not in labels:
+        raise OptionError(f"baseline={baseline!r} is no target; there are {labels}{closest(str(baseline), labels)}")
+    at = labels.index(baseline)
+    return [(at, other) for other in range(len(labels)) if other != at]
+
+
+def _target(log: Log, some: Codes | None, plan: Plan) -> _Target:
+    """Estimate one target under all requests; those of one interaction share their rows."""
+    requests = plan.all_requests
+    interactions = dict.fromkeys(request.interaction for request in requests)
+    if len(interactions) > 1:
+        raise OptionError("estimators of several interactions cannot be compared in one call; call once for each")
+    rows = log.rows(some, requests[0].interaction, closed=False)
+    weights = weight_numbers(rows)
+    check_weights(rows, weights, plan, log.columns)
+    fitted = fit(rows, requests)
+    estimates = estimate(rows, requests)
+    sums, present = influence_sums(rows, requests, fitted)
+    flags = []
+    for request, one in zip(plan.requests, estimates.rows, strict=False):
+        effective = effective_numbers(rows, request.estimator.rule, request.clip)
+        model_only = request.estimator.rule == "model"
+        clustered = bool(log.columns.cluster)
+        flags.append(find_flags(Evidence(one, weights, effective, estimates.n_clusters, clustered, model_only)))
+    codes = np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
+    counts = np.bincount(codes, minlength=rows.n_codes)
+    rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)
+    return _Target(fitted, estimates, sums, present, counts, rewards, len(rows), rows.n_units, flags)
+
+
+def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
+    """Refuse targets that do not stand on the same rows: the same rows and rewards in every cluster."""
+    same = np.array_equal(one.counts, other.counts) and np.allclose(one.rewards, other.rewards, rtol=1e-9, atol=1e-12)
+    if not same:
+        n = int(np.count_nonzero((one.counts != other.counts) | ~np.isclose(one.rewards, other.rewards)))
+        raise DataError(
+            f"targets {names[0]!r} and {names[1]!r} do not stand on the same rows: {n:,} clusters differ in their "
+            "number of rows or sum of rewards; give each the whole log, as target_from_recs(by=...) does"
+        )
+
+
+def _difference(first: _Target, second: _Target, j: int, request: Request, plan: Plan) -> Difference:
+    psi = second.sums[1 + j] - first.sums[1 + j]
+    n_clusters = int(np.count_nonzero(first.present))
+    se = float(standard_error(np.array([psi @ psi]), n_clusters, first.fitted.log.units)[0])
+    base, value = first.fitted.values[j], second.fitted.values[j]
+    diff, half = value - base, NormalDist().inv_cdf((1 + plan.confidence) / 2) * se
+    flags = [name for name in FLAGS if name in first.flags[j] or name in second.flags[j]]
+    return Difference(
+        estimator=request.label,
+        clip=np.nan if request.clip is None else request.clip,
+        value_baseline=base,
+        value=value,
+        diff=diff,
+        se=se,
+        ci_low=diff - half,
+        ci_high=diff + half,
+        rel_diff=diff / base if base else np.nan,
+        n_rows=first.n_rows,
+        n_units=first.n_units,
+        n_clusters=n_clusters,
+        confidence=plan.confidence,
+        flags=", ".join(flags),
+        trust=trust(flags, base, diff - half, diff + half, "delta"),
+    )

@@ -1,0 +1,110 @@
+"""What makes an estimate untrustworthy, by rules that were measured, and the word that follows from it.
+
+Contract: `find_flags` gives the flags of one estimate in a fixed order, and `trust` is a function of the flags, the
+estimate and its interval alone. The thresholds are those at which 95 % intervals stop covering about 95 %; the page
+docs/off_policy.md shows the measurement.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+from .influence import Estimate
+from .weights import EffectiveNumbers, WeightNumbers
+
+Method = Literal["delta", "bootstrap", "bounded"]
+
+FEW_REWARDS = 100
+LOW_ESS = 300
+LOW_ESS_SHARE = 0.01
+DOMINATED = 0.1
+FEW_CLUSTERS = 50
+LOW_ESS_INFLUENCE = 12
+SKEWED = 0.25
+MEAN_WEIGHT_Z = 3.0
+UNSUPPORTED_Z = -2.0
+# A clipped estimate is flagged where clipping may have moved it by more than this share of its standard error.
+CLIP_BIAS = 0.3
+# An interval is wide where its half-width is more than this share of the value.
+WIDE = 0.2
+
+# Each flag, and the word of `trust` that it gives; the first flag of an estimate that has a word decides.
+FLAGS: dict[str, str] = {
+    "few_rewards": "do not use: few rewards",
+    "low_ess": "do not use: few effective rows",
+    "dominated": "do not use: one row dominates",
+    "mean_weight": "do not use: propensities do not fit",
+    "unsupported": "do not use: unsupported actions",
+    "few_clusters": "do not use: few clusters",
+    "concentrated": "do not use: few rows carry the interval",
+    "clip_bias": "do not use: clipping bias",
+    "model_only": "do not use alone: reward model only",
+    "mean_weight_untestable": "",
+}
+
+# What a flag means and what to do, in a sentence for those who meet it first.
+MEANINGS: dict[str, str] = {
+    "few_rewards": "fewer than 100 effective rewards: too few to tell; collect more of the log",
+    "low_ess": "few rows carry the weight: the target policy is too different from the logging policy",
+    "dominated": "one row has more than a tenth of the weight, so the value rests on it",
+    "mean_weight": "weights do not average 1: the propensities are not those of these rows; see propensity_check",
+    "unsupported": "the target policy shows what the log never does; its value there is unknown",
+    "few_clusters": "fewer than 50 clusters: standard errors are too small",
+    "concentrated": "few rows or clusters carry most of the variance, so the interval is not to be believed",
+    "clip_bias": "clipping may have moved the value by 0.3 standard errors or more; use a larger clip",
+    "model_only": "the interval knows nothing of errors of the reward model; compare with dr",
+    "mean_weight_untestable": "too few effective rows to test whether the propensities fit",
+}
+
+# What the bounded interval allows for, so that the interval may be used although the value may not.
+BOUNDED_COVERS = ("few_rewards", "low_ess", "dominated", "concentrated")
+
+
+class Evidence(NamedTuple):
+    """All that the flags of one estimate follow from."""
+
+    estimate: Estimate
+    weights: WeightNumbers
+    effective: EffectiveNumbers
+    n_clusters: int
+    clustered: bool
+    model_only: bool
+
+
+def find_flags(found: Evidence) -> list[str]:
+    """Flags of one estimate, in the order of `FLAGS`."""
+    testable = found.effective.ess >= LOW_ESS
+    z = found.weights.mean_cluster_z
+    moved = abs(found.estimate.clip_change) + found.estimate.clip_change_se
+    hold = {
+        "few_rewards": found.effective.ess_reward < FEW_REWARDS,
+        "low_ess": not testable or found.effective.ess_share < LOW_ESS_SHARE,
+        "dominated": found.effective.max_weight_share > DOMINATED,
+        "mean_weight": testable and abs(z) > MEAN_WEIGHT_Z,
+        "unsupported": testable and z < UNSUPPORTED_Z,
+        "few_clusters": found.clustered and found.n_clusters < FEW_CLUSTERS,
+        "concentrated": found.estimate.ess_influence < LOW_ESS_INFLUENCE or abs(found.estimate.skewness) > SKEWED,
+        "clip_bias": moved > CLIP_BIAS * found.estimate.se,
+        "model_only": found.model_only,
+        "mean_weight_untestable": not testable,
+    }
+    return [name for name in FLAGS if hold[name]]
+
+
+def trust(flags: list[str], value: float, ci_low: float, ci_high: float, method: Method) -> str:
+    """One word for an estimate: "ok", "wide", or why it should not be used.
+
+    The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use: <reason>". Without one, the
+    answer is "wide" where half the interval is more than a fifth of the value, and else "ok". With a bounded interval,
+    flags that it allows for give "use the interval only: <reason>".
+    """
+    reasons = [name for name in flags if FLAGS[name]]
+    if reasons:
+        word = FLAGS[reasons[0]]
+        if method == "bounded" and all(name in BOUNDED_COVERS for name in reasons):
+            return word.replace("do not use", "use the interval only")
+        return word
+    if math.isnan(ci_low) or math.isnan(ci_high) or (ci_high - ci_low) / 2 > WIDE * abs(value):
+        return "wide"
+    return "ok"

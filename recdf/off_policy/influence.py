@@ -1,0 +1,248 @@
+"""Values of estimators and their standard errors by the delta method: arrays in, numbers out.
+
+Contract: an estimate is a sum over rows, divided by the number of units. The influence value ψ of a row is what the row
+adds to the estimate's deviation from its expectation, to first order. Influence values are summed per cluster, and
+se = √(U/(U−1)·Σ_c(Σ_{i in c} ψ_i)²)/n for U clusters and n units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .estimators import Request, effective_weight
+from .rows import Bools, Floats, Rows
+
+
+class Totals(NamedTuple):
+    """Sums of one request over all rows, per position: Σ s·g·e, Σ s·g, and Σ s·base over all positions."""
+
+    gain: Floats
+    weight: Floats
+    base: float
+
+
+class LogTotals(NamedTuple):
+    """Sums that all requests share: the units' weights, the rows' weights per position, and the rewards."""
+
+    units: float
+    rows: Floats
+    reward: float
+
+
+class Fitted(NamedTuple):
+    """Values of all requests on one group of rows, and the sums that they are made of."""
+
+    log: LogTotals
+    totals: list[Totals]
+    values: list[float]
+    logging_value: float
+
+
+class Estimate(NamedTuple):
+    """One estimated value, its lift over the logging policy on the same rows, and what clipping changed.
+
+    With ψ the influence of a cluster, `ess_influence` = (Σψ²)²/Σψ⁴ is the number of clusters of equal influence that
+    would give as uncertain a standard error, and `skewness` = Σψ³/(Σψ²)^1.5 that of the estimate.
+    """
+
+    value: float
+    se: float
+    lift: float
+    lift_se: float
+    clip_change: float
+    clip_change_se: float
+    ess_influence: float
+    skewness: float
+
+
+class Estimates(NamedTuple):
+    """All estimates of one group of rows."""
+
+    rows: list[Estimate]
+    logging_value: float
+    n_clusters: int
+
+
+def sum_log(rows: Rows) -> LogTotals:
+    """Sums of the log alone."""
+    units, reward, per_position = 0.0, 0.0, np.zeros(rows.n_positions)
+    for piece in rows.pieces():
+        units += float(rows.unit_weights(piece).sum())
+        reward += float(rows.weighted(_reward(rows, piece), piece).sum())
+        if rows.position is not None:
+            ones = rows.weighted(np.ones(piece.stop - piece.start), piece)
+            per_position += rows.position_sums(ones, piece)
+    return LogTotals(units, per_position if rows.position is not None else np.array([units]), reward)
+
+
+def sum_requests(rows: Rows, requests: Sequence[Request]) -> list[Totals]:
+    """Sums of every request; requests that differ in their normalisation alone share one computation."""
+    sums: dict[tuple[object, ...], list[Floats]] = {}
+    for piece in rows.pieces():
+        for request in requests:
+            key = _sum_key(request)
+            if key in sums and sums[key][3][0] == piece.stop:
+                continue
+            gain, weight, base = sums[key][:3] if key in sums else [np.zeros(rows.n_positions) for _ in range(3)]
+            g, error, model = _parts(rows, request, piece)
+            g = rows.weighted(g, piece)
+            gain = gain + rows.position_sums(g * error, piece)
+            weight = weight + rows.position_sums(g, piece)
+            if model is not None:
+                base = base + rows.position_sums(rows.weighted(model, piece), piece)
+            sums[key] = [gain, weight, base, np.array([piece.stop])]
+    found = [sums[_sum_key(request)] for request in requests]
+    return [Totals(gain, weight, float(base.sum())) for gain, weight, base, _ in found]
+
+
+def value_of(request: Request, totals: Totals, log: LogTotals) -> float:
+    """The estimate: per unit, the sum over positions."""
+    if not request.estimator.normalised:
+        return (totals.base + float(totals.gain.sum())) / log.units
+    return totals.base / log.units + float((normalised_gain(totals) * (log.rows / log.units)).sum())
+
+
+def normalised_gain(totals: Totals) -> Floats:
+    """Σ g·e/Σ g per position."""
+    return totals.gain / totals.weight
+
+
+def fit(rows: Rows, requests: Sequence[Request]) -> Fitted:
+    """Values of all requests, and the sums that their influence values need."""
+    log, totals = sum_log(rows), sum_requests(rows, requests)
+    values = [value_of(request, own, log) for request, own in zip(requests, totals, strict=True)]
+    return Fitted(log, totals, values, log.reward / log.units)
+
+
+def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
+    """Estimate every request with its standard errors."""
+    found = fit(rows, requests)
+    values, logging = found.values, found.logging_value
+    full = [_unclipped(request, requests) for request in requests]
+    # Array 0 is the logging policy. Of each request: its own deviation, that of its lift, and that of what clipping
+    # changed.
+    pairs = [(1 + j, other) for j, whole in enumerate(full) for other in (None, 0, 1 + whole)]
+    if rows.cluster is None:
+        squares, powers, n_clusters = np.zeros(len(pairs)), np.zeros((len(requests), 2)), len(rows)
+        for piece in rows.pieces():
+            psis = _influences(rows, requests, found, piece)
+            squares, powers = squares + _pair_squares(psis, pairs), powers + _higher_powers(psis[1:])
+    else:
+        sums, present = influence_sums(rows, requests, found)
+        squares, powers = _pair_squares(list(sums), pairs), _higher_powers(list(sums[1:]))
+        n_clusters = int(np.count_nonzero(present))
+    se = standard_error(squares, n_clusters, found.log.units).reshape(len(requests), 3)
+    second = squares.reshape(len(requests), 3)[:, 0]
+    # An estimate without any variance has nothing that could be unevenly spread.
+    spread = second > 0
+    even = np.divide(second**2, powers[:, 1], out=np.full(len(requests), float(n_clusters)), where=spread)
+    skewness = np.divide(powers[:, 0], second**1.5, out=np.zeros(len(requests)), where=spread)
+    changes = [value - values[whole] for value, whole in zip(values, full, strict=True)]
+    return Estimates(
+        [
+            Estimate(values[j], se[j, 0], values[j] - logging, se[j, 1], changes[j], se[j, 2], even[j], skewness[j])
+            for j in range(len(requests))
+        ],
+        logging,
+        n_clusters,
+    )
+
+
+def influence_sums(rows: Rows, requests: Sequence[Request], found: Fitted) -> tuple[Floats, Bools]:
+    """Influence values summed per cluster code: of the logging policy, then of every request; and which codes occur."""
+    if rows.cluster is None:
+        raise ValueError("rows without clusters have no sums per cluster")
+    sums, present = np.zeros((1 + len(requests), rows.n_codes)), np.zeros(rows.n_codes, bool)
+    for piece in rows.pieces():
+        codes = rows.cluster[piece].astype(np.intp, copy=False)
+        present[codes] = True
+        for total, psi in zip(sums, _influences(rows, requests, found, piece), strict=True):
+            total += np.bincount(codes, psi, rows.n_codes)
+    return sums, present
+
+
+def standard_error(squares: Floats, n_clusters: int, units: float) -> Floats:
+    """√(U/(U−1)·Σ(Σψ)²)/n; null for a single cluster."""
+    if n_clusters < 2:
+        return np.full(len(squares), np.nan)
+    se: Floats = np.sqrt(n_clusters / (n_clusters - 1) * squares) / units
+    return se
+
+
+def _pair_squares(psis: Sequence[Floats], pairs: Sequence[tuple[int, int | None]]) -> Floats:
+    """Sum of squares of each array, or of its difference from another one."""
+    found = []
+    for own, other in pairs:
+        psi = psis[own] if other is None else psis[own] - psis[other] if other != own else None
+        found.append(0.0 if psi is None else float(psi @ psi))
+    return np.array(found)
+
+
+def _higher_powers(psis: Sequence[Floats]) -> Floats:
+    """Sums of third and fourth powers of each array."""
+    found = []
+    for psi in psis:
+        square = psi * psi
+        found.append((float(square @ psi), float(square @ square)))
+    return np.array(found)
+
+
+def _unclipped(request: Request, requests: Sequence[Request]) -> int:
+    """Which request is this one without its clip: itself if it has none."""
+    if request.clip is None:
+        return requests.index(request)
+    for j, other in enumerate(requests):
+        if other.clip is None and other.estimator.name == request.estimator.unclipped:
+            return j
+    return requests.index(request)
+
+
+def _sum_key(request: Request) -> tuple[object, ...]:
+    return request.estimator.rule, request.estimator.uses_q, request.clip
+
+
+def _influences(rows: Rows, requests: Sequence[Request], found: Fitted, piece: slice) -> list[Floats]:
+    """Influence values of a piece of rows: of the logging policy, then of every request."""
+    own = [
+        _influence(rows, request, totals, found.log, value, piece)
+        for request, totals, value in zip(requests, found.totals, found.values, strict=True)
+    ]
+    return [_logging_influence(rows, found.logging_value, piece), *own]
+
+
+def _reward(rows: Rows, piece: slice) -> Floats:
+    return rows.reward[piece].astype(np.float64, copy=False)
+
+
+def _parts(rows: Rows, request: Request, piece: slice) -> tuple[Floats, Floats, Floats | None]:
+    """Of each row: its effective weight, what that weight multiplies, and the model's value of the target policy."""
+    estimator = request.estimator
+    g = effective_weight(rows.weight[piece], estimator.rule, request.clip)
+    reward = _reward(rows, piece)
+    if not estimator.uses_q or rows.q_logged is None or rows.q_target is None:
+        return g, reward, None
+    return g, reward - rows.q_logged[piece], rows.q_target[piece]
+
+
+def _influence(rows: Rows, request: Request, totals: Totals, log: LogTotals, value: float, piece: slice) -> Floats:
+    g, error, model = _parts(rows, request, piece)
+    per_unit = _per_unit(rows, value, piece)
+    if request.estimator.normalised:
+        gain, mean = normalised_gain(totals), totals.weight / log.rows
+        level = rows.at_position(gain, piece)
+        psi = g / rows.at_position(mean, piece) * (error - level) + (level - per_unit)
+    else:
+        psi = g * error - per_unit
+    return rows.weighted(psi if model is None else psi + model, piece)
+
+
+def _logging_influence(rows: Rows, logging: float, piece: slice) -> Floats:
+    return rows.weighted(_reward(rows, piece) - _per_unit(rows, logging, piece), piece)
+
+
+def _per_unit(rows: Rows, value: float, piece: slice) -> Floats | float:
+    """A value per unit, on the unit's first row."""
+    return value if rows.first is None else np.where(rows.first[piece], value, 0.0)

@@ -1,0 +1,174 @@
+"""Intervals of the estimates of one group: by the delta method, by bootstrap of clusters, and bounded.
+
+Contract: each function takes the rows and estimates of one group and gives one `Interval` per request: standard errors
+and limits of the value and of its lift over the logging policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from .bounded import Bounds, cressie_read
+from .estimators import Request, effective_weight
+from .influence import Estimates
+from .resampling import poisson_sums
+from .rows import Floats, Rows
+
+
+class Interval(NamedTuple):
+    """Standard errors and limits of a value and of its lift."""
+
+    se: float
+    ci_low: float
+    ci_high: float
+    lift_se: float
+    lift_ci_low: float
+    lift_ci_high: float
+
+
+def delta_intervals(found: Estimates, confidence: float) -> list[Interval]:
+    """Value ± z·se."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    return [
+        Interval(
+            one.se, one.value - z * one.se, one.value + z * one.se,
+            one.lift_se, one.lift - z * one.lift_se, one.lift + z * one.lift_se,
+        )
+        for one in found.rows
+    ]  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------ bootstrap
+
+
+class _Places(NamedTuple):
+    """Which columns of the cluster sums belong to a request: one per position, and one for the base."""
+
+    gain: list[int]
+    weight: list[int]
+    base: int | None
+
+
+class _ClusterSums(NamedTuple):
+    """Sums per cluster: the units, the rewards, the rows per position, then what the requests need."""
+
+    columns: list[Floats]
+    rows: list[int]
+    requests: list[_Places]
+
+
+def bootstrap_intervals(
+    rows: Rows, requests: Sequence[Request], confidence: float, n_resamples: int, seed: int
+) -> list[Interval]:
+    """Percentile intervals; every replicate draws whole clusters."""
+    sums = _cluster_sums(rows, requests)
+    drawn = poisson_sums(sums.columns, n_resamples, seed)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logging = drawn[:, 1] / drawn[:, 0]
+        values = [
+            _replicates(drawn, request, places, sums.rows)
+            for request, places in zip(requests, sums.requests, strict=True)
+        ]
+    tail = (1 - confidence) / 2
+    found = []
+    for value in values:
+        # A replicate of very few clusters may have drawn no weight at all, and then has no value.
+        known = np.isfinite(value) & np.isfinite(logging)
+        value, lift = value[known], (value - logging)[known]
+        if len(value) < 2:
+            found.append(Interval(*[np.nan] * 6))
+            continue
+        low, high = np.quantile(value, [tail, 1 - tail])
+        lift_low, lift_high = np.quantile(lift, [tail, 1 - tail])
+        found.append(Interval(*map(float, (value.std(ddof=1), low, high, lift.std(ddof=1), lift_low, lift_high))))
+    return found
+
+
+def _replicates(drawn: Floats, request: Request, places: _Places, rows: Sequence[int]) -> Floats:
+    units = drawn[:, 0]
+    gain = drawn[:, places.gain]
+    if request.estimator.normalised:
+        gain = gain / drawn[:, places.weight] * drawn[:, rows]
+    total: Floats = gain.sum(axis=1)
+    if places.base is not None:
+        total = total + drawn[:, places.base]
+    return total / units
+
+
+def _cluster_sums(rows: Rows, requests: Sequence[Request]) -> _ClusterSums:
+    """Sums per cluster. Rows without clusters have no ids, so they are put in the order of their own values."""
+    everything = slice(0, len(rows))
+    reward = rows.reward.astype(np.float64, copy=False)
+    columns = [rows.unit_weights(everything), rows.weighted(reward, everything)]
+    ones = rows.weighted(np.ones(len(rows)), everything)
+    places: dict[object, int | list[int]] = {}
+
+    def add(key: object, values: Floats, split: bool) -> list[int]:
+        if key not in places:
+            start = len(columns)
+            if split and rows.position is not None:
+                columns.extend(np.where(rows.position == k, values, 0.0) for k in range(rows.n_positions))
+            else:
+                columns.append(values)
+            places[key] = list(range(start, len(columns)))
+        found = places[key]
+        return found if isinstance(found, list) else [found]
+
+    per_position = [0] if rows.position is None else add("rows", ones, True)
+    asked = []
+    for request in requests:
+        estimator = request.estimator
+        g = rows.weighted(effective_weight(rows.weight, estimator.rule, request.clip), everything)
+        uses_q = estimator.uses_q and rows.q_logged is not None and rows.q_target is not None
+        error = reward - rows.q_logged if uses_q and rows.q_logged is not None else reward
+        gain = add(("gain", estimator.rule, request.clip, uses_q), g * error, estimator.normalised)
+        weight = add(("weight", estimator.rule, request.clip), g, True) if estimator.normalised else []
+        model = rows.q_target if uses_q else None
+        base = None if model is None else add("base", rows.weighted(model, everything), False)[0]
+        asked.append(_Places(gain, weight, base))
+    return _ClusterSums(_per_cluster(rows, columns), per_position, asked)
+
+
+def _per_cluster(rows: Rows, columns: list[Floats]) -> list[Floats]:
+    if rows.cluster is None:
+        order = np.lexsort(columns[::-1])
+        return [values[order] for values in columns]
+    codes = rows.cluster.astype(np.intp, copy=False)
+    present = np.bincount(codes, minlength=rows.n_codes) > 0
+    return [np.bincount(codes, values, rows.n_codes)[present].astype(np.float64, copy=False) for values in columns]
+
+
+# -------------------------------------------------------------------------------------------- bounded
+
+
+def bounded_intervals(
+    rows: Rows, found: Estimates, rewards: Bounds, weights: Bounds, confidence: float
+) -> list[Interval]:
+    """Empirical-likelihood intervals of the value and of the lift; standard errors are those of the delta method.
+
+    Clusters are divided by the mean number of rows of a cluster, so that their weights have mean 1.
+    """
+    reward = rows.reward.astype(np.float64, copy=False)
+    columns = _per_cluster(rows, [np.ones(len(rows)), rows.weight, rows.weight * reward, (rows.weight - 1) * reward])
+    mean_size = columns[0].mean()
+    weight, gain, lift = (values / mean_size for values in columns[1:])
+    largest = float(columns[0].max() / mean_size)
+    spread = Bounds(weights.low * columns[0].min() / mean_size, weights.high * largest)
+
+    def unseen_gain(w: float, sign: int) -> float:
+        return float(w * (rewards.low if sign > 0 else rewards.high))
+
+    def unseen_lift(w: float, sign: int) -> float:
+        ends = [(w - largest) * rewards.low, (w - largest) * rewards.high]
+        return min(ends) if sign > 0 else max(ends)
+
+    value = cressie_read(weight, gain, spread, unseen_gain, confidence)
+    width = rewards.high - rewards.low
+    value = Bounds(max(value.low, rewards.low), min(value.high, rewards.high))
+    change = cressie_read(weight, lift, spread, unseen_lift, confidence)
+    change = Bounds(max(change.low, -width), min(change.high, width))
+    return [Interval(one.se, value.low, value.high, one.lift_se, change.low, change.high) for one in found.rows]

@@ -1,0 +1,161 @@
+"""What one call asks of every group of a log: requests, intervals, resampling; checked before any row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from ..errors import OptionError
+from ..inputs.options import check_choice
+from .bounded import Bounds
+from .estimators import ESTIMATORS, Interaction, Request, find_estimator
+from .flags import Method
+from .read_log import LogColumns
+from .slates import Kind, check_kind
+
+RAGGED = ("raise", "as_logged")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one call asks of every group, checked."""
+
+    requests: tuple[Request, ...]
+    confidence: float
+    method: Method
+    reward_range: Bounds | None
+    weight_range: Bounds | None
+    n_resamples: int
+    seed: int
+
+    @property
+    def all_requests(self) -> tuple[Request, ...]:
+        """The requests, and what each clipped one is compared with to find what clipping changed."""
+        found = list(self.requests)
+        for request in self.requests:
+            whole = Request("", ESTIMATORS[request.estimator.unclipped], None, request.interaction)
+            there = any(
+                other.clip is None
+                and other.estimator is whole.estimator
+                and other.interaction == whole.interaction
+                for other in found
+            )
+            if request.clip is not None and not there:
+                found.append(whole)
+        return tuple(found)
+
+
+class Ranges(NamedTuple):
+    """Possible rewards and weights, as far as they were given."""
+
+    reward: Bounds | None
+    weight: Bounds | None
+
+
+def read_range(name: str, given: Any) -> Bounds | None:
+    """Return a pair of finite numbers, the first below the second."""
+    if given is None:
+        return None
+    try:
+        low, high = (float(end) for end in given)
+    except (TypeError, ValueError):
+        raise OptionError(f"{name}={given!r}; expected two numbers (lowest, highest)") from None
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise OptionError(f"{name}={given!r}; expected two finite numbers, the first below the second")
+    return Bounds(low, high)
+
+
+def read_requests(
+    estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: Kind
+) -> tuple[Request, ...]:
+    """Return one request per estimator and clip, in the order in which they were asked for."""
+    if interaction is not None:
+        check_choice("interaction", interaction, get_args(Interaction))
+    names = [estimators] if isinstance(estimators, str) else list(estimators)
+    if not names or len(set(names)) < len(names):
+        raise OptionError(f"estimators={estimators!r}; expected one or more names, each once")
+    clips = _read_clips(clip)
+    found = []
+    for name in names:
+        estimator, implied = find_estimator(name, interaction)
+        _check_slate(name, implied, estimator.uses_q, unit)
+        if implied is not None:
+            check_kind(implied, kind)
+        elif kind != "item":
+            raise OptionError(f"propensity_kind={kind!r} is about slates; name the slate in unit=")
+        own = [None] if estimator.rule == "model" else clips
+        if estimator.rule in ("switch", "shrink") and None in own:
+            raise OptionError(f"estimators names {name!r}, which needs clip=: the weight above which it uses the model")
+        found += [Request(name, estimator, one, implied) for one in own]
+    return tuple(found)
+
+
+def _check_slate(name: str, interaction: Interaction | None, uses_q: bool, unit: list[str]) -> None:
+    if interaction is not None and not unit:
+        raise OptionError(f"estimators names {name!r} with interaction={interaction!r}, but unit= names no slate")
+    if unit and interaction is None:
+        raise OptionError(
+            f"unit={unit!r} makes slates, so say which positions a reward depends on: "
+            "interaction='independent', 'cascade' or 'standard'"
+        )
+    if unit and uses_q:
+        raise OptionError(f"estimators names {name!r}, which is not defined for slates; use ips and snips")
+
+
+def _read_clips(clip: Any) -> list[float | None]:
+    given: list[Any] = [clip] if clip is None or np.isscalar(clip) else list(clip)
+    found: list[float | None] = []
+    for one in given:
+        number = isinstance(one, int | float | np.number) and not isinstance(one, bool)
+        if one is not None and not (number and 0 < one < np.inf):
+            raise OptionError(f"clip={clip!r} holds {one!r}; expected finite weights above 0, or None for no clip")
+        found.append(None if one is None else float(one))
+    if not found or len(set(found)) < len(found):
+        raise OptionError(f"clip={clip!r}; expected one or more weights, each once")
+    return found
+
+
+def model_columns(
+    requests: Iterable[Request], q_logged: str | None, q_target: str | None
+) -> tuple[str | None, str | None]:
+    """Return the columns of the reward model, where an estimator uses them."""
+    needing = [request.label for request in requests if request.estimator.uses_q]
+    if not needing:
+        return None, None
+    missing = [name for name, given in (("q_logged", q_logged), ("q_target", q_target)) if given is None]
+    if missing:
+        raise OptionError(
+            f"estimators names {needing[0]!r}, which needs {' and '.join(f'{name}=' for name in missing)}: columns of "
+            "a reward model at the logged item and on average under the target policy (reward_table makes them)"
+        )
+    return q_logged, q_target
+
+
+def read_plan(
+    requests: tuple[Request, ...], confidence: Any, method: Method, ranges: Ranges, resampling: tuple[Any, Any]
+) -> Plan:
+    """Return the checked plan of a call."""
+    check_choice("method", method, get_args(Method))
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number) or not 0 < confidence < 1:
+        raise OptionError(f"confidence={confidence!r}; expected a number between 0 and 1, both excluded")
+    for name, value, least in (("n_resamples", resampling[0], 2), ("seed", resampling[1], 0)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise OptionError(f"{name}={value!r}; expected an integer of at least {least}")
+    return Plan(requests, float(confidence), method, *ranges, int(resampling[0]), int(resampling[1]))
+
+
+def check_bounded(plan: Plan, columns: LogColumns) -> None:
+    """Refuse what the bounded interval is not defined for."""
+    if plan.method != "bounded":
+        return
+    for name, given in (("reward_range", plan.reward_range), ("weight_range", plan.weight_range)):
+        if given is None:
+            raise OptionError(f"method='bounded' needs {name}=(lowest, highest), seen or not")
+    for request in plan.requests:
+        if request.estimator.name not in ("ips", "snips") or request.clip is not None:
+            raise OptionError(f"method='bounded' is for ips and snips without a clip, not {request.label!r}")
+    if columns.unit or columns.sample_weight is not None:
+        raise OptionError("method='bounded' takes neither slates nor sample weights; use delta or bootstrap")

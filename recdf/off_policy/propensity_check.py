@@ -1,0 +1,221 @@
+"""`propensity_check` and `popularity_propensity`: whether propensities fit their log, and a stand-in without any."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import OptionError
+from ..inputs.options import as_columns
+from .columns import key_codes, log_frame, read_probabilities, split_groups
+from .rows import Codes, Floats
+
+__all__ = ["popularity_propensity", "propensity_check"]
+
+COLUMNS = (
+    "n_rows", "n_shown", "inverse_sum", "ratio", "z", "p_value", "p_adj",
+    "mean_inverse", "n_actions", "actions_z", "actions_p", "flags",
+)  # fmt: skip
+
+ALPHA = 0.01
+
+# A normal p-value of a sum of inverse propensities needs about this many rows of the item.
+LEAST_SHOWN = 20
+
+
+def propensity_check(
+    log: Any,
+    *,
+    by: str | Sequence[str] = ("position", "item_id"),
+    n_actions: int | None = None,
+    propensity_col: str = "propensity",
+) -> pd.DataFrame:
+    """Test whether logged propensities are those with which the items of the log were shown.
+
+    Formula
+    -------
+    If p is right, each item that can be shown has E[1(shown)/p] = 1 in every row of its stratum, so the sum of 1/p over
+    the rows that show it is near the number of rows n of the stratum: z = (Σ1/p − n)/√(Σ_rows (x − 1)²) with x = 1/p
+    where the item is shown, else 0. Summed over items, the mean of 1/p is the number of items that can be shown.
+
+    Parameters
+    ----------
+    log : DataFrame, or any object with the Arrow stream interface
+        One row per item that was shown.
+    by : list of str, default ("position", "item_id")
+        Columns of the strata, in each of which one policy chose one item per row, and the item id last. For rows of one
+        stratum: `by="item_id"`.
+    n_actions : int, optional
+        How many items could be shown in every row of a stratum. Without it the mean of 1/p is shown and not tested.
+    propensity_col : str, default "propensity"
+        Column of the propensities.
+
+    Returns
+    -------
+    DataFrame
+        One row per stratum and item: the `by` columns, `n_rows` of the stratum, `n_shown` rows of the item,
+        `inverse_sum` = Σ1/p, `ratio` = inverse_sum/n_rows (1 if the propensities are right), `z`, `p_value` (null with
+        fewer than 20 rows of the item), `p_adj` (Holm over all rows), `mean_inverse` = mean of 1/p in the stratum,
+        `n_actions`, `actions_z` and `actions_p` of its test, and `flags`: "item" where p_adj < 0.01, "n_actions" where
+        actions_p < 0.01.
+
+    Raises
+    ------
+    ColumnError, NullKeyError, DataError, OptionError
+        If a column is missing, a key is null, a propensity is outside (0, 1], or `n_actions` is no count.
+
+    Notes
+    -----
+    Use it first, on the raw log. A ratio near a constant other than 1 for all items: propensities of another event (the
+    slate, another position), or rows that were sampled. A ratio far below 1 for items with rewards and near 1 else, or
+    the reverse: rows were kept by their reward. A ratio near the share of time that an item was available: the
+    candidates changed; use strata in which they did not. Items that were never shown have no row here: `n_actions`
+    finds them.
+
+    References
+    ----------
+    Li et al. (2015), "Counterfactual estimation and optimization of click metrics in search engines", control variates.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> log = pd.DataFrame({"item_id": ["a"] * 30 + ["b"] * 30, "propensity": .25})
+    >>> found = rd.propensity_check(log, by="item_id", n_actions=2)
+    >>> found[["item_id", "n_shown", "ratio", "mean_inverse"]]
+      item_id  n_shown  ratio  mean_inverse
+    0       a       30    2.0           4.0
+    1       b       30    2.0           4.0
+    >>> found["flags"].tolist()
+    ['item, n_actions', 'item, n_actions']
+    """
+    frame = log_frame(log)
+    names = as_columns(by) if isinstance(by, str) else list(by)
+    if not names:
+        raise OptionError("by is empty; expected the item id, behind the columns of the strata")
+    whole = isinstance(n_actions, int | np.integer) and not isinstance(n_actions, bool)
+    if n_actions is not None and not (whole and n_actions >= 1):
+        raise OptionError(f"n_actions={n_actions!r}; expected a number of items of at least 1")
+    inverse = 1 / read_probabilities(frame, propensity_col, zero=False, what="expected the probability of a shown item")
+    cells = split_groups(frame, names, COLUMNS)
+    cell = _codes(cells.rows, len(frame))
+    strata = split_groups(frame, names[:-1], COLUMNS)
+    stratum = _codes(strata.rows, len(frame))
+    of_cell = stratum[[0 if some is None else int(some[0]) for some in cells.rows]]
+    n = np.bincount(stratum)[of_cell]
+    shown, total = np.bincount(cell), np.bincount(cell, inverse)
+    # Σ(x − 1)² over all rows of the stratum, where x is 0 in the rows that show another item.
+    spread = np.bincount(cell, (inverse - 1) ** 2) + (n - shown)
+    table = pd.DataFrame({"n_rows": n, "n_shown": shown, "inverse_sum": total, "ratio": total / n})
+    table["z"] = np.divide(total - n, np.sqrt(spread), out=np.zeros(len(n)), where=spread > 0)
+    table["p_value"] = np.where(shown >= LEAST_SHOWN, two_sided(table["z"].to_numpy()), np.nan)
+    table["p_adj"] = holm(table["p_value"].to_numpy())
+    for name, values in _actions(stratum, inverse, n_actions).items():
+        table[name] = values[of_cell]
+    odd = [(table["p_adj"] < ALPHA).to_numpy(), (table["actions_p"] < ALPHA).to_numpy()]
+    words = np.select([odd[0] & odd[1], odd[0], odd[1]], ["item, n_actions", "item", "n_actions"], "")
+    table["flags"] = pd.Series(words.tolist())
+    return pd.concat([cells.labels, table[list(COLUMNS)]], axis=1)
+
+
+def _codes(groups: Sequence[Codes | None], n: int) -> Codes:
+    codes = np.zeros(n, np.int64)
+    for g, some in enumerate(groups):
+        if some is not None:
+            codes[some] = g
+    return codes
+
+
+def _actions(stratum: Codes, inverse: Floats, n_actions: int | None) -> dict[str, Floats]:
+    """Mean of 1/p per stratum, and its test against the number of items."""
+    n = np.bincount(stratum)
+    mean = np.bincount(stratum, inverse) / n
+    expected = np.full(len(n), np.nan if n_actions is None else float(n_actions))
+    square = np.bincount(stratum, (inverse - mean[stratum]) ** 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        se = np.sqrt(square / (n - 1) / n)
+        # Equal propensities, as of a uniform policy, have no spread: then only rounding may lie between.
+        exact = np.where(np.abs(mean - expected) <= 1e-6 * expected, 0.0, np.copysign(np.inf, mean - expected))
+        z = np.where(se > 1e-9 * mean, (mean - expected) / se, np.where(np.isnan(expected), np.nan, exact))
+    return {"mean_inverse": mean, "n_actions": expected, "actions_z": z, "actions_p": two_sided(z)}
+
+
+def two_sided(z: Floats) -> Floats:
+    """Normal two-sided p-values; null where z is null."""
+    return np.array([math.erfc(abs(one) / math.sqrt(2)) for one in z.tolist()])
+
+
+def holm(p: Floats) -> Floats:
+    """p-values after Holm's correction; nulls stay null and do not count."""
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    adjusted = np.full(len(p), np.nan)
+    steps = (len(order) - np.arange(len(order))) * p[order]
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps) if len(steps) else steps, 1.0)
+    return adjusted
+
+
+def popularity_propensity(
+    log: Any, *, item_col: str = "item_id", gamma: float = 1.5, floor: float = 0.0
+) -> pd.DataFrame:
+    """Guess from popularity how likely a relevant item was observed, where no propensities were logged.
+
+    Formula
+    -------
+    p_i = (n_i/n_max)^((γ + 1)/2), and at least `floor`; n_i is the number of rows of item i, n_max the largest n_i.
+
+    Parameters
+    ----------
+    log : DataFrame, or any object with the Arrow stream interface
+        One row per interaction.
+    item_col : str, default "item_id"
+        Column of the item id.
+    gamma : float, default 1.5
+        Steepness of popularity in the log, above −1; fitted values in the literature lie between 1.5 and 2.
+    floor : float, default 0.0
+        Least propensity, in [0, 1].
+
+    Returns
+    -------
+    DataFrame
+        One row per item, sorted by id: `item_col`, `n`, `propensity` in (0, 1].
+
+    Raises
+    ------
+    ColumnError, NullKeyError, OptionError
+        If a column is missing, an id is null, or an option is out of range.
+
+    Notes
+    -----
+    Use it to weigh relevant items in ranking metrics against popularity bias. Do not use it as `propensity` of
+    `ope_estimate`: it is an assumption on observation, not the probability with which a policy showed an item.
+
+    References
+    ----------
+    Yang et al. (2018), "Unbiased offline recommender evaluation for missing-not-at-random implicit feedback".
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> rd.popularity_propensity(pd.DataFrame({"item_id": list("aaaab")}), gamma=1)
+      item_id  n  propensity
+    0       a  4        1.00
+    1       b  1        0.25
+    """
+    frame = log_frame(log)
+    for name, value, low, high in (("gamma", gamma, -1.0, math.inf), ("floor", floor, 0.0, 1.0)):
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not number or not low <= value <= high or value == math.inf or (name == "gamma" and value == low):
+            raise OptionError(f"{name}={value!r}; expected {'a number above -1' if name == 'gamma' else '0 to 1'}")
+    keys = key_codes(frame, [item_col], "item_col", "name the column of the item id")
+    counts = np.bincount(keys.codes, minlength=keys.n)
+    present = np.flatnonzero(counts)
+    first = np.zeros(keys.n, np.int64)
+    first[keys.codes[::-1]] = np.arange(len(frame))[::-1]
+    n = counts[present]
+    table = frame[[item_col]].iloc[first[present]].reset_index(drop=True)
+    table["n"], table["propensity"] = n, np.maximum((n / n.max()) ** ((gamma + 1) / 2), floor)
+    return table.sort_values(item_col, kind="stable", ignore_index=True)

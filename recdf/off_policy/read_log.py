@@ -1,0 +1,247 @@
+"""From a log to arrays: the only place where the columns of a log have names.
+
+Contract: `read_log` checks every column that a call uses and gives a `Log`; `Log.rows` gives the `Rows` of one group
+under one interaction. The same checks run for frames of any dtype.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ..errors import DataError, DuplicateError, OptionError
+from ..inputs.frames import column
+from .columns import Keys, key_codes, read_floats, read_probabilities
+from .estimators import Interaction
+from .rows import Codes, Floats, Rows
+from .slates import (
+    Kind,
+    Layout,
+    check_per_slate,
+    check_products,
+    check_slate_product,
+    layout_of,
+    slate_weights,
+)
+
+NO_CLUSTER = "pass cluster=None if every row is independent of all others"
+NO_UNIT = "pass unit=None if every row is a decision of its own"
+
+
+@dataclass(frozen=True)
+class LogColumns:
+    """Which column of a log holds what, and how its rows belong together."""
+
+    reward: str = "reward"
+    propensity: str = "propensity"
+    target: str = "target_propensity"
+    position: str = "position"
+    sample_weight: str | None = None
+    slate_propensity: str | None = None
+    q_logged: str | None = None
+    q_target: str | None = None
+    unit: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
+    kind: Kind = "item"
+    ragged: bool = False
+    reward_range: tuple[float, float] | None = None
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Log:
+    """The columns of a log as arrays in the order of its rows."""
+
+    columns: LogColumns
+    propensity: Floats
+    target: Floats
+    reward: npt.NDArray[np.floating | np.integer]
+    q_logged: Floats | None
+    q_target: Floats | None
+    sample_weight: Floats | None
+    slate_propensity: Floats | None
+    unit: Keys | None
+    position: Keys | None
+    cluster: Keys | None
+
+    def rows(self, some: Codes | None, interaction: Interaction | None, *, closed: bool = True) -> Rows:
+        """The rows of one group as arrays, with the weights of an interaction.
+
+        `closed` cluster codes are numbered anew where that saves memory; else they are the same in every group.
+        """
+        if self.unit is None or self.position is None or interaction is None:
+            key = self.cluster if self.cluster is not None else self.unit
+            cluster, n_codes = _close(key, some, closed)
+            with np.errstate(over="ignore"):
+                weight = _take(self.target, some) / _take(self.propensity, some)
+            return Rows(
+                _finite(weight),
+                _take(self.reward, some),
+                _take(self.q_logged, some),
+                _take(self.q_target, some),
+                _take(self.sample_weight, some),
+                cluster=cluster,
+                n_codes=n_codes,
+            )
+        return self._slate_rows((self.unit, self.position), some, interaction, closed)
+
+    def _slate_rows(self, keys: tuple[Keys, Keys], some: Codes | None, interaction: Interaction, closed: bool) -> Rows:
+        unit, position = keys
+        order = _slate_order(_take(unit.codes, some), _take(position.codes, some), position.n)
+        rows = order if some is None or order is None else some[order]
+        rows = some if order is None else rows
+        layout = layout_of(_take(unit.codes, rows))
+        logged, target = _take(self.propensity, rows), _take(self.target, rows)
+        place = self._positions(_take(position.codes, rows), _take(unit.codes, rows), layout)
+        self._check_slates(logged, target, rows, layout)
+        with np.errstate(over="ignore"):
+            ratio = target / logged
+        cluster, n_codes = _close(unit if self.cluster is None else self.cluster, rows, closed)
+        if cluster is not None and (cluster[1:] != cluster[:-1])[~layout.first[1:]].any():
+            raise DataError(
+                f"a unit of log[{', '.join(map(repr, self.columns.unit))}] has rows of several clusters "
+                f"(cluster={list(self.columns.cluster)}); expected one cluster per unit"
+            )
+        return Rows(
+            _finite(slate_weights(ratio, layout, interaction, self.columns.kind)),
+            _take(self.reward, rows),
+            sample_weight=self._unit_sample_weight(rows, layout),
+            position=place,
+            n_positions=int(place.max()) + 1,
+            first=layout.first,
+            cluster=cluster,
+            n_codes=n_codes,
+        )
+
+    def _positions(self, position: Codes, unit: Codes, layout: Layout) -> Codes:
+        """Positions numbered from 0; units whose positions differ are an error unless `ragged`."""
+        twice = ~layout.first[1:] & (position[1:] == position[:-1])
+        if twice.any():
+            raise DuplicateError(
+                f"{np.count_nonzero(twice):,} rows of log repeat a (unit, position) pair; a position of a slate shows "
+                "one item: drop the repeated rows, or name the columns of the slate in unit="
+            )
+        present, place = np.unique(position, return_inverse=True)
+        full = (layout.lengths == len(present)).all()
+        if not full and not self.columns.ragged:
+            lengths = layout.lengths
+            shortest, longest = int(lengths.min()), int(lengths.max())
+            found = f"{shortest} to {longest} rows" if shortest < longest else f"{longest} of {len(present)} positions"
+            raise DataError(
+                f"units of log have {found}; expected the same positions in every unit. ragged='as_logged' takes them "
+                "as they are, which assumes that the target policy shows as many items as the log"
+            )
+        return place
+
+    def _check_slates(self, logged: Floats, target: Floats, rows: Codes | None, layout: Layout) -> None:
+        columns = self.columns
+        where = f"log[{columns.propensity!r}]"
+        check_per_slate(logged, target, layout, columns.kind, where)
+        check_products(logged, layout, columns.kind, where)
+        check_products(target, layout, columns.kind, f"log[{columns.target!r}]")
+        slate = _take(self.slate_propensity, rows)
+        if slate is not None:
+            if columns.kind != "conditional":
+                raise OptionError("slate_propensity_col checks propensity_kind='conditional' alone; leave it out")
+            check_slate_product(logged, slate, layout, (where, f"log[{columns.slate_propensity!r}]"))
+
+    def _unit_sample_weight(self, rows: Codes | None, layout: Layout) -> Floats | None:
+        weight = _take(self.sample_weight, rows)
+        if weight is not None and (weight[1:] != weight[:-1])[~layout.first[1:]].any():
+            raise DataError(
+                f"log[{self.columns.sample_weight!r}] differs between the rows of a unit; slates are kept or dropped "
+                "whole, so expected one value per unit"
+            )
+        return weight
+
+
+def read_log(frame: pd.DataFrame, columns: LogColumns) -> Log:
+    """Read and check the columns of a log."""
+    propensity = read_probabilities(
+        frame, columns.propensity, zero=False, what="a logged item was shown, so its probability was above 0"
+    )
+    target = read_probabilities(frame, columns.target, zero=True, what="the target policy's probability of the item")
+    reward = read_floats(frame, columns.reward)
+    if columns.reward_range is not None:
+        low, high = columns.reward_range
+        outside = int(np.count_nonzero((reward < low) | (reward > high)))
+        if outside:
+            raise DataError(
+                f"log[{columns.reward!r}] is outside reward_range=({low:g}, {high:g}) in {outside:,} of "
+                f"{len(frame):,} rows (from {reward.min():g} to {reward.max():g}); widen the range"
+            )
+    unit = key_codes(frame, columns.unit, "unit", NO_UNIT, ordered=columns.ordered) if columns.unit else None
+    cluster = (
+        key_codes(frame, columns.cluster, "cluster", NO_CLUSTER, ordered=columns.ordered) if columns.cluster else None
+    )
+    slate = columns.slate_propensity
+    return Log(
+        columns,
+        propensity,
+        target,
+        reward,
+        _model(frame, columns.q_logged),
+        _model(frame, columns.q_target),
+        _sample_weight(frame, columns.sample_weight),
+        None if slate is None else read_probabilities(frame, slate, zero=False, what="the probability of the slate"),
+        unit,
+        None if unit is None else _position(frame, columns.position),
+        cluster,
+    )
+
+
+def _model(frame: pd.DataFrame, name: str | None) -> Floats | None:
+    return None if name is None else read_floats(frame, name).astype(np.float64, copy=False)
+
+
+def _sample_weight(frame: pd.DataFrame, name: str | None) -> Floats | None:
+    if name is None:
+        return None
+    values = read_floats(frame, name).astype(np.float64, copy=False)
+    if (values <= 0).any():
+        raise DataError(
+            f"log[{name!r}] is at most 0 in {np.count_nonzero(values <= 0):,} of {len(values):,} rows; expected "
+            "1/(probability that the row was kept), which is at least 1"
+        )
+    return values
+
+
+def _position(frame: pd.DataFrame, name: str) -> Keys:
+    values = read_floats(frame, name)
+    if (values != np.floor(values)).any():
+        raise DataError(f"log[{name!r}] holds fractions; expected whole positions, 1 for the top of the slate")
+    column(frame, name, "log")
+    present, codes = np.unique(values, return_inverse=True)
+    return Keys(codes, len(present))
+
+
+def _take(values: npt.NDArray | None, rows: Codes | None) -> npt.NDArray:  # type: ignore[type-arg]
+    return values if values is None or rows is None else values[rows]  # type: ignore[return-value]
+
+
+def _close(key: Keys | None, some: Codes | None, closed: bool) -> tuple[Codes | None, int]:
+    """Codes of a group, numbered anew where they would need a table much longer than the group."""
+    if key is None:
+        return None, 0
+    codes = _take(key.codes, some)
+    if not closed or key.n <= 2 * len(codes) + 1024:
+        return codes, key.n
+    present, anew = np.unique(codes, return_inverse=True)
+    return anew, len(present)
+
+
+def _slate_order(unit: Codes, position: Codes, n_positions: int) -> Codes | None:
+    """Order of the rows by unit and position; None where they stand so."""
+    key = unit.astype(np.int64) * n_positions + position
+    return None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
+
+
+def _finite(weight: Floats) -> Floats:
+    if not np.isfinite(weight.max()):
+        n = int(np.count_nonzero(~np.isfinite(weight)))
+        raise DataError(f"target/propensity is infinite in {n:,} rows: propensities that are this small are no numbers")
+    return weight
+

@@ -1,0 +1,216 @@
+"""`reward_table`: a smoothed mean reward per item as the reward model of dm and the dr family."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, OptionError
+from ..inputs.codes import check_kinds
+from ..inputs.frames import as_frame, column
+from ..inputs.ids import read_ids
+from ..inputs.options import as_columns
+from .columns import ROUNDING, key_codes, log_frame, read_floats, read_probabilities
+from .rows import Codes, Floats
+
+__all__ = ["reward_table"]
+
+ADDED = ("q_logged", "q_target", "target_mass")
+
+
+def reward_table(
+    log: Any,
+    *,
+    candidates: Any,
+    by: str | Sequence[str] = ("item_id", "position"),
+    prior: float = 50,
+    folds: int = 5,
+    fold_by: str | Sequence[str] | None = "user_id",
+    reward_col: str = "reward",
+    target_col: str = "target_propensity",
+) -> pd.DataFrame:
+    """Add the columns of a reward model to a log: smoothed mean rewards, each row's from the other folds.
+
+    Formula
+    -------
+    q(cell) = (Σr + prior·m)/(n + prior) over the rows of the cell in the other folds, m their mean reward.
+    q_logged = q(cell of the row), q_target = Σ_a π_e(a)·q(cell of a) over the candidates a of the row.
+
+    Parameters
+    ----------
+    log : DataFrame, or any object with the Arrow stream interface
+        One row per item that was shown.
+    candidates : DataFrame
+        Items that the target policy may show, with its probability in `target_col`. Columns that are also in the log
+        say for which of its rows a candidate is: `item_id, position` for a policy that looks at the position alone,
+        `user_id, item_id` for a personal one.
+    by : list of str, default ("item_id", "position")
+        Columns of a cell of the model, the item id first.
+    prior : float, default 50
+        Rows that the mean reward is worth in every cell.
+    folds : int, default 5
+        Parts of the log; the model of a part is made of the others. 1: one model of all rows, whose own reward then
+        leaks into q_logged.
+    fold_by : str or list of str or None, default "user_id"
+        Key whose rows stay in one fold. None, for rows without a key, makes only `folds=1` possible.
+    reward_col, target_col : str
+        Column of the reward in the log, and of the probability in `candidates`.
+
+    Returns
+    -------
+    DataFrame
+        The log in its order, with `q_logged`, `q_target`, and `target_mass`: the sum of π_e over the candidates of the
+        row, which is 1 unless candidates are missing.
+
+    Raises
+    ------
+    ColumnError, NullKeyError, IdTypeError
+        If a column is missing, a key is null, or ids of the frames can never match.
+    DataError
+        If probabilities of a row's candidates sum to more than 1, or a row has no candidate.
+    OptionError
+        If `prior` is negative or `folds` below 1.
+
+    Notes
+    -----
+    Use it as a quick model: dr is right whenever the propensities are, whatever the model, and its interval is narrow
+    where the model is good. With a model of your own, write `q_logged` and `q_target` yourself, out of fold.
+
+    References
+    ----------
+    Dudík, Langford and Li (2011), "Doubly robust policy evaluation and learning".
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> log = pd.DataFrame({"user_id": [1, 2, 3, 4], "item_id": ["a", "a", "b", "b"], "reward": [1, 1, 0, 0]})
+    >>> uniform = pd.DataFrame({"item_id": ["a", "b"], "target_propensity": [.5, .5]})
+    >>> rd.reward_table(log, candidates=uniform, by="item_id", prior=2, folds=1)[["q_logged", "q_target"]]
+       q_logged  q_target
+    0      0.75       0.5
+    1      0.75       0.5
+    2      0.25       0.5
+    3      0.25       0.5
+    """
+    frame, offered = log_frame(log), as_frame(candidates, "candidates")
+    names = as_columns(by) if isinstance(by, str) else list(by)
+    _check_options(frame, names, prior, folds, fold_by)
+    what = "the target policy's probability"
+    target = read_probabilities(offered, target_col, zero=True, what=what, role="candidates")
+    reward = read_floats(frame, reward_col).astype(np.float64, copy=False)
+    fold = _folds(frame, as_columns(fold_by), folds)
+    context = [
+        name for name in offered.columns if name in frame.columns and name not in (names[0], target_col, reward_col)
+    ]
+    model = _model(frame, offered, names, context, fold, folds, reward, float(prior))
+    expected = _expected(model, target, context)
+    result = frame.reset_index(drop=True)
+    return result.assign(q_logged=model.logged, q_target=expected[0], target_mass=expected[1])
+
+
+def _check_options(frame: pd.DataFrame, names: list[str], prior: Any, folds: Any, fold_by: Any) -> None:
+    if not names:
+        raise OptionError("by is empty; expected the item id first, then what else tells rewards apart")
+    if isinstance(prior, bool) or not isinstance(prior, int | float | np.number) or not 0 <= prior < np.inf:
+        raise OptionError(f"prior={prior!r}; expected a number of rows of at least 0")
+    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or folds < 1:
+        raise OptionError(f"folds={folds!r}; expected an integer of at least 1")
+    if fold_by is None and folds > 1:
+        raise OptionError(f"fold_by=None and folds={folds}: name the key that stays in one fold, or pass folds=1")
+    there = [name for name in ADDED if name in frame.columns]
+    if there:
+        raise DataError(f"log already has a column {there[0]!r}; drop or rename it, so that it is not overwritten")
+
+
+class _Fitted(NamedTuple):
+    """Predictions: of every row, and for every pair of a distinct context of the log and one of its candidates."""
+
+    logged: Floats
+    row_context: Codes
+    pair_context: Codes
+    pair_candidate: Codes
+    pair_value: Floats
+
+
+def _folds(frame: pd.DataFrame, names: list[str], folds: int) -> Codes:
+    """Fold of every row: keys in the order of their ids are dealt to the folds one after the other."""
+    if folds == 1:
+        return np.zeros(len(frame), np.int64)
+    keys = key_codes(frame, names, "fold_by", "pass fold_by=None, folds=1 for one model of all rows", ordered=True)
+    present = np.unique(keys.codes)
+    if len(present) < folds:
+        raise OptionError(f"folds={folds}, but {names} has {len(present)} values; expected at least one a fold")
+    return np.searchsorted(present, keys.codes) % folds
+
+
+def _model(
+    frame: pd.DataFrame, offered: pd.DataFrame, names: list[str], context: list[str],
+    fold: Codes, folds: int, reward: Floats, prior: float,
+) -> _Fitted:  # fmt: skip
+    """Fit cells per fold and predict. Cells are coded over the log and its candidates together."""
+    item = names[0]
+    column(offered, item, "candidates")
+    check_kinds([read_ids(frame[item], f"log[{item!r}]"), read_ids(offered[item], f"candidates[{item!r}]")])
+    # Distinct rows of what a prediction for all candidates depends on: context, the rest of the cell, and the fold.
+    rest = [name for name in names[1:] if name not in context]
+    for name in (*context, *rest):
+        column(frame, name, "log")
+    distinct_of = frame[[*context, *rest]].reset_index(drop=True).assign(**{"": fold})
+    row_context = distinct_of.groupby(list(distinct_of.columns), sort=False, dropna=False).ngroup().to_numpy()
+    distinct = distinct_of.iloc[np.unique(row_context, return_index=True)[1]].reset_index(drop=True)
+    distinct["context row"] = np.arange(len(distinct))
+    listed = offered[[*context, item]].reset_index(drop=True)
+    listed["candidate row"] = np.arange(len(listed))
+    pairs = distinct.merge(listed, on=context) if context else distinct.merge(listed, how="cross")
+    cells = pd.concat([frame[names].reset_index(drop=True), pairs[names]], ignore_index=True)
+    cell = cells.groupby(names, sort=False, dropna=False).ngroup().to_numpy()
+    n_cells = int(cell.max()) + 1
+    predicted = _smoothed(cell[: len(frame)], n_cells, fold, folds, reward, prior)
+    return _Fitted(
+        predicted[fold, cell[: len(frame)]],
+        row_context,
+        pairs["context row"].to_numpy(),
+        pairs["candidate row"].to_numpy(),
+        predicted[pairs[""].to_numpy(), cell[len(frame) :]],
+    )
+
+
+def _smoothed(cell: Codes, n_cells: int, fold: Codes, folds: int, reward: Floats, prior: float) -> Floats:
+    """Smoothed mean reward per fold that is left out, and cell."""
+    joint = fold * n_cells + cell
+    n = np.bincount(joint, minlength=folds * n_cells).reshape(folds, n_cells).astype(np.float64)
+    total = np.bincount(joint, reward, folds * n_cells).reshape(folds, n_cells)
+    if folds > 1:
+        n, total = n.sum(axis=0) - n, total.sum(axis=0) - total
+    mean = total.sum(axis=1, keepdims=True) / n.sum(axis=1, keepdims=True)
+    if prior == 0:  # a cell without rows in the other folds has nothing but the mean
+        return np.asarray(np.where(n > 0, total / np.maximum(n, 1), mean))
+    return np.asarray((total + prior * mean) / (n + prior))
+
+
+def _expected(model: _Fitted, target: Floats, context: list[str]) -> tuple[Floats, Floats]:
+    """Per row of the log: Σ π·q over its candidates, and Σ π."""
+    share = target[model.pair_candidate]
+    n = int(model.row_context.max()) + 1
+    mass = np.bincount(model.pair_context, share, n).astype(np.float64, copy=False)
+    value = np.bincount(model.pair_context, share * model.pair_value, n).astype(np.float64, copy=False)
+    what = f"candidates of one {', '.join(context)}" if context else "candidates"
+    if (mass > 1 + ROUNDING).any():
+        raise DataError(
+            f"probabilities of the {what} sum to more than 1 in {np.count_nonzero(mass > 1 + ROUNDING):,} cases "
+            f"(up to {mass.max():.6g}); give the columns of the log that say for which rows a candidate is"
+        )
+    none = np.bincount(model.pair_context, minlength=n)[model.row_context] == 0
+    if none.any():
+        raise DataError(
+            f"{np.count_nonzero(none):,} of {len(none):,} rows of log have no candidate with their "
+            f"{', '.join(context)}; add their candidates or drop these rows"
+        )
+    if not (mass > 0).any():
+        raise DataError("all probabilities of the candidates are 0; nothing can be estimated")
+    return value[model.row_context], mass[model.row_context]
+
+

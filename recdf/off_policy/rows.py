@@ -1,0 +1,79 @@
+"""The logged rows of one group as arrays, and the walk through them in pieces.
+
+Contract: the arrays stand in one order. `first` marks the first row of each unit; None says that each row is a unit.
+`cluster` holds integer codes below `n_codes`; None says that each row is independent of all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer]
+Bools = npt.NDArray[np.bool_]
+
+# Rows that are computed with at once: few enough that the temporary arrays stay in the cache of the processor.
+PIECE = 2**17
+
+# One pass over all cluster codes costs as much as a piece of this many rows, so pieces are at least that long.
+LONGEST_PIECE = 2**21
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Arrays over the rows of one group of a log."""
+
+    weight: Floats
+    reward: npt.NDArray[np.floating | np.integer]
+    q_logged: Floats | None = None
+    q_target: Floats | None = None
+    sample_weight: Floats | None = None
+    position: Codes | None = None
+    n_positions: int = 1
+    first: Bools | None = None
+    cluster: Codes | None = None
+    n_codes: int = 0
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @property
+    def n_units(self) -> int:
+        return len(self) if self.first is None else int(np.count_nonzero(self.first))
+
+    def pieces(self) -> Iterator[slice]:
+        """Slices that cover all rows and cut no unit in two."""
+        size = PIECE if self.cluster is None else min(max(PIECE, self.n_codes), LONGEST_PIECE)
+        edges = np.arange(0, len(self), size)
+        if self.first is not None:
+            starts = np.flatnonzero(self.first)
+            edges = np.unique(starts[np.searchsorted(starts, edges, side="right") - 1])
+        for start, stop in zip(edges, [*edges[1:], len(self)], strict=True):
+            yield slice(int(start), int(stop))
+
+    def position_sums(self, values: Floats, piece: slice) -> Floats:
+        """Sum of some rows' values per position."""
+        if self.position is None:
+            return np.array([values.sum()])
+        return np.bincount(self.position[piece], values, self.n_positions).astype(np.float64, copy=False)
+
+    def at_position(self, table: Floats, piece: slice) -> Floats | np.float64:
+        """Numbers per position, as one per row of a piece."""
+        return table[0] if self.position is None else table[self.position[piece]]
+
+    def weighted(self, values: Floats, piece: slice) -> Floats:
+        """Values times the sample weights of their rows."""
+        return values if self.sample_weight is None else values * self.sample_weight[piece]
+
+    def unit_weights(self, piece: slice) -> Floats:
+        """The sample weight of a unit on its first row, and 0 on the others."""
+        ones = np.ones(piece.stop - piece.start) if self.first is None else self.first[piece].astype(np.float64)
+        return self.weighted(ones, piece)
+
+    def unit_sums(self, values: Floats, piece: slice) -> Floats:
+        """Sum of the values of each unit of a piece."""
+        return values if self.first is None else np.add.reduceat(values, np.flatnonzero(self.first[piece]))

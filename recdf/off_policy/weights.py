@@ -1,0 +1,133 @@
+"""How evenly the importance weights are spread: arrays in, numbers out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .estimators import Rule, effective_weight
+from .rows import Floats, Rows
+
+# Size of z over rows from which the mean weight is tested over clusters too.
+CLUSTERS_ARE_ASKED_ABOVE = 2.0
+
+
+class WeightNumbers(NamedTuple):
+    """What the weights of one group say, before any clip.
+
+    `mean_z` is (mean − 1)/se over independent rows, `mean_cluster_z` the same over clusters. Of slates, `mean` is over
+    all rows and the two z are those of the worst position.
+    """
+
+    mean: float
+    max: float
+    mean_z: float
+    mean_cluster_z: float
+    n_matched: int
+
+
+class EffectiveNumbers(NamedTuple):
+    """What the weights after a clip say; of slates, at the position where the weights are spread least evenly."""
+
+    ess: float
+    ess_share: float
+    ess_reward: float
+    max_weight_share: float
+    n_clipped: int
+    clipped_mass: float
+
+
+def effective_numbers(rows: Rows, rule: Rule, clip: float | None) -> EffectiveNumbers:
+    """Effective sample sizes and shares of the weights that an estimator uses.
+
+    (Σw)²/Σw² for the rows, the same with w·r summed per unit in place of w for the rewards.
+    """
+    if rule == "model":  # a reward model uses no weights, so the numbers are those of the log itself
+        clip = None
+    k = rows.n_positions
+    total, square, largest, count = (np.zeros(k) for _ in range(4))
+    reward_sum, reward_square, n_clipped, above, row_weight = 0.0, 0.0, 0, 0.0, 0.0
+    for piece in rows.pieces():
+        raw = rows.weight[piece]
+        g = rows.weighted(effective_weight(raw, "cap" if rule == "model" else rule, clip), piece)
+        total += rows.position_sums(g, piece)
+        square += rows.position_sums(g * g, piece)
+        count += rows.position_sums(np.ones(len(g)), piece) if k > 1 else len(g)
+        if rows.position is None:
+            largest[0] = max(largest[0], float(g.max()))
+        else:
+            np.maximum.at(largest, rows.position[piece], g)
+        earned = np.abs(rows.unit_sums(g * rows.reward[piece], piece))
+        reward_sum, reward_square = reward_sum + float(earned.sum()), reward_square + float(earned @ earned)
+        if clip is not None:
+            over = raw > clip
+            n_clipped += int(np.count_nonzero(over))
+            above += float(rows.weighted(np.where(over, raw - clip, 0.0), piece).sum())
+            row_weight += float(rows.weighted(np.ones(len(raw)), piece).sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ess, share = total**2 / square, largest / total
+        reward = np.divide(reward_sum**2, reward_square)
+    return EffectiveNumbers(
+        float(np.nan_to_num(ess).min()),
+        float((np.nan_to_num(ess) / count).min()),
+        float(np.nan_to_num(reward)),
+        float(share.max()) if (total > 0).all() else 1.0,
+        n_clipped,
+        above / row_weight if row_weight else 0.0,
+    )
+
+
+def weight_numbers(rows: Rows) -> WeightNumbers:
+    """Mean, largest value and the test of the mean against 1, which holds for every correct log."""
+    k = rows.n_positions
+    total, count, largest, matched = np.zeros(k), np.zeros(k), 0.0, 0
+    for piece in rows.pieces():
+        weight = rows.weight[piece]
+        total += rows.position_sums(rows.weighted(weight, piece), piece)
+        count += rows.position_sums(rows.weighted(np.ones(len(weight)), piece), piece)
+        largest, matched = max(largest, float(weight.max())), matched + int(np.count_nonzero(weight))
+    mean = total / count
+    z = cluster_z = _worst_z(mean - 1, _row_errors(rows, mean, count))
+    # Where the rows do not reject the mean, clusters do not either, so their sums are not needed.
+    if rows.cluster is not None and abs(z) > CLUSTERS_ARE_ASKED_ABOVE:
+        cluster_z = _worst_z(mean - 1, _cluster_errors(rows, mean, count))
+    return WeightNumbers(float(total.sum() / count.sum()), largest, z, cluster_z, matched)
+
+
+def _row_errors(rows: Rows, mean: Floats, count: Floats) -> Floats:
+    """Standard error of the mean weight per position, of independent rows."""
+    square, n = np.zeros(rows.n_positions), np.zeros(rows.n_positions)
+    for piece in rows.pieces():
+        psi = rows.weighted(rows.weight[piece] - rows.at_position(mean, piece), piece)
+        square += rows.position_sums(psi * psi, piece)
+        n += rows.position_sums(np.ones(len(psi)), piece)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt(n / (n - 1) * square) / count
+
+
+def _cluster_errors(rows: Rows, mean: Floats, count: Floats) -> Floats:
+    """Standard error of the mean weight per position, of independent clusters."""
+    if rows.cluster is None:
+        return _row_errors(rows, mean, count)
+    k = rows.n_positions
+    sums = np.zeros(k * rows.n_codes)
+    for piece in rows.pieces():
+        psi = rows.weighted(rows.weight[piece] - rows.at_position(mean, piece), piece)
+        codes = rows.cluster[piece].astype(np.intp, copy=False)
+        if rows.position is not None:
+            codes = rows.position[piece].astype(np.intp, copy=False) * rows.n_codes + codes
+        sums += np.bincount(codes, psi, len(sums))
+    per_cluster = sums.reshape(k, rows.n_codes)
+    used = np.count_nonzero(per_cluster.any(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        se: Floats = np.sqrt(np.divide(used, used - 1) * (per_cluster**2).sum(axis=1)) / count
+    return se
+
+
+def _worst_z(above: Floats, se: Floats) -> float:
+    """The z that is farthest from 0. A mean of exactly 1 has z = 0, even where nothing varies."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(above == 0, 0.0, above / se)
+    z = np.where(np.abs(above) < 1e-12, 0.0, z)
+    return float(z[np.argmax(np.abs(z))])
