@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .evaluate import Evaluation
+from .evaluate import Evaluation as Evaluation
 from .storage import read_tables
 
 __all__ = ["read_parquet"]

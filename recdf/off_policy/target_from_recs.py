@@ -10,9 +10,10 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError
 from ..inputs.codes import encode, encode_integers
-from ..inputs.frames import as_frame, column, order_source, read_numbers
+from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
+from ..inputs.tables import order_source
 from .columns import log_frame, read_floats, split_groups
 from .rows import Codes, Floats
 
