@@ -273,7 +273,7 @@ def evaluate(
     aspects : mapping or DataFrame, optional
         User -> list of item sets; or one row per (user, aspect, item); or per (aspect, item), for all users.
     features : str, list of str, DataFrame, Series, mapping or callable, optional
-        What items are compared by: columns of `items` (all but its id by default), or a frame indexed by item, or
+        What items are compared by: columns of `items`, or a frame indexed by item, or
         a similarity of two arrays of positions in `items`.
     base : DataFrame, mapping or Arrow stream, optional
         A baseline's recommendations, in the columns of `pred`.
@@ -326,6 +326,8 @@ def evaluate(
             columns.update(compute(matched, request, call.options))
         per_user = per_user_frame(matched, {"n_true": matched.n_true, "n_pred": matched.n_pred, **columns})
         spec = spec_of(requests, call.options, matched.order, matched.counts, matched.relevance_col)
+        if described := matched.sides.described():
+            spec["side_tables"] = described
         summary = summary_table(columns, matched, requests, call.options, item_by, spec)
     if item_by is not None:
         spec["item_by"] = item_by

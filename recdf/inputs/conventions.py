@@ -141,6 +141,7 @@ CONVENTIONS: dict[str, Convention] = {
             },
             differs={
                 "*": "RecTools takes ranks as they are, gaps included; recdf ranks anew, so gaps close up.",
+                "accuracy": "RecTools counts below 0 where the catalogue is too small for k ranks; recdf has no value.",
                 "mcc": "RecTools gives 0 where a factor under the root is 0; recdf leaves it undefined.",
                 "popularity": "RecTools has it so with normalize=True and counts interactions without.",
                 "ild": "RecTools counts positions, ours times the number of features, and gives 0 to one item.",

@@ -56,7 +56,9 @@ class Call:
                 "true": true is not None,
                 "value": self.options.value_col is not None,
                 "candidates": self.given.has("items") or self.options.judged_only,
-                "features": self.given.has("features") or self.given.has("items"),
+                # A similarity of positions in the catalogue needs no features beside it.
+                "features": self.given.has("features")
+                or (self.given.has("items") and callable(request.params.get("similarity"))),
             }
             for need in request.metric.needs:
                 if not there[need]:

@@ -43,7 +43,7 @@ ARGUMENTS = {
     "features": Argument(
         "Features",
         "str, list of str, DataFrame, Series, mapping or callable",
-        "Columns of `items` (all but its id by default), or a frame indexed by item. Columns hold numbers, lists "
+        "Columns of `items`, or a frame indexed by item. Columns hold numbers, lists "
         "of numbers,\n    categories, `A|B` strings or lists of categories. A callable takes two arrays of "
         "positions in `items` and returns\n    the similarities of these pairs.",
     ),

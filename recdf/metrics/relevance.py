@@ -206,7 +206,10 @@ def _confusion(lists: Lists, length: Length) -> tuple[np.ndarray, np.ndarray, np
     tp = lists.n_hits
     fn = lists.n_true - tp
     fp = (lists.n_shown if length == "shown" else lists.k) - tp
-    return tp, fp, fn, lists.n_candidates - tp - fp - fn
+    tn = lists.n_candidates - tp - fp - fn
+    if length == "k":  # there may be fewer candidates than ranks
+        tn = np.where(tn < 0, np.nan, tn)
+    return tp, fp, fn, tn
 
 
 @metric(bounds=(0.0, None), better=None, needs=("candidates",), outputs=("tp", "fp", "fn", "tn"))
@@ -221,8 +224,8 @@ def confusion(lists: Lists, *, length: Length = "shown") -> tuple[np.ndarray, np
     Parameters
     ----------
     length : {"shown", "k"}, default "shown"
-        m = min(k, n_pred) · k, so that a rank without an item counts as a false positive (RecTools). Then tn is below
-        0 where the candidates are too few for k ranks.
+        m = min(k, n_pred) · k, so that a rank without an item counts as a false positive (RecTools). Then tn is
+        undefined where the candidates are too few for k ranks.
 
     Notes
     -----

@@ -178,6 +178,7 @@ class _Files:
             call.match(empty["true"], empty["pred"])
         doors = read_sides(sides, options)
         self.of_sides = {name: n for table in doors.tables.values() for name, n in table.counts.items()}
+        self.side_tables = doors.described()
         self.order = order_source(empty["pred"], options)
         self.columns = call.columns
         taken = [name for name in ("n_true", "n_pred", *self.columns) if name in (*self.by, *self.user_cols)]
@@ -300,6 +301,8 @@ class _Files:
         overlap = replace(overlap, samples=self._samples())
         warn(overlap, self.counts, by, self.options)
         spec = spec_of(self.requests, self.options, self.order, self.counts, self.relevance)
+        if self.side_tables:
+            spec["side_tables"] = self.side_tables
         counts = exposure.whole() if exposure.requests else None
         summary = merged_table(by, n_lists, self.requests, moments, counts, self.options, spec)
         written = write_files(folder, self._blocks(results, by), summary, spec)

@@ -178,7 +178,47 @@ def test_all_forms_of_features_are_one(features):
     assert rd.ils({"u": ["a", "b", "c"]}, items=ITEMS, features=features) == close(PAIR_MEAN)
     assert rd.ils({"u": ["a", "b", "c"]}, features=given) == close(PAIR_MEAN)
     assert rd.ils({"u": ["a", "b", "c"]}, features=given.set_index("item_id")) == close(PAIR_MEAN)
-    assert rd.ils({"u": ["a", "b", "c"]}, items=given) == close(PAIR_MEAN)
+
+
+def test_no_column_of_items_is_a_feature_unless_it_is_named():
+    """A price of thousands would decide the cosine, and a title would make all items different."""
+    items = ITEMS.assign(price=[1000.0, 2000.0, 3000.0])
+    pred, log = {"u": ["a", "b", "c"]}, {"u": ["a"]}
+    for call in (
+        lambda: rd.ild(pred, items=items),
+        lambda: rd.ils(pred, items=items),
+        lambda: rd.serendipity(pred, pred, log=log, items=items),
+        lambda: rd.evaluate(pred, pred, "ild@3", items=items),
+    ):
+        with pytest.raises(rd.OptionError, match="needs features="):
+            call()
+    assert rd.ils(pred, items=items, features=["x", "y", "z"]) == close(PAIR_MEAN)
+
+
+def test_spec_records_every_side_table():
+    pred, log = {"u": ["a", "b", "c"]}, {"u": ["a"]}
+
+    def tables(**given):
+        return rd.evaluate(pred, pred, ["ild@3", "unseen@3"], log=log, **given).spec["side_tables"]
+
+    frame = ITEMS[["item_id", "x", "y"]]
+    found = tables(items=frame, features=["x", "y"])
+    assert {name: (one["columns"], one["rows"]) for name, one in found.items()} == {
+        "items": (["item_id", "x", "y"], 3),
+        "features": (["item_id", "x", "y"], 3),
+        "log": (["user_id", "item_id"], 1),
+    }
+    other = tables(items=frame, features=["y"])
+    assert found["features"]["digest"] != other["features"]["digest"]
+    assert found["items"] == other["items"]
+    alone = tables(features=frame)["features"]
+    assert alone == found["features"]
+    swapped = tables(features=frame.assign(item_id=["b", "a", "c"]))["features"]
+    assert alone["digest"] != swapped["digest"]
+    narrow = frame.astype({"x": "int8", "y": "Int32", "item_id": "category"})
+    assert tables(features=narrow)["features"]["digest"] == alone["digest"]
+    assert tables(features=frame.set_index("item_id"))["features"]["digest"] == alone["digest"]
+    assert "side_tables" not in rd.evaluate(pred, pred, "mrr@3").spec
 
 
 def test_parquet_vectors(tmp_path):
@@ -228,7 +268,7 @@ def test_bad_features_are_refused():
     with pytest.raises(rd.OptionError, match=r"features='genre' names columns of items="):
         rd.ild(pred, features="genre")
     with pytest.raises(rd.OptionError, match="needs feature columns"):
-        rd.ild(pred, items=["a", "b"])
+        rd.ild(pred, items=["a", "b"], features=[])
     with pytest.raises(rd.DataError, match="1 repeated ids"):
         rd.ild(pred, features=pd.DataFrame({"item_id": ["a", "a"], "x": [1, 2]}))
     with pytest.raises(rd.DataError, match="vectors of 2 lengths"):

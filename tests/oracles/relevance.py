@@ -57,40 +57,42 @@ def candidates(one):
 
 
 @oracle
-def confusion(one):
+def confusion(one, *, length="shown"):
     """tp = hits, fp = m − tp, fn = n − tp, tn = candidates − tp − fp − fn."""
     tp = one.hits
-    fp = one.m - tp
+    fp = (one.m if length == "shown" else one.k) - tp
     fn = one.n - tp
     tn = candidates(one) - tp - fp - fn
+    if length == "k" and tn < 0:  # fewer candidates than ranks
+        tn = NAN
     return {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
 
 
 @oracle
-def accuracy(one):
+def accuracy(one, *, length="shown"):
     """(tp + tn) / candidates."""
-    c = confusion(one)
+    c = confusion(one, length=length)
     return ratio(c["tp"] + c["tn"], candidates(one))
 
 
 @oracle
-def fallout(one):
+def fallout(one, *, length="shown"):
     """fp / (fp + tn)."""
-    c = confusion(one)
+    c = confusion(one, length=length)
     return ratio(c["fp"], c["fp"] + c["tn"])
 
 
 @oracle
-def specificity(one):
+def specificity(one, *, length="shown"):
     """tn / (fp + tn)."""
-    c = confusion(one)
+    c = confusion(one, length=length)
     return ratio(c["tn"], c["fp"] + c["tn"])
 
 
 @oracle
-def mcc(one):
+def mcc(one, *, length="shown"):
     """(tp tn − fp fn) / √((tp + fp)(tp + fn)(tn + fp)(tn + fn))."""
-    c = confusion(one)
+    c = confusion(one, length=length)
     tp, fp, fn, tn = c["tp"], c["fp"], c["fn"], c["tn"]
     product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     # Below 0 only when items outside the catalogue make tn negative.

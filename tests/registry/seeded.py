@@ -131,8 +131,7 @@ def assert_own_memory(per_user):
 def column_options(options, pred):
     """Options of recdf and the frame `pred` for options of the oracle (`order`, `relevance`, `users`, ...)."""
     found = {name: value for name, value in options.items() if name not in ("order", "relevance")}
-    if options.get("relevance"):
-        found["relevance_col"] = "relevance"
+    found["relevance_col"] = "relevance" if options.get("relevance") else False
     if options["order"] == "row":
         pred = pred.drop(columns=["score", "rank"], errors="ignore")
     else:

@@ -126,7 +126,7 @@ def test_candidates():
     true, pred = rd.from_labelled(
         frame, relevance_col="relevant", score_cols=["random", "knn"], user_col="object", item_col="item"
     )
-    options = {"user_col": "object", "item_col": "item", "relevance_col": "relevant", "by": "model"}
+    options = {"user_col": "object", "item_col": "item", "by": "model"}
     for extra in ({}, {"judged_only": True}):  # every candidate is judged
         result = rd.evaluate(true, pred, ["recall@4", "precision@4"], **options, **extra)
         for model, expected in case["expected"].items():

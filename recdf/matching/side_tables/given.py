@@ -18,6 +18,7 @@ from ...inputs.frames import as_frame, column
 from ...inputs.ids import Ids, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.tables import Table, order_source, read_catalogue, read_keyed, read_pred
+from .digest import Described, described, described_function
 
 # What each side table is, for the messages and the docstrings.
 SIDES = {
@@ -79,7 +80,8 @@ class Doors:
     feature_columns: list[pd.Series] | None
     similarity: Callable[..., Any] | None
     feature_ids: Ids | None
-    popular: Ids | None
+    feature_labels: pd.Series | None
+    popular: tuple[pd.DataFrame, Ids] | None
     item_col: str
 
     @property
@@ -99,7 +101,24 @@ class Doors:
         if self.feature_ids is not None and not self.features_of_items:
             found["features"] = self.feature_ids
         if self.popular is not None:
-            found["popular"] = self.popular
+            found["popular"] = self.popular[1]
+        return found
+
+
+    def described(self) -> dict[str, Described]:
+        """Each table as `spec` records it, by its role."""
+        found = {}
+        if self.catalogue is not None:
+            frame = self.catalogue[0]
+            found["items"] = described([frame.iloc[:, i] for i in range(frame.shape[1])])
+        for name, table in self.tables.items():
+            found[name] = described([table.frame.iloc[:, i] for i in range(table.frame.shape[1])])
+        if self.similarity is not None:
+            found["features"] = described_function(self.similarity)
+        elif self.feature_columns and self.feature_labels is not None:
+            found["features"] = described([self.feature_labels, *self.feature_columns])
+        if self.popular is not None:
+            found["popular"] = described([self.popular[0][self.item_col]])
         return found
 
 
@@ -127,11 +146,11 @@ def read_sides(given: Given, options: Options) -> Doors:
         key_names["base"] = user_cols
         alone = options.updated(by=None)
         tables["base"] = read_pred(frame, order_source(frame, alone), alone, "base")
-    columns, similarity, feature_ids = _read_features(given.features, catalogue, options)
+    columns, similarity, feature_ids, labels = _read_features(given.features, catalogue, options)
     popular = None
     if given.popular is not None:
-        popular = read_catalogue(given.popular, options.item_col, "popular")[1]
-    return Doors(catalogue, tables, key_names, columns, similarity, feature_ids, popular, options.item_col)
+        popular = read_catalogue(given.popular, options.item_col, "popular")
+    return Doors(catalogue, tables, key_names, columns, similarity, feature_ids, labels, popular, options.item_col)
 
 
 def _aspect_frame(aspects: Mapping[Any, Any], options: Options) -> pd.DataFrame:
@@ -153,8 +172,8 @@ def _aspect_frame(aspects: Mapping[Any, Any], options: Options) -> pd.DataFrame:
 
 def _read_features(
     features: Any, catalogue: tuple[pd.DataFrame, Ids] | None, options: Options
-) -> tuple[list[pd.Series] | None, Callable[..., Any] | None, Ids | None]:
-    """Feature columns, a similarity of rows, and the ids of the rows."""
+) -> tuple[list[pd.Series] | None, Callable[..., Any] | None, Ids | None, pd.Series | None]:
+    """Feature columns, a similarity of rows, and the ids of the rows, checked and as they stand."""
     item_col = options.item_col
     if (
         features is None
@@ -163,15 +182,16 @@ def _read_features(
     ):
         if catalogue is None:
             if features is None:
-                return None, None, None
+                return None, None, None, None
             raise OptionError(f"features={features!r} names columns of items=, which is not given")
         frame, ids = catalogue
-        names = [name for name in frame.columns if name != item_col] if features is None else as_columns(features)
-        return [column(frame, name, "items") for name in names], None, ids
+        # Without features= no column is one: prices and titles would count as features of an item.
+        names = [] if features is None else as_columns(features)
+        return [column(frame, name, "items") for name in names], None, ids, frame[item_col]
     if callable(features):
         if catalogue is None:
             raise OptionError("features= is a function of positions in items=, which is not given")
-        return [], features, catalogue[1]
+        return [], features, catalogue[1], None
     if isinstance(features, Mapping):
         features = pd.Series(list(features.values()), index=list(features))
     if isinstance(features, pd.Series):
@@ -179,10 +199,12 @@ def _read_features(
     if not isinstance(features, pd.DataFrame):
         features = as_frame(features, "features")
     if item_col in features.columns:
-        ids = read_ids(column(features, item_col, "features"), f"features[{item_col!r}]")
+        labels = column(features, item_col, "features")
+        ids = read_ids(labels, f"features[{item_col!r}]")
     else:  # the one place where an index is read: a frame indexed by item
-        ids = read_ids(pd.Series(features.index), "features.index")
+        labels = pd.Series(features.index, name=item_col)
+        ids = read_ids(labels, "features.index")
     if ids.null is not None:
         raise DataError(f"{ids.where} has {ids.null.sum():,} null ids")
     names = [name for name in features.columns if name != item_col]
-    return [column(features, name, "features") for name in names], None, ids
+    return [column(features, name, "features") for name in names], None, ids, labels

@@ -17,6 +17,7 @@ from ...inputs.ids import read_ids
 from .aspects import Aspects
 from .baseline import BaseLists
 from .catalogue import Catalogue, unique_rows
+from .digest import Described
 from .features import Features
 from .given import SIDES, Doors
 from .log import Log
@@ -53,6 +54,10 @@ class Sides:
     def _needed(self, name: str) -> None:
         if name not in self._codes:
             raise OptionError(f"needs {SIDES[name]}")
+
+    def described(self) -> dict[str, Described]:
+        """Each table as `spec` records it, by its role."""
+        return self._doors.described()
 
     def has(self, name: str) -> bool:
         return name in self._codes

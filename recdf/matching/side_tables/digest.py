@@ -1,0 +1,83 @@
+"""What a side table held, in a few numbers: so that two results with one `spec` came from the same tables.
+
+Contract: equal values give an equal digest, whatever their width, their encoding, or who holds them in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any, TypedDict
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+DIGEST_BYTES = 8
+
+
+class Described(TypedDict):
+    """A side table as `spec` records it. A similarity that is a function has no rows, and no digest but its name."""
+
+    columns: list[str]
+    rows: int | None
+    digest: str
+
+
+def described(columns: Sequence[pd.Series]) -> Described:
+    """Columns of one side table: their names, their number of rows, and a digest of their values."""
+    total = blake2b(digest_size=DIGEST_BYTES)
+    for series in columns:
+        total.update(str(series.name).encode())
+        _add_values(total, series)
+    return {
+        "columns": [str(series.name) for series in columns],
+        "rows": len(columns[0]) if columns else 0,
+        "digest": total.hexdigest(),
+    }
+
+
+def described_function(function: Any) -> Described:
+    """A similarity that the caller wrote."""
+    return {"columns": [], "rows": None, "digest": str(getattr(function, "__name__", type(function).__name__))}
+
+
+def _add_values(total: Any, series: pd.Series) -> None:
+    try:
+        array = pa.array(series.array, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # Arrow has no type for them
+        total.update(repr(series.tolist()).encode("utf-8", "backslashreplace"))
+        return
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks != 1 else array.chunk(0)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = _plain_type(array.type)
+    if kind is None:
+        total.update(repr(array.to_pylist()).encode("utf-8", "backslashreplace"))
+        return
+    array = array.cast(kind)
+    null = np.asarray(array.is_null(), bool)
+    total.update(np.packbits(null))
+    if kind == pa.large_string():
+        array = pa.concat_arrays([array.fill_null("")])
+        _, edges, data = array.buffers()
+        ends = np.frombuffer(edges, np.int64)[array.offset : array.offset + len(array) + 1]
+        total.update(np.diff(ends))
+        if data is not None and len(ends):
+            total.update(memoryview(data)[int(ends[0]) : int(ends[-1])])
+        return
+    total.update(np.ascontiguousarray(array.fill_null(0).to_numpy(zero_copy_only=False)))
+
+
+def _plain_type(kind: Any) -> Any:
+    """The type in which values of one kind are compared; None for rare kinds, whose values are written out."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pa.large_string()
+    if pa.types.is_boolean(kind):
+        return pa.int8()
+    if pa.types.is_signed_integer(kind):
+        return pa.int64()
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    return None
