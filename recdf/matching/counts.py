@@ -29,7 +29,9 @@ class Counts:
     def __init__(self, lists: Lists, by: int = 0) -> None:
         self.lists, self.matched = lists, lists.matched
         self.k, self.sides, self.n_items = lists.k, lists.sides, self.matched.n_items
-        self.mine = np.flatnonzero(self.matched.list_by == by)
+        # Lists stand `by` value after `by` value, so that those of one are found without a look at the others.
+        first, end = np.searchsorted(self.matched.list_by, [by, by + 1])
+        self.by, self.mine = by, np.arange(first, end)
         self.sums: dict[str, np.ndarray] = {}
 
     # ------------------------------------------------------------------------------- by place and by list
@@ -152,10 +154,9 @@ def _lists_with(counts: Counts) -> np.ndarray:
 
 
 def _hits(counts: Counts) -> np.ndarray:
-    hits = counts.lists.hits
-    mine = np.zeros(len(counts.lists), bool)
-    mine[counts.mine] = True
-    return np.bincount(counts.matched.item[hits.place[mine[hits.list]]], minlength=counts.n_items)
+    places = counts.lists.hit_places_by_value
+    first, end = places[0][counts.by : counts.by + 2]
+    return np.bincount(counts.matched.item[places[1][first:end]], minlength=counts.n_items)
 
 
 def _relevant(counts: Counts) -> np.ndarray:

@@ -17,6 +17,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.tables import Order
+from .grouping import offsets
 from .hits import HitArrays, Hits, ratio
 from .overlap import Overlap
 from .pred_lists import PredLists
@@ -215,6 +216,13 @@ class Lists:
     def hits(self) -> Hits:
         """Relevant items among the first k, in rank order."""
         return self.matched.hits.where(self.matched.hits.rank <= self.cut)
+
+    @cached_property
+    def hit_places_by_value(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places of the hits, `by` value after `by` value, and where each value begins among them."""
+        value = self.matched.list_by[self.hits.list]
+        n_hits = np.bincount(value, minlength=len(self.matched.by))
+        return offsets(n_hits), self.hits.place[np.argsort(value, kind="stable")]
 
     @cached_property
     def tied_hits(self) -> Hits:

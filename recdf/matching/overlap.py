@@ -97,10 +97,10 @@ def overlap_of(
         in_true = np.zeros(items.n, bool)
         in_true[items.columns[0].all()] = True
         if shares:
-            for value in np.flatnonzero(~by_shares_item):
-                lists = np.flatnonzero(of_list == value)
-                rows = spans(pred_lists.start[lists], np.diff(pred_lists.start)[lists])
-                by_shares_item[value] = in_true[pred_lists.item[rows]].any()
+            lists = np.flatnonzero(~by_shares_item[of_list])
+            length = np.diff(pred_lists.start)[lists]
+            rows = spans(pred_lists.start[lists], length)
+            by_shares_item[np.repeat(of_list[lists], length)[in_true[pred_lists.item[rows]]]] = True
         else:
             shares_user = bool(np.isin(pd.unique(keys[1].all()), pd.unique(keys[0].all())).any())
             shares_item = bool(in_true[items.columns[1].all()].any())

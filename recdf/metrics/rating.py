@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import OptionError
 from ..matching.counts import Counts
+from ..matching.grouping import offsets
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
@@ -25,6 +26,18 @@ def _errors(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
     return judged.list[scored], error[scored]
 
 
+def _errors_by_value(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
+    """Errors `by` value after `by` value, and where each value begins among them; sorted once for all values."""
+    cache, key = lists.matched.cache, ("errors by value", lists.cut)
+    if key not in cache:
+        of_list, error = _errors(lists)
+        value = lists.matched.list_by[of_list]
+        n_errors = np.bincount(value, minlength=len(lists.matched.by))
+        cache[key] = offsets(n_errors), error[np.argsort(value, kind="stable")]
+    found: tuple[np.ndarray, np.ndarray] = cache[key]
+    return found
+
+
 def _mean_error(lists: Lists, power: int) -> np.ndarray:
     of_list, error = _errors(lists)
     total = np.bincount(of_list, weights=np.abs(error) ** power, minlength=len(lists))
@@ -33,8 +46,8 @@ def _mean_error(lists: Lists, power: int) -> np.ndarray:
 
 def _pooled_error(counts: Counts, power: int) -> float:
     def count(counts: Counts) -> np.ndarray:
-        of_list, error = _errors(counts.lists)
-        mine = np.abs(error[np.isin(of_list, counts.mine)]) ** power
+        start, error = _errors_by_value(counts.lists)
+        mine = np.abs(error[start[counts.by] : start[counts.by + 1]]) ** power
         return np.array([mine.sum(), len(mine)])
 
     total, n = counts.summed(f"error ** {power}", count, over="lists")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -15,6 +16,8 @@ from .tied_ranks import tied_ranks
 
 Gain = Literal["linear", "exp2", "binary"]
 Discount = Literal["log", "jk", "none"]
+
+RANKS_AT_A_TIME = 2**20
 
 LARGEST_EXPONENT = 900  # beyond, 2^g or a sum of them is infinite
 
@@ -32,9 +35,21 @@ def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
 
 
 def _discounts(kind: str | Callable[[int], float], base: float, rank: np.ndarray) -> np.ndarray:
+    ranks = np.arange(1, int(rank.max(initial=0)) + 1)  # few, so that the functions below are called for few
+    return _at_rank(_weights(kind, base, ranks), rank)
+
+
+def _sum_of_discounts(kind: str | Callable[[int], float], base: float, k: int) -> float:
+    """Sum of the discounts of ranks 1 to k, which may be too many to hold them all."""
+    parts = (np.arange(first, min(first + RANKS_AT_A_TIME, k + 1)) for first in range(1, k + 1, RANKS_AT_A_TIME))
+    return math.fsum(float(np.sum(_weights(kind, base, ranks))) for ranks in parts)
+
+
+def _weights(kind: str | Callable[[int], float], base: float, ranks: np.ndarray) -> np.ndarray:
+    """Discount of each rank."""
     if not base > 1:
         raise OptionError(f"base={base}; the base of the logarithm must be above 1")
-    ranks = np.arange(1, int(rank.max(initial=0)) + 1)  # few, so that the functions below are called for few
+    discounts: np.ndarray
     if callable(kind):
         discounts = np.array([kind(i) for i in ranks.tolist()], dtype=np.float64)
     elif kind == "log":
@@ -43,7 +58,7 @@ def _discounts(kind: str | Callable[[int], float], base: float, rank: np.ndarray
         discounts = 1 / np.maximum(1, np.log2(ranks) / np.log2(base))
     else:
         discounts = np.ones(len(ranks))
-    return _at_rank(discounts, rank)
+    return discounts
 
 
 def _at_rank(weights: np.ndarray, rank: np.ndarray) -> np.ndarray:
@@ -147,8 +162,8 @@ def ndcg(
         )
     total = _dcg(lists, gain, discount, base, tied)
     if ideal == "k":
-        rank = np.arange(1, lists.k + 1)
-        found: np.ndarray = total / np.sum(_gains(gain, np.ones(lists.k)) * _discounts(discount, base, rank))
+        # An item of gain 1 has this gain by every rule, so that only discounts are summed.
+        found: np.ndarray = total / _sum_of_discounts(discount, base, lists.k)
         return found
     if ideal == "relevant":
         best = lists.sum_ideal(_discounted, gain, _as_key(discount), base)

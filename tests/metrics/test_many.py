@@ -1,0 +1,59 @@
+"""Cut-offs and `by` values without bound: memory does not grow with k, and each `by` value costs the same."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+PRED = {"u": ["a", "x", "b"]}
+
+
+@pytest.mark.parametrize("k", [3, 2**20, 2**20 + 1, 2**21 + 3])
+@pytest.mark.parametrize(
+    ("discount", "weights"),
+    [
+        ("log", lambda i: 1 / np.log2(i + 1)),
+        ("jk", lambda i: 1 / np.maximum(1, np.log2(i))),
+        ("none", lambda i: np.ones(len(i))),
+    ],
+)
+def test_ideal_k_sums_the_discounts_of_k_ranks(k, discount, weights):
+    every = weights(np.arange(1, k + 1, dtype=float))
+    expected = (every[0] + every[2]) / every.sum()
+    found = rd.ndcg({"u": ["a", "b"]}, PRED, k=k, ideal="k", discount=discount)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_ideal_k_takes_no_memory_for_ranks_that_nobody_has():
+    tracemalloc.start()
+    try:
+        rd.ndcg({"u": ["a"]}, PRED, k=2 * 10**7, like="rectools")  # whose ranks alone would take 160 MB
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 2**20
+
+
+def test_exposure_and_pooled_metrics_of_many_by_values_in_any_order():
+    """Every `by` value alone gives what it gives among the others."""
+    rng = np.random.default_rng(3)
+    pred = pd.DataFrame(
+        {
+            "model": rng.permutation(np.repeat(np.arange(30), 20)),
+            "user_id": rng.integers(0, 5, 600),
+            "item_id": rng.integers(0, 12, 600),
+            "score": rng.random(600),
+        }
+    ).drop_duplicates(["model", "user_id", "item_id"])
+    true = pd.DataFrame({"user_id": np.repeat(np.arange(5), 3), "item_id": np.tile([1, 4, 7], 5), "relevance": 2.0})
+    items = pd.DataFrame({"item_id": np.arange(12), "category": list("abc") * 4})
+    given = {"items": items, "log": pd.DataFrame({"user_id": [1, 2], "item_id": [1, 2]})}
+    metrics = ["coverage", "gini", "pop_reo(group_col=category)", "pooled_mae"]
+    together = rd.evaluate(true, pred, metrics, k=3, by="model", **given).summary
+    for model in pred["model"].unique():
+        alone = rd.evaluate(true, pred[pred["model"] == model], metrics, k=3, **given).summary
+        mine = together[together["model"] == model].drop(columns="model").reset_index(drop=True)
+        pd.testing.assert_frame_equal(mine, alone)
