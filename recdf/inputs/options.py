@@ -106,7 +106,7 @@ class Options:
                 f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; "
                 "the order of `pred` has one source"
             )
-        if self.relevance_col is True:
+        if isinstance(self.relevance_col, bool) and self.relevance_col:
             raise OptionError("relevance_col=True; expected the name of a column of true, False or None")
         if not isinstance(self.judged_only, bool):
             raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")
