@@ -3,8 +3,8 @@
 Start with these; `help` of each says more:
 
 * `rd.evaluate(true, pred, ["ndcg", "recall"], k=10)` is the way in: what users found relevant and what was recommended
-  to them give an `Evaluation` with `.per_user` (one row per list) and `.summary` (one row per metric). Its help explains
-  the options that all functions share: columns, order, ties, population, `by=`, `like=`.
+  to them give an `Evaluation` with `.per_user` (one row per list) and `.summary` (one row per metric). Its help
+  explains the options that all functions share: columns, order, ties, population, `by=`, `like=`.
 * `rd.check(true, pred)` lists what is odd in the data, before you believe a number.
 * `rd.ndcg(true, pred, k=10)` is one number, `rd.ndcg.per_user(true, pred, k=10)` one row per user. Every metric is such
   a function: `rd.metrics_table()` lists them, and `help(rd.ndcg)` says when to use it and when not.
