@@ -1,4 +1,4 @@
-"""The other libraries: install each into an environment of its own, and run `adapters.py` there.
+"""The other libraries: install each into an environment of its own, and run the package `adapters` there.
 
     python benchmarks/peers.py install [NAME ...]     # every peer when none is named
     python benchmarks/peers.py list
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ADAPTERS = Path(__file__).with_name("adapters.py")
+HERE = Path(__file__).parent  # holds the package `adapters`
 
 
 @dataclass(frozen=True)
@@ -185,12 +185,15 @@ def install_all(names: list[str]) -> int:
 
 
 def run_adapter(command: str, name: str, request: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
-    """What `adapters.py` answers to a request, run by the peer's interpreter."""
+    """What the package `adapters` answers to a request, run by the peer's interpreter."""
     with tempfile.TemporaryDirectory() as folder:
         asked, answered = Path(folder) / "request.json", Path(folder) / "answer.json"
         asked.write_text(json.dumps(request))
-        arguments = [str(interpreter(name)), str(ADAPTERS), command, name, str(asked), str(answered)]
-        done = subprocess.run(arguments, check=False, capture_output=True, text=True, timeout=timeout, cwd=folder)
+        arguments = [str(interpreter(name)), "-m", "adapters", command, name, str(asked), str(answered)]
+        found = {**os.environ, "PYTHONPATH": str(HERE)}
+        done = subprocess.run(
+            arguments, check=False, capture_output=True, text=True, timeout=timeout, cwd=folder, env=found
+        )
         if done.returncode:
             raise RuntimeError(f"{name}: {done.stderr.strip()[-2000:]}")
         return json.loads(answered.read_text())

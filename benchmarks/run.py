@@ -61,7 +61,7 @@ def recdf_six(true: Any, pred: Any, ks: list[int]) -> dict[str, float]:
 
 
 def time_recdf(request: dict[str, Any]) -> Answer:
-    """As `adapters.py time` does for the others, by the same function."""
+    """As `python -m adapters time` does for the others, by the same function."""
     adapter = adapters.Adapter("recdf", lambda *_: ({}, {}), recdf_six, module="recdf")
     return adapters.benchmark(adapter, request)
 

@@ -107,7 +107,7 @@ class _Accuracy(ListMetric):
 accuracy: _Accuracy
 
 class _Aclt(ListMetric):
-    """Number of shown items of the long tail; a count, at least 0."""
+    """Number of recommended items of the long tail; a count, at least 0."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
@@ -121,7 +121,7 @@ class _Aclt(ListMetric):
 aclt: _Aclt
 
 class _Aplt(ListMetric):
-    """Share of the shown items that are of the long tail; neither direction is better, in [0, 1]."""
+    """Share of the recommended items that are of the long tail; neither direction is better, in [0, 1]."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
@@ -147,7 +147,7 @@ class _Arhr(ListMetric):
 arhr: _Arhr
 
 class _ArpRatio(ListMetric):
-    """Popularity of the shown items over that of the user's past; 1 is alike, above 1 more popular, at least 0."""
+    """Popularity of the recommended items over that of the user's past; above 1 is more popular, at least 0."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
@@ -189,7 +189,8 @@ class _Bpref(ListMetric):
 bpref: _Bpref
 
 class _Calibration(ListMetric):
-    """Divergence of the categories shown from those of the user's past, in nats; smaller is better, at least 0."""
+    """Divergence of the recommended categories from those of the user's past, in nats; smaller is better, at least
+    0."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
@@ -205,7 +206,8 @@ class _Calibration(ListMetric):
 calibration: _Calibration
 
 class _Categories(ListMetric):
-    """Distinct categories shown, over k; larger is better, at least 0 (at most 1 for items of one category)."""
+    """Distinct categories in the first k, over k; larger is better, at least 0 (at most 1 for items of one
+    category)."""
 
     def __call__(
         self, pred: Rows, k: int = 10, *, category_col: str = "category",
@@ -221,7 +223,7 @@ class _Categories(ListMetric):
 categories: _Categories
 
 class _CategoryEntropy(ListMetric):
-    """Shannon entropy of the categories shown, in bits; larger is better, at least 0."""
+    """Shannon entropy of the recommended categories, in bits; larger is better, at least 0."""
 
     def __call__(
         self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
@@ -249,7 +251,7 @@ class _Confusion(ListMetric):
 confusion: _Confusion
 
 class _Coverage(Metric):
-    """Share of the catalogue that is shown to anyone; larger is better, in [0, 1]."""
+    """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1]."""
 
     def __call__(
         self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[OptionArguments],
@@ -361,7 +363,7 @@ class _F1(ListMetric):
 f1: _F1
 
 class _Fallout(ListMetric):
-    """Share of the candidates that are not relevant and were shown; smaller is better, in [0, 1]."""
+    """Share of the irrelevant candidates that are recommended; smaller is better, in [0, 1]."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
@@ -429,7 +431,7 @@ class _Hits(ListMetric):
 hits: _Hits
 
 class _Ild(ListMetric):
-    """Intra-list diversity, the mean dissimilarity of two shown items; larger is better, in [0, 2]."""
+    """Intra-list diversity, the mean dissimilarity of two recommended items; larger is better, in [0, 2]."""
 
     def __call__(
         self, pred: Rows, k: int = 10, *,
@@ -447,7 +449,7 @@ class _Ild(ListMetric):
 ild: _Ild
 
 class _Ils(ListMetric):
-    """Intra-list similarity, the mean similarity of two shown items; smaller is better, in [−1, 1]."""
+    """Intra-list similarity, the mean similarity of two recommended items; smaller is better, in [−1, 1]."""
 
     def __call__(
         self, pred: Rows, k: int = 10, *,
@@ -509,7 +511,7 @@ class _Mar(ListMetric):
 mar: _Mar
 
 class _Mcc(ListMetric):
-    """Matthews correlation of shown and relevant; larger is better, in [−1, 1]."""
+    """Matthews correlation of recommended and relevant; larger is better, in [−1, 1]."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
@@ -537,7 +539,7 @@ class _MoneyNdcg(ListMetric):
 money_ndcg: _MoneyNdcg
 
 class _MoneyPrecision(ListMetric):
-    """Share of the value shown in the first k that is the value of hits; larger is better, in [0, 1]."""
+    """Share of the value of the first k items that is the value of hits; larger is better, in [0, 1]."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
@@ -648,7 +650,7 @@ class _PooledRmse(Metric):
 pooled_rmse: _PooledRmse
 
 class _PopReo(Metric):
-    """Inequality of the chance of a relevant item to be shown, over groups of items; smaller is better, at least 0."""
+    """Inequality of groups of items in the chance that a relevant one is recommended; smaller is better, at least 0."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
@@ -658,7 +660,7 @@ class _PopReo(Metric):
 pop_reo: _PopReo
 
 class _PopRsp(Metric):
-    """Inequality of the chance of an item to be shown, over groups of items; smaller is better, at least 0."""
+    """Inequality of groups of items in the chance that one is recommended; smaller is better, at least 0."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
@@ -668,7 +670,7 @@ class _PopRsp(Metric):
 pop_rsp: _PopRsp
 
 class _Popularity(ListMetric):
-    """Mean popularity of the shown items; neither direction is better, in [0, 1]."""
+    """Mean popularity of the recommended items; neither direction is better, in [0, 1]."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
@@ -762,7 +764,7 @@ class _Rprecision(ListMetric):
 rprecision: _Rprecision
 
 class _Serendipity(ListMetric):
-    """Share of shown items that are relevant, new, unlike the user's past and not popular; larger is better, in [0,
+    """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is better, in [0,
     1]."""
 
     def __call__(
@@ -783,7 +785,7 @@ class _Serendipity(ListMetric):
 serendipity: _Serendipity
 
 class _Specificity(ListMetric):
-    """Share of the candidates that are not relevant and were not shown; larger is better, in [0, 1]."""
+    """Share of the irrelevant candidates that are not recommended; larger is better, in [0, 1]."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
@@ -811,7 +813,7 @@ class _SubtopicRecall(ListMetric):
 subtopic_recall: _SubtopicRecall
 
 class _Surprisal(ListMetric):
-    """Mean self-information of the shown items, in bits; larger is better, at least 0."""
+    """Mean self-information of the recommended items, in bits; larger is better, at least 0."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
@@ -827,7 +829,7 @@ class _Surprisal(ListMetric):
 surprisal: _Surprisal
 
 class _Unexpectedness(ListMetric):
-    """Share of the shown items that a baseline does not show; larger is better, in [0, 1]."""
+    """Share of the recommended items that a baseline does not recommend; larger is better, in [0, 1]."""
 
     def __call__(
         self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
@@ -841,7 +843,7 @@ class _Unexpectedness(ListMetric):
 unexpectedness: _Unexpectedness
 
 class _Unseen(ListMetric):
-    """Share of the shown items that the user has not had; larger is better, in [0, 1]."""
+    """Share of the recommended items that the user has not had; larger is better, in [0, 1]."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],

@@ -1,4 +1,4 @@
-"""Diversity: how different are the items of a list from one another? R is the first k recommended items."""
+"""Diversity: how different are the items of a list from one another?"""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ Similarity = Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.
 
 @metric(bounds=(0.0, 2.0), aliases=("diversity",), needs=("features",), arguments=("pred",))
 def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|") -> np.ndarray:
-    """Intra-list diversity, the mean dissimilarity of two shown items; larger is better, in [0, 2].
+    """Intra-list diversity, the mean dissimilarity of two recommended items; larger is better, in [0, 2].
 
     Formula
     -------
-    mean over the pairs of items of R of 1 − sim(i, j). Undefined for fewer than two items. Items without features
-    (no row, or a null in it) are left out of the pairs; `spec["counts"]` tells how many rows that were. In [0, 1]
-    where no similarity is negative, as with features that are not.
+    Mean of 1 − sim(i, j) over the pairs of items in the first k. Undefined for fewer than two items. Items without
+    features (no row, or a null in it) are left out of the pairs; `spec["counts"]` tells how many recommended rows have
+    such an item. The value is in [0, 1] where no similarity is negative, and so where no feature is.
 
     Parameters
     ----------
     similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
-        Cosine of the feature vectors, 0 for a vector of zeros · shared features over features of either · share of
-        equal positions (a column of plain categories is one position) · a function of two arrays of positions, in
-        `features` if that is a frame and else in `items`, that returns the similarities of these pairs.
+        "cosine": cosine of the feature vectors, 0 for a vector of zeros. "jaccard": features of both items over
+        features of either. "hamming": share of equal positions, where a column of plain categories is one position.
+        A function takes two arrays of row positions, in `features` if that is a frame and else in `items`, and
+        returns the similarities of these pairs.
     separator : str, default "|"
-        What stands between the categories of one string.
+        Sign between the categories of one string.
 
     Notes
     -----
@@ -61,11 +62,11 @@ def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
 
 @metric(bounds=(-1.0, 1.0), better="smaller", needs=("features",), arguments=("pred",))
 def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|") -> np.ndarray:
-    """Intra-list similarity, the mean similarity of two shown items; smaller is better, in [−1, 1].
+    """Intra-list similarity, the mean similarity of two recommended items; smaller is better, in [−1, 1].
 
     Formula
     -------
-    mean over the pairs of items of R of sim(i, j), that is, 1 − ild. Undefined for fewer than two items with
+    Mean of sim(i, j) over the pairs of items in the first k, which is 1 − ild. Undefined for fewer than two items with
     features.
 
     Parameters
@@ -73,7 +74,7 @@ def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
     similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
         As in `ild`.
     separator : str, default "|"
-        What stands between the categories of one string.
+        Sign between the categories of one string.
 
     Notes
     -----
@@ -94,7 +95,7 @@ def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
 
 
 def _clipped(similarity: np.ndarray) -> np.ndarray:
-    """Without what rounding adds beyond 1."""
+    """Similarities without the last digits by which rounding exceeds 1."""
     found: np.ndarray = np.clip(similarity, -1.0, 1.0)
     return found
 
@@ -111,18 +112,19 @@ def a_ndcg(
 
     Formula
     -------
-    α-DCG / α-IDCG, α-DCG = Σ_{i ≤ k} (1/log2(i+1)) Σ_a rel(i, a) (1−α)^{c_a(i)}, rel(i, a) = 1 if the item at rank i
-    is relevant and has aspect a, c_a(i) the number of earlier relevant items with aspect a; undefined for a list
-    without a relevant item that has an aspect. The best order is hard to find, so that a list may beat the greedy
-    one by a little.
+    α-DCG / α-IDCG, α-DCG = Σ_{i ≤ k} (1/log2(i+1)) Σ_a rel(i, a) (1−α)^{c_a(i)}, where rel(i, a) = 1 if the item at
+    rank i is relevant and has aspect a, c_a(i) is the number of earlier relevant items with aspect a, and α-IDCG is
+    the same sum over the ideal list. Undefined for a list without a relevant item that has an aspect. The best order
+    is hard to find, so a list can be a little better than the greedy one.
 
     Parameters
     ----------
     alpha : float, default 0.5
-        How much less an aspect is worth each time it comes again, in [0, 1].
+        α in [0, 1]: each time an aspect comes again, it is worth the share 1 − α of what it was.
     ideal : {"greedy", "even"}, default "greedy"
-        α-DCG of the relevant items, each next one being the one that adds most (the smaller id of equals) · aspects
-        dealt out in turn over as many items as are shown, as rs_metrics computes it; 0 for an empty list.
+        "greedy": α-DCG of the relevant items in an order in which the next one is always the one that adds most, of
+        equal ones the smaller id. "even": aspects dealt out in turn over as many items as the list has, as rs_metrics
+        computes it; 0 for an empty list.
     aspect_col : str, optional
         Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
 
@@ -161,7 +163,8 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
 
     Formula
     -------
-    |aspects of the hits in R| / |aspects of T|; undefined for a list without a relevant item that has an aspect.
+    |aspects of the hits in the first k| / |aspects of the relevant items|. Undefined for a list without a relevant
+    item that has an aspect.
 
     Parameters
     ----------
@@ -195,20 +198,22 @@ def categories(
     divisor: Literal["k", "shown", "catalogue"] = "k",
     separator: str = "|",
 ) -> np.ndarray:
-    """Distinct categories shown, over k; larger is better, at least 0 (at most 1 for items of one category).
+    """Distinct categories in the first k, over k; larger is better, at least 0 (at most 1 for items of one category).
 
     Formula
     -------
-    |categories of the items of R| / d. Items without a category add none and are counted in `spec["counts"]`.
+    |categories of the first k items| / d, where d is the divisor. Items without a category add none, and
+    `spec["counts"]` counts them.
 
     Parameters
     ----------
     category_col : str, default "category"
         Column of `items`: plain categories, `A|B` strings, or lists of categories.
     divisor : {"k", "shown", "catalogue"}, default "k"
-        d = k · min(k, n_pred), undefined for a list without recommendations · the number of categories of `items`.
+        "k": d = k. "shown": d = min(k, n_pred), undefined for a list without recommendations. "catalogue": d is the
+        number of categories in `items`.
     separator : str, default "|"
-        What stands between the categories of one string.
+        Sign between the categories of one string.
 
     Notes
     -----
@@ -238,19 +243,19 @@ def categories(
 
 @metric(bounds=(0.0, None), needs=("items",), arguments=("pred",))
 def category_entropy(lists: Lists, *, category_col: str = "category", separator: str = "|") -> np.ndarray:
-    """Shannon entropy of the categories shown, in bits; larger is better, at least 0.
+    """Shannon entropy of the recommended categories, in bits; larger is better, at least 0.
 
     Formula
     -------
-    −Σ_c q(c) log2 q(c), q(c) the share of category c among the items of R that have one, an item of several having an
-    equal part of each; undefined where none has.
+    −Σ_c q(c) log2 q(c), where q(c) is the share of category c among the first k items that have a category. An item
+    of several categories counts for each with an equal part. Undefined where no item has a category.
 
     Parameters
     ----------
     category_col : str, default "category"
         Column of `items`: plain categories, `A|B` strings, or lists of categories.
     separator : str, default "|"
-        What stands between the categories of one string.
+        Sign between the categories of one string.
 
     Notes
     -----
@@ -294,24 +299,25 @@ def calibration(
     smoothing: float = 0.01,
     separator: str = "|",
 ) -> np.ndarray:
-    """Divergence of the categories shown from those of the user's past, in nats; smaller is better, at least 0.
+    """Divergence of the recommended categories from those of the user's past, in nats; smaller is better, at least 0.
 
     Formula
     -------
-    Σ_c p(c) ln (p(c) / q̃(c)), q̃ = (1 − α) q + α p, where p is the mix of categories in the rows of the user's log and
-    q that of the items of R, an item of several having an equal part of each. Undefined for a user without categories
-    in the log and for a list without any.
+    Σ_c p(c) ln (p(c) / q̃(c)), q̃ = (1 − α) q + α p, where p(c) is the share of category c in the user's rows of the
+    log, q(c) its share in the first k items, and α the smoothing. An item of several categories counts for each with an
+    equal part. Undefined for a user without categories in the log and for a list without any.
 
     Parameters
     ----------
     category_col : str, default "category"
         Column of `items`: plain categories, `A|B` strings, or lists of categories.
     divergence : {"kl", "js"}, default "kl"
-        As above · Jensen-Shannon divergence ½ KL(p‖m) + ½ KL(q‖m), m = (p + q) / 2, which needs no smoothing.
+        "kl": the Kullback-Leibler divergence above. "js": the Jensen-Shannon divergence ½ KL(p‖m) + ½ KL(q‖m) with
+        m = (p + q) / 2, which needs no smoothing.
     smoothing : float, default 0.01
-        α, in (0, 1).
+        α in (0, 1), which keeps the divergence finite where a category of the past is not recommended.
     separator : str, default "|"
-        What stands between the categories of one string.
+        Sign between the categories of one string.
 
     Notes
     -----

@@ -57,6 +57,8 @@ ARGUMENTS = {
 # Sections of a kernel's docstring that stand below what all metrics share.
 BELOW = ("Notes", "References", "Examples")
 
+_TITLE = re.compile(r"\n\n([A-Z]\w*)\n-+\n")
+
 # The options, which are the same for all metrics, are explained in one place.
 OPTIONS = """\
 **options
@@ -75,7 +77,7 @@ def section(doc: str, title: str) -> str:
 
 def _sections(doc: str) -> dict[str, str]:
     """Sections of a numpydoc docstring by title, in their order; what stands above them has the title ""."""
-    pieces = re.split(r"(?:^|\n\n)([A-Z]\w*)\n-+\n", doc)
+    pieces = _TITLE.split(doc)
     return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
 
 

@@ -1,4 +1,4 @@
-"""Exposure: how do the lists, taken together, use the catalogue? One number from counts per item in the first k."""
+"""Exposure: how do all lists together use the catalogue? Each metric is one number, from counts per item."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from .metric import metric
 
 @metric(arguments=("items", "pred"), k=None, per="item")
 def coverage(counts: Counts) -> float:
-    """Share of the catalogue that is shown to anyone; larger is better, in [0, 1].
+    """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1].
 
     Formula
     -------
-    |shown items ∩ items| / |items|. Shown items outside the catalogue count only in `spec["counts"]`.
+    |items of the catalogue that are in the first k of any list| / |items of the catalogue|. Recommended items outside
+    the catalogue count only in `spec["counts"]`.
 
     Notes
     -----
@@ -71,9 +72,9 @@ def gini(counts: Counts) -> float:
 
     Formula
     -------
-    Σ_j (2j − n − 1) x_j / (n Σ_j x_j), x_j the number of times that an item is shown, in ascending order, 0 for
-    items never shown, n = |items|. Shown items outside the catalogue count only in `spec["counts"]`. Undefined when
-    nothing of the catalogue is shown.
+    Σ_j (2j − n − 1) x_j / (n Σ_j x_j), where x_1 ≤ x_2 ≤ ... are the numbers of times that the n items of the catalogue
+    are recommended, 0 for an item that never is. Recommended items outside the catalogue count only in
+    `spec["counts"]`. Undefined when nothing of the catalogue is recommended.
 
     Notes
     -----
@@ -105,13 +106,13 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
 
     Formula
     -------
-    −Σ_i s_i log2 s_i, s_i the share of item i in all that is shown. Undefined when nothing is.
+    −Σ_i s_i log2 s_i, where s_i is the share of item i in all recommendations. Undefined when there are none.
 
     Parameters
     ----------
     normalize : bool, default False
-        Divide by log2 of the number of items, of the catalogue and shown if `items` is given, else of those shown:
-        in [0, 1], undefined for one item.
+        Divide by log2 of the number of items, so that values lie in [0, 1]; undefined for one item. Items are those
+        that are recommended and, if `items` is given, those of the catalogue.
 
     Notes
     -----
@@ -149,9 +150,9 @@ def personalization(counts: Counts) -> float:
 
     Formula
     -------
-    1 − Σ_i c_i (c_i − 1) / (L (L − 1) d), c_i the number of lists that show item i, L the number of lists that show
-    anything: the mean over all pairs of lists of 1 − |R ∩ R'| / d, where d = k, or the length of the longest list if
-    none has k items. Undefined for fewer than two lists.
+    1 − Σ_i c_i (c_i − 1) / (L (L − 1) d), where c_i is the number of lists that recommend item i, L the number of lists
+    that are not empty, and d = k, or the length of the longest list if none has k items. This is the mean over all
+    pairs of lists of 1 − (items in both) / d. Undefined for fewer than two lists.
 
     Notes
     -----
@@ -161,7 +162,7 @@ def personalization(counts: Counts) -> float:
 
     References
     ----------
-    Field usage: 1 − mean overlap@k of two lists.
+    Common practice: 1 − the mean overlap of two lists at k.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def hhi(counts: Counts) -> float:
 
     Formula
     -------
-    Σ_i s_i², s_i the share of item i in all that is shown. Undefined when nothing is.
+    Σ_i s_i², where s_i is the share of item i in all recommendations. Undefined when there are none.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Fairness and bias: what do groups of items get, and does a list repeat the popular?
+"""Fairness and bias: what do groups of items get, and do lists repeat what is popular?
 
 Groups are the values of a column of `items`, or the head and the long tail of the popularity in `log`. An item of
 several groups (`A|B`) counts in each.
@@ -38,16 +38,16 @@ def exposure_share(
 
     Formula
     -------
-    E_g / Σ E, E_g = Σ disc(rank) over all that is shown of group g. Items without a group are left out and counted in
-    `spec["counts"]`. One value per group: a dict when called, rows `exposure_share[g]` in a summary. Undefined when
-    nothing is shown.
+    E_g / Σ_g E_g, where E_g = Σ disc(rank) over all recommendations of items of group g. Items without a group are left
+    out, and `spec["counts"]` counts them. There is one value per group: a call returns a dict, and a summary has rows
+    `exposure_share[g]`. Undefined when nothing is recommended.
 
     Parameters
     ----------
     group_col : str, default "group"
         Column of `items`.
     discount : {"log", "none"}, default "log"
-        disc(rank) = 1/log2(rank + 1) · 1.
+        "log": disc(rank) = 1/log2(rank + 1). "none": disc(rank) = 1.
 
     Notes
     -----
@@ -84,18 +84,18 @@ def exposure_ratio(
 
     Formula
     -------
-    (E_g / Σ E) / (D_g / Σ D), E_g the exposure of group g as in `exposure_share` and D_g its relevant items, counted
-    once for each list of the population. One value per group: a dict when called, rows `exposure_ratio[g]` in a
-    summary. Undefined for D_g = 0.
+    (E_g / Σ_g E_g) / (D_g / Σ_g D_g), where E_g is the exposure of group g as in `exposure_share`, and D_g its number
+    of relevant items, counted once for each list of the population. There is one value per group: a call returns a
+    dict, and a summary has rows `exposure_ratio[g]`. Undefined for D_g = 0.
 
     Parameters
     ----------
     group_col : str, default "group"
         Column of `items`.
     discount : {"log", "none"}, default "log"
-        disc(rank) = 1/log2(rank + 1) · 1.
+        "log": disc(rank) = 1/log2(rank + 1). "none": disc(rank) = 1.
     relative_to : {"relevance", "catalogue"}, default "relevance"
-        D_g as above · the items of the group in `items`, when `true` may be None.
+        "relevance": D_g as above. "catalogue": D_g is the number of items of the group in `items`; `true` may be None.
 
     Notes
     -----
@@ -145,13 +145,14 @@ def _spread(probability: np.ndarray) -> float:
 
 @metric(bounds=(0.0, None), better="smaller", needs=("log",), arguments=("true", "pred"), per="item")
 def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) -> float:
-    """Inequality of the chance of a relevant item to be shown, over groups of items; smaller is better, at least 0.
+    """Inequality of groups of items in the chance that a relevant one is recommended; smaller is better, at least 0.
 
     Formula
     -------
-    std / mean (divisor n) over groups g of P(hit | g, relevant) = hits of items of g / relevant items of g, both
-    summed over the lists of the population; groups without relevant items are left out, and with fewer than two
-    groups, or without any hit, it is undefined (ranking-based equal opportunity).
+    std / mean over groups g of P(hit | g, relevant) = hits of items of g / relevant items of g, both summed over the
+    lists of the population; the standard deviation divides by the number of groups. Groups without relevant items are
+    left out. Undefined for fewer than two groups and without any hit. The name is short for ranking-based equal
+    opportunity.
 
     Parameters
     ----------
@@ -183,14 +184,15 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
 
 @metric(bounds=(0.0, None), better="smaller", arguments=("log", "pred"), per="item")
 def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) -> float:
-    """Inequality of the chance of an item to be shown, over groups of items; smaller is better, at least 0.
+    """Inequality of groups of items in the chance that one is recommended; smaller is better, at least 0.
 
     Formula
     -------
-    std / mean (divisor n) over groups g of P(shown | g) = recommendations of items of g / pairs of a list and an item
-    of g. Items are those of `items`, else those of `log`; what a user has had, by `log`, counts neither as shown nor
-    as a pair, and items outside count only in `spec["counts"]`. Undefined for fewer than two groups, or when nothing
-    is shown (ranking-based statistical parity).
+    std / mean over groups g of P(recommended | g) = recommendations of items of g / pairs of a list and an item of g;
+    the standard deviation divides by the number of groups. Items are those of `items`, else those of `log`. Items that
+    a user has had, by `log`, are neither among the recommendations nor among the pairs, and items outside count only in
+    `spec["counts"]`. Undefined for fewer than two groups, and when nothing is recommended. The name is short for
+    ranking-based statistical parity.
 
     Parameters
     ----------
@@ -225,18 +227,18 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
 
 @metric(bounds=(0.0, None), better=None, arguments=("log", "pred"))
 def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np.ndarray:
-    """Popularity of the shown items over that of the user's past; 1 is alike, above 1 more popular, at least 0.
+    """Popularity of the recommended items over that of the user's past; above 1 is more popular, at least 0.
 
     Formula
     -------
-    (mean of p(i) over R) / (mean of p(i) over the distinct items of the user's rows in `log`), p(i) as in
-    `popularity`; undefined for a user without rows and for a list without recommendations. Popularity lift is this
-    minus 1.
+    (mean of p(i) over the first k items) / (mean of p(i) over the distinct items in the user's rows of `log`), where
+    p(i) is that of `popularity`. Undefined for a user without rows and for a list without recommendations. Popularity
+    lift is this value minus 1.
 
     Parameters
     ----------
     base : {"users", "events"}, default "users"
-        p(i) is a share of users · of interactions.
+        "users": p(i) is a share of users. "events": it is a share of interactions.
 
     Notes
     -----

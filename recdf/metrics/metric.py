@@ -150,7 +150,7 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     Parameters
     ----------
     kernel : function
-        Takes `Lists` (all lists cut at k, see `recdf.Lists`) and parameters with defaults,
+        Takes `Lists` (all lists cut at k, see `rd.Lists`) and parameters with defaults,
         keyword-only ones or such that may follow k by place; returns one float per list, NaN where undefined.
         Parameters annotated with `Literal` are checked against its values.
     bounds : tuple of float or None, default (0, 1)
@@ -172,7 +172,7 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     k : int or None, default 10
         Default of k; None is the whole list.
     per : {"list", "item"}, default "list"
-        "item" for a metric of exposure: the kernel takes `recdf.Counts`, numbers per item over the lists
+        "item" for a metric of exposure: the kernel takes `rd.Counts`, numbers per item over the lists
         of one `by` value, and returns one float (or a mapping of groups to floats). `evaluate_parquet` takes it if it
         reads only what adds up over lists, which `Counts.summed` says.
 

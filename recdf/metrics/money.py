@@ -16,16 +16,17 @@ Negative = Literal["error", "clip"]
 
 @metric(needs=("value",))
 def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
-    """Share of the value shown in the first k that is the value of hits; larger is better, in [0, 1].
+    """Share of the value of the first k items that is the value of hits; larger is better, in [0, 1].
 
     Formula
     -------
-    Σ_{i ≤ k} v_i h_i / Σ_{i ≤ k} v_i, values as recommended; undefined for 0/0.
+    Σ_{i ≤ k} v_i h_i / Σ_{i ≤ k} v_i, where v_i is the value of the item at rank i in `pred` and h_i = 1 if it is a
+    hit. Undefined where the value of the first k items is 0.
 
     Parameters
     ----------
     negative : {"error", "clip"}, default "error"
-        Negative values (refunds) are refused, or count as 0.
+        Negative values, such as refunds, are refused or count as 0.
 
     Notes
     -----
@@ -35,7 +36,7 @@ def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray
 
     References
     ----------
-    Field usage: precision with prices as weights.
+    Common practice: precision with prices as weights.
 
     Examples
     --------
@@ -55,13 +56,14 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     Formula
     -------
-    Σ_{i ≤ k} v_i h_i / Σ_{t ∈ T} w_t, v as recommended, w as bought; undefined for 0/0. Above 1 only where items
-    were bought for less than they are recommended at.
+    Σ_{i ≤ k} v_i h_i / Σ_t w_t, where v_i is the value of the item at rank i in `pred`, h_i = 1 if it is a hit, and
+    w_t the value in `true` of each relevant item t. Undefined where the relevant items have no value. It is above 1
+    only where items were bought for less than they are recommended at.
 
     Parameters
     ----------
     negative : {"error", "clip"}, default "error"
-        Negative values (refunds) are refused, or count as 0.
+        Negative values, such as refunds, are refused or count as 0.
 
     Notes
     -----
@@ -70,7 +72,7 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     References
     ----------
-    Field usage: recall with prices as weights.
+    Common practice: recall with prices as weights.
 
     Examples
     --------
@@ -91,12 +93,12 @@ def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     Formula
     -------
-    Σ_{i ≤ k} v_i h_i, values as recommended.
+    Σ_{i ≤ k} v_i h_i, where v_i is the value of the item at rank i in `pred` and h_i = 1 if it is a hit.
 
     Parameters
     ----------
     negative : {"error", "clip"}, default "error"
-        Negative values (refunds) are refused, or count as 0.
+        Negative values, such as refunds, are refused or count as 0.
 
     Notes
     -----
@@ -106,7 +108,7 @@ def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     References
     ----------
-    Field usage: sum of the prices of the hits.
+    Common practice: the sum of the prices of the hits.
 
     Examples
     --------
@@ -125,13 +127,14 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     Formula
     -------
-    DCG / IDCG, DCG = Σ_{i ≤ k} w_i h_i / log2(i + 1), w_i the value as bought of the item at rank i, and IDCG the
-    same sum over the relevant items by descending value; undefined for 0/0.
+    DCG / IDCG, DCG = Σ_{i ≤ k} w_i h_i / log2(i + 1), where w_i is the value in `true` of the item at rank i and
+    h_i = 1 if it is a hit. IDCG is the same sum over the relevant items by descending value. Undefined where these
+    have no value.
 
     Parameters
     ----------
     negative : {"error", "clip"}, default "error"
-        Negative values (refunds) are refused, or count as 0.
+        Negative values, such as refunds, are refused or count as 0.
 
     Notes
     -----

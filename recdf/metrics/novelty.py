@@ -1,7 +1,6 @@
-"""Novelty: how unexpected is what a list shows, by the log of the past? R is the first k recommended items.
+"""Novelty: how unexpected are the recommended items, given a log of the past?
 
-p(i) is the share of the users of `log` who have item i (base "users"), or of its interactions ("events"). Items that
-the log does not have are counted in `spec["counts"]`.
+Recommended items that the log does not have are counted in `spec["counts"]`.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ def _note_unknown(lists: Lists) -> None:
 
 @metric(better=None, aliases=("arp",), arguments=("log", "pred"))
 def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
-    """Mean popularity of the shown items; neither direction is better, in [0, 1].
+    """Mean popularity of the recommended items; neither direction is better, in [0, 1].
 
     Formula
     -------
-    Σ_{i ∈ R} p(i) / m, p(i) the share of the users of `log` who have item i, 0 for an item not in the log; m the
-    items shown. Undefined for a list without recommendations.
+    Σ_i p(i) / m over the first k items, where p(i) is the share of the users of `log` who have item i, 0 for an item
+    that is not in the log, and m = min(k, n_pred). Undefined for a list without recommendations.
 
     Parameters
     ----------
     base : {"users", "events"}, default "users"
-        p(i) is a share of users · of interactions.
+        "users": p(i) is a share of users. "events": it is a share of interactions.
 
     Notes
     -----
@@ -67,21 +66,21 @@ def surprisal(
     normalize: bool = False,
     divisor: Literal["shown", "k"] = "shown",
 ) -> np.ndarray:
-    """Mean self-information of the shown items, in bits; larger is better, at least 0.
+    """Mean self-information of the recommended items, in bits; larger is better, at least 0.
 
     Formula
     -------
-    Σ_{i ∈ R} −log2 p(i) / d, p(i) the share of the users of `log` who have item i; an item that is not in the log
-    counts as had by one user: log2 N, N the users of the log.
+    Σ_i −log2 p(i) / d over the first k items, where p(i) is the share of the N users of `log` who have item i, and d is
+    the divisor. An item that is not in the log counts as if one user had it, so its term is log2 N.
 
     Parameters
     ----------
     base : {"users", "events"}, default "users"
-        p(i) and N are of users · of interactions.
+        "users": p(i) is a share of users and N their number. "events": of interactions.
     normalize : bool, default False
         Divide by log2 N, so that values lie in [0, 1]; undefined for N = 1.
     divisor : {"shown", "k"}, default "shown"
-        d = the items shown, undefined for a list without recommendations · k.
+        "shown": d = min(k, n_pred), undefined for a list without recommendations. "k": d = k.
 
     Notes
     -----
@@ -109,12 +108,13 @@ def surprisal(
 
 @metric(arguments=("log", "pred"))
 def unseen(lists: Lists) -> np.ndarray:
-    """Share of the shown items that the user has not had; larger is better, in [0, 1].
+    """Share of the recommended items that the user has not had; larger is better, in [0, 1].
 
     Formula
     -------
-    |R without the items of the user's rows in `log`| / m, m the items shown; undefined for a list without
-    recommendations. A user without rows has had nothing: 1, and `spec["counts"]` tells how many lists that are.
+    |items of the first k that are not in the user's rows of `log`| / m, where m = min(k, n_pred). Undefined for a list
+    without recommendations. A user without rows in the log has had nothing, so the value is 1; `spec["counts"]` tells
+    for how many lists.
 
     Notes
     -----
@@ -147,27 +147,27 @@ def serendipity(
     similarity: Similarity = "cosine",
     separator: str = "|",
 ) -> np.ndarray:
-    """Share of shown items that are relevant, new, unlike the user's past and not popular; larger is better, in [0, 1].
+    """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is better, in [0, 1].
 
     Formula
     -------
-    Σ_{i ∈ R} s_i / m, s_i = 1 if item i is relevant, not in the user's rows of `log`, less than `threshold` similar to
-    each of them, and not popular; m the items shown. Items without features are left out of both sums. Undefined for
-    a user whose log has no item with features, and for a list that shows none.
+    Σ_i s_i / m over the first k items, where s_i = 1 if item i is relevant, not in the user's rows of `log`, less than
+    `threshold` similar to each item there, and not popular; m = min(k, n_pred). Items without features are left out of
+    s and of m. Undefined for a user whose log has no item with features, and for a list that has none.
 
     Parameters
     ----------
     threshold : float, default 0.7
         Similarity to an item of the user's past from which on an item is expected.
     relevant : bool, default True
-        False: relevance does not count, and `true` may be None.
+        With False, relevance does not count, and `true` may be None.
     top : int, optional
-        The `top` items with the most interactions in `log` (smaller ids of equal ones) are popular too, beside
-        `popular`.
+        Beside `popular`, the `top` items with the most interactions in `log` are popular too; of equal ones, the
+        smaller ids.
     similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
         As in `ild`.
     separator : str, default "|"
-        What stands between the categories of one string.
+        Sign between the categories of one string.
 
     Notes
     -----
@@ -211,16 +211,17 @@ def serendipity(
 
 @metric(arguments=("base", "pred"))
 def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") -> np.ndarray:
-    """Share of the shown items that a baseline does not show; larger is better, in [0, 1].
+    """Share of the recommended items that a baseline does not recommend; larger is better, in [0, 1].
 
     Formula
     -------
-    1 − |R ∩ B| / d, B the first k items of the baseline's list for the same key, ranked as `pred` is.
+    1 − |R ∩ B| / d, where R is the first k items, B the first k items of the baseline's list for the same list key,
+    ranked as `pred` is, and d the divisor.
 
     Parameters
     ----------
     divisor : {"shown", "k"}, default "shown"
-        d = the items shown, undefined for a list without recommendations · k.
+        "shown": d = min(k, n_pred), undefined for a list without recommendations. "k": d = k.
 
     Notes
     -----
@@ -246,7 +247,7 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
 
 
 def _expected(lists: Lists, novelty: np.ndarray, relevant: bool, discount: str) -> np.ndarray:
-    """Discounted mean, over the shown items, of novelty times relevance."""
+    """Discounted mean of novelty times relevance over the first k items."""
     matched = lists.matched
 
     def weight(rank: np.ndarray) -> np.ndarray:
@@ -270,15 +271,15 @@ def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
     Formula
     -------
-    Σ_{i ≤ m} disc(i) h_i (1 − p(i)) / Σ_{i ≤ m} disc(i), p(i) the share of the users of `log` who have the item at
-    rank i, h_i = 1 if it is relevant, m the items shown. Undefined for a list without recommendations.
+    Σ_{i ≤ m} disc(i) h_i (1 − p(i)) / Σ_{i ≤ m} disc(i), where p(i) is the share of the users of `log` who have the
+    item at rank i, h_i = 1 if it is relevant, and m = min(k, n_pred). Undefined for a list without recommendations.
 
     Parameters
     ----------
     relevant : bool, default True
-        False: h_i = 1 for all items.
+        With False, h_i = 1 for all items.
     discount : {"log", "none"}, default "log"
-        disc(i) = 1/log2(i + 1) · 1.
+        "log": disc(i) = 1/log2(i + 1). "none": disc(i) = 1.
 
     Notes
     -----
@@ -306,16 +307,16 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
     Formula
     -------
-    Σ_{i ≤ m} disc(i) h_i (−log2 p(i)) / Σ_{i ≤ m} disc(i), p(i) the share of the interactions of `log` that are with
-    the item at rank i (one for an item not in the log), h_i = 1 if it is relevant, m the items shown. Undefined for a
-    list without recommendations.
+    Σ_{i ≤ m} disc(i) h_i (−log2 p(i)) / Σ_{i ≤ m} disc(i), where p(i) is the share of the interactions of `log` that
+    are with the item at rank i, h_i = 1 if it is relevant, and m = min(k, n_pred). An item that is not in the log
+    counts as if it had one interaction. Undefined for a list without recommendations.
 
     Parameters
     ----------
     relevant : bool, default True
-        False: h_i = 1 for all items.
+        With False, h_i = 1 for all items.
     discount : {"log", "none"}, default "log"
-        disc(i) = 1/log2(i + 1) · 1.
+        "log": disc(i) = 1/log2(i + 1). "none": disc(i) = 1.
 
     Notes
     -----
@@ -339,18 +340,18 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
 @metric(better=None, arguments=("log", "pred"))
 def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
-    """Share of the shown items that are of the long tail; neither direction is better, in [0, 1].
+    """Share of the recommended items that are of the long tail; neither direction is better, in [0, 1].
 
     Formula
     -------
-    |R ∩ tail| / m; the head are the most popular items of `log` that together hold the share `head` of its
-    interactions (the fewest that do; of equally popular ones the smaller ids), the tail all others, also those not in
-    the log. Undefined for a list without recommendations.
+    |items of the first k in the tail| / m, where m = min(k, n_pred). The head is the smallest set of the most popular
+    items that holds the share `head` of the interactions of `log`; of equally popular items, the smaller ids. The tail
+    is all other items, also those that are not in the log. Undefined for a list without recommendations.
 
     Parameters
     ----------
     head : float, default 0.8
-        Share of the interactions, in (0, 1].
+        Share of the interactions that the head holds, in (0, 1].
 
     Notes
     -----
@@ -373,16 +374,16 @@ def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
 
 @metric(bounds=(0.0, None), better=None, arguments=("log", "pred"))
 def aclt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
-    """Number of shown items of the long tail; a count, at least 0.
+    """Number of recommended items of the long tail; a count, at least 0.
 
     Formula
     -------
-    |R ∩ tail|, the tail as in `aplt`.
+    |items of the first k in the tail|, where the tail is that of `aplt`.
 
     Parameters
     ----------
     head : float, default 0.8
-        Share of the interactions, in (0, 1].
+        Share of the interactions that the head holds, in (0, 1].
 
     Notes
     -----

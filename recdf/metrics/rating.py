@@ -60,8 +60,9 @@ def rmse(lists: Lists) -> np.ndarray:
 
     Formula
     -------
-    √(Σ (s_i − r_i)² / n) over the n recommended items with a rating r_i (`relevance_col` of `true`), s_i their score
-    in `pred`. Undefined for a list without rated items. The mean is over lists: `pooled_rmse` is over all ratings.
+    √(Σ (s_i − r_i)² / n) over the n recommended items with a rating r_i (`relevance_col` of `true`), where s_i is the
+    score in `pred`. Undefined for a list without rated items. The mean is over lists; `pooled_rmse` is over all
+    ratings.
 
     Notes
     -----
@@ -88,8 +89,8 @@ def mae(lists: Lists) -> np.ndarray:
 
     Formula
     -------
-    Σ |s_i − r_i| / n over the n recommended items with a rating r_i (`relevance_col` of `true`), s_i their score in
-    `pred`. Undefined for a list without rated items. The mean is over lists: `pooled_mae` is over all ratings.
+    Σ |s_i − r_i| / n over the n recommended items with a rating r_i (`relevance_col` of `true`), where s_i is the score
+    in `pred`. Undefined for a list without rated items. The mean is over lists; `pooled_mae` is over all ratings.
 
     Notes
     -----

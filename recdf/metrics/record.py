@@ -25,6 +25,8 @@ Kernel = Callable[..., Any]
 Bounds = tuple[float | None, float | None]
 Better = Literal["larger", "smaller"] | None
 
+OPTIONS = parameters()  # as they end the signature of every metric
+
 # Where the families live; the rest of a module's path names the family.
 ROOM = __name__.rpartition(".")[0] + "."
 
@@ -159,7 +161,7 @@ class MetricRecord:
         found += [p for p in self._own if p.kind is by_place]
         found += [p for p in self._own if p.kind is not by_place]
         found += [inspect.Parameter(name, by_name, default=None) for name in self.sides]
-        return inspect.Signature([*found, *parameters()])
+        return inspect.Signature([*found, *OPTIONS])
 
     def _full_doc(self) -> str:
         return full_doc(self._docstring, self.arguments, self.default_k, self.sides, self.optional, self.per)

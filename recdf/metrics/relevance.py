@@ -1,4 +1,4 @@
-"""Relevance: do the first k hold what was wanted? R is the first k recommended items, T the relevant ones."""
+"""Relevance: do the first k recommended items hold the relevant ones, whatever the order among them?"""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k
     Parameters
     ----------
     divisor : {"k", "shown", "achievable"}, default "k"
-        d = k · min(k, n_pred), undefined for a list without recommendations · min(k, n_true), undefined
-        for a list without relevant items.
+        "k": d = k. "shown": d = min(k, n_pred), undefined for a list without recommendations. "achievable":
+        d = min(k, n_true), undefined for a list without relevant items.
 
     Notes
     -----
@@ -113,7 +113,8 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
     Parameters
     ----------
     divisor : {"relevant", "achievable"}, default "relevant"
-        d = n_true · min(k, n_true) (capped recall). Undefined for a list without relevant items.
+        "relevant": d = n_true. "achievable": d = min(k, n_true), which is called capped recall. Both are undefined
+        for a list without relevant items.
 
     Notes
     -----
@@ -219,13 +220,13 @@ def confusion(lists: Lists, *, length: Length = "shown") -> tuple[np.ndarray, np
     Formula
     -------
     tp = hits, fp = m − tp, fn = n − tp, tn = c − tp − fp − fn, where m is the length of the list, n = n_true and c
-    is the number of candidates: the catalogue, or the judged items of the list with `judged_only`.
+    is the number of candidates: the items of the catalogue or, with `judged_only`, the judged items of the list.
 
     Parameters
     ----------
     length : {"shown", "k"}, default "shown"
-        m = min(k, n_pred) · k, so that a rank without an item counts as a false positive (RecTools). Then tn is
-        undefined where the candidates are too few for k ranks.
+        "shown": m = min(k, n_pred). "k": m = k, as in RecTools, so that a rank without an item counts as a false
+        positive; tn is undefined where the candidates are too few for k ranks.
 
     Notes
     -----
@@ -281,7 +282,7 @@ def accuracy(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
 @metric(better="smaller", needs=("candidates",))
 def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
-    """Share of the candidates that are not relevant and were shown; smaller is better, in [0, 1].
+    """Share of the irrelevant candidates that are recommended; smaller is better, in [0, 1].
 
     Formula
     -------
@@ -313,7 +314,7 @@ def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
 @metric(needs=("candidates",))
 def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
-    """Share of the candidates that are not relevant and were not shown; larger is better, in [0, 1].
+    """Share of the irrelevant candidates that are not recommended; larger is better, in [0, 1].
 
     Formula
     -------
@@ -345,7 +346,7 @@ def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
 @metric(bounds=(-1.0, 1.0), needs=("candidates",))
 def mcc(lists: Lists, *, length: Length = "shown") -> np.ndarray:
-    """Matthews correlation of shown and relevant; larger is better, in [−1, 1].
+    """Matthews correlation of recommended and relevant; larger is better, in [−1, 1].
 
     Formula
     -------

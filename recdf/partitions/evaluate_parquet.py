@@ -90,7 +90,7 @@ def evaluate_parquet(
         in the names of folders (`model=als/`) are read too. Files have an order, by name in a folder or a glob.
     metrics : str, Metric, list of them, or mapping of own names to them
         As for `evaluate`. A metric of your own must compute each list from that list; one of exposure must read only
-        what adds up over lists, such as `Counts.shown` (whatever comes from `summed` of `recdf.Counts`).
+        what adds up over lists, such as `Counts.shown` (whatever comes from `summed` of `rd.Counts`).
     k : int or list of int, default 10
         Cut-offs of the metrics that name none.
     out : path, optional

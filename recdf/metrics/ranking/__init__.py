@@ -1,1 +1,1 @@
-"""Ranking: how high do the hits stand? i is a rank, h_i = 1 if its item is a hit, g_i the item's gain."""
+"""Ranking: how high do the hits stand?"""

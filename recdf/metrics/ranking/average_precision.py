@@ -32,13 +32,15 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
 
     Formula
     -------
-    (1/d) Σ_{i ≤ k} h_i · P@i, P@i = hits in 1..i / i, where d is the normalizer.
+    (1/d) Σ_{i ≤ k} h_i · P@i, where h_i = 1 if the item at rank i is a hit, P@i is the number of hits in ranks 1 to i
+    over i, and d is the normalizer.
 
     Parameters
     ----------
     normalizer : {"relevant", "achievable", "hits", "k", "shown"}, default "relevant"
-        d = n_true (trec_eval) · min(k, n_true) · hits in 1..k, value 0 without hits · k ·
-        min(n_true, items shown). Undefined where n_true = 0, except for "hits" and "k", which give 0.
+        "relevant", as in trec_eval: d = n_true. "achievable": d = min(k, n_true). "hits": d is the number of hits in
+        the first k, and the value is 0 without hits. "k": d = k. "shown": d = min(n_true, k, n_pred), 0 for an
+        empty list. Undefined where n_true = 0, except for "hits" and "k", which give 0.
 
     Notes
     -----
@@ -70,12 +72,14 @@ def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
 
     Formula
     -------
-    (1/d) Σ_{i ≤ k} h_i · R@i, R@i = hits in 1..i / n_true, where d is the normalizer.
+    (1/d) Σ_{i ≤ k} h_i · R@i, where h_i = 1 if the item at rank i is a hit, R@i is the number of hits in ranks 1 to i
+    over n_true, and d is the normalizer.
 
     Parameters
     ----------
     normalizer : {"hits", "relevant", "achievable", "k", "shown"}, default "hits"
-        d = hits in 1..k, value 0 without hits · n_true · min(k, n_true) · k · min(n_true, items shown).
+        "hits": d is the number of hits in the first k, and the value is 0 without hits. "relevant": d = n_true.
+        "achievable": d = min(k, n_true). "k": d = k. "shown": d = min(n_true, k, n_pred).
 
     Notes
     -----

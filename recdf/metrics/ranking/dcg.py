@@ -114,23 +114,25 @@ def ndcg(
 
     Formula
     -------
-    DCG / IDCG, DCG = Σ_{i ≤ k} gain(g_i) · disc(i), and IDCG the same sum over the ideal list.
+    DCG / IDCG, DCG = Σ_{i ≤ k} gain(g_i) · disc(i), where g_i is the gain of the item at rank i, 0 for a miss, and
+    IDCG is the same sum over the ideal list.
 
     Parameters
     ----------
     gain : {"linear", "exp2", "binary"}, default "linear"
-        gain(g) = g · 2^g − 1 · 1 for g > 0.
+        "linear": gain(g) = g. "exp2": gain(g) = 2^g − 1. "binary": gain(g) = 1 for g > 0.
     discount : {"log", "jk", "none"} or function, default "log"
-        disc(i) = 1/log_b(i + 1) · 1/max(1, log_b i) (ranks up to b undiscounted) · 1 · or a function of
-        the rank.
+        "log": disc(i) = 1/log_b(i + 1). "jk": disc(i) = 1/max(1, log_b i), so that ranks up to b are not
+        discounted. "none": disc(i) = 1. A function takes the rank and returns the discount.
     base : float, default 2
         Base b of the logarithm.
     ideal : {"relevant", "k", "shown", "listed"}, default "relevant"
-        The best min(k, n_true) relevant items, undefined without any · k items of gain 1, which takes
-        gains in [0, 1] or `gain="binary"` · the first k re-sorted, 0 where a list with relevant items shows
-        none · the best k of the whole list, 0 where none of its items is relevant.
+        "relevant": the best min(k, n_true) relevant items; undefined without any. "k": k items of gain 1, which takes
+        gains in [0, 1] or `gain="binary"`. "shown": the first k items, sorted again; 0 where a list with relevant
+        items has no hit. "listed": the best k items of the whole list; 0 where it has no hit.
     tied : {"ranked", "averaged"}, default "ranked"
-        Equal scores have the ranks that `ties` gives them, or share the mean discount of their ranks.
+        "ranked": equal scores have the ranks that the option `ties` gives them. "averaged": they share the mean
+        discount of their ranks.
 
     Notes
     -----
@@ -187,18 +189,20 @@ def dcg(
 
     Formula
     -------
-    Σ_{i ≤ k} gain(g_i) · disc(i).
+    Σ_{i ≤ k} gain(g_i) · disc(i), where g_i is the gain of the item at rank i, 0 for a miss.
 
     Parameters
     ----------
     gain : {"linear", "exp2", "binary"}, default "linear"
-        gain(g) = g · 2^g − 1 · 1 for g > 0.
+        "linear": gain(g) = g. "exp2": gain(g) = 2^g − 1. "binary": gain(g) = 1 for g > 0.
     discount : {"log", "jk", "none"} or function, default "log"
-        disc(i) = 1/log_b(i + 1) · 1/max(1, log_b i) · 1 · or a function of the rank.
+        "log": disc(i) = 1/log_b(i + 1). "jk": disc(i) = 1/max(1, log_b i), so that ranks up to b are not
+        discounted. "none": disc(i) = 1. A function takes the rank and returns the discount.
     base : float, default 2
         Base b of the logarithm.
     tied : {"ranked", "averaged"}, default "ranked"
-        Equal scores have the ranks that `ties` gives them, or share the mean discount of their ranks.
+        "ranked": equal scores have the ranks that the option `ties` gives them. "averaged": they share the mean
+        discount of their ranks.
 
     Notes
     -----
@@ -224,14 +228,14 @@ def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "li
 
     Formula
     -------
-    (1 − p) Σ_{i ≤ k} g_i p^(i−1), gains in [0, 1].
+    (1 − p) Σ_{i ≤ k} g_i p^(i−1), where g_i is the gain of the item at rank i, in [0, 1] and 0 for a miss.
 
     Parameters
     ----------
     p : float in (0, 1), default 0.8
         Persistence: probability of looking at the next rank.
     gain : {"linear", "binary"}, default "linear"
-        Gains as they are, which must be at most 1, or 1 for every relevant item.
+        "linear": gains as they are, which must be at most 1. "binary": 1 for every relevant item.
 
     Notes
     -----

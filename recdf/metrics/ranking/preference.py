@@ -24,18 +24,19 @@ def auc(
 
     Formula
     -------
-    (Σ over hits of misses below + ½ Σ of misses with the same score) / (hits · misses), over the first k shown.
-    Undefined for a list with hits only or misses only.
+    (Σ over hits of the misses below + ½ Σ over hits of the misses with the same score) / (hits · misses), all within
+    the first k. Undefined for a list with hits only or misses only.
 
     Parameters
     ----------
     within : {"shown", "catalogue"}, default "shown"
-        "catalogue" (needs `items=` or `judged_only`): over all candidates; those not among the first k tie
-        at the bottom.
+        "shown": pairs of the first k items. "catalogue", which needs `items=` or `judged_only`: pairs of all
+        candidates; those that are not among the first k have one equal score, at the bottom.
     tied : {"half", "ranked"}, default "half"
-        A pair with equal scores counts half, or as the ranks that `ties` gives it.
+        "half": a pair with equal scores counts half. "ranked": it counts as the ranks that the option `ties` gives it.
     one_class : {"undefined", "share"}, default "undefined"
-        A list of hits alone or of misses alone, or an empty one, has no value, or the share of hits: 1 or 0.
+        "undefined": a list of hits alone or of misses alone, or an empty one, has no value. "share": it has the share
+        of its hits, which is 1 or 0.
 
     Notes
     -----
@@ -84,7 +85,7 @@ def pauc(lists: Lists) -> np.ndarray:
     Formula
     -------
     Σ over hits of max(0, k − f) / (k · n_true), where f is the number of misses above the hit. The list is not
-    cut at k: k is the number of misses. Undefined for n_true = 0; what is not shown adds nothing.
+    cut at k: k is the number of misses. Undefined for n_true = 0. Items that are not recommended add nothing.
 
     Notes
     -----

@@ -18,12 +18,13 @@ def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
 
     Formula
     -------
-    1 / min{i ≤ k : h_i = 1}; of="all": Σ_{i ≤ k} (h_i / i) / n_true.
+    1 / min{i ≤ k : h_i = 1}, where h_i = 1 if the item at rank i is a hit. With of="all": Σ_{i ≤ k} (h_i / i) / n_true.
 
     Parameters
     ----------
     of : {"first", "all"}, default "first"
-        The first hit, or the mean over all relevant items (undefined where n_true = 0).
+        "first": the first hit. "all": the mean over all relevant items, those that are not recommended counting 0;
+        undefined where n_true = 0.
 
     Notes
     -----
@@ -56,7 +57,7 @@ def arhr(lists: Lists) -> np.ndarray:
 
     Formula
     -------
-    Σ_{i ≤ k} h_i / i.
+    Σ_{i ≤ k} h_i / i, where h_i = 1 if the item at rank i is a hit.
 
     Notes
     -----
@@ -83,7 +84,7 @@ def first_rank(lists: Lists) -> np.ndarray:
 
     Formula
     -------
-    min{i ≤ k : h_i = 1}.
+    min{i ≤ k : h_i = 1}, where h_i = 1 if the item at rank i is a hit.
 
     Notes
     -----
@@ -93,7 +94,7 @@ def first_rank(lists: Lists) -> np.ndarray:
 
     References
     ----------
-    Field usage; 1 / `mrr` of a list.
+    Common practice; for one list it is 1 / `mrr`.
 
     Examples
     --------
@@ -110,12 +111,13 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
 
     Formula
     -------
-    Σ_{i ≤ k} (1/i) s_i Π_{j<i} (1 − s_j), s = (2^g − 1) / 2^g_max.
+    Σ_{i ≤ k} (1/i) s_i Π_{j<i} (1 − s_j), where s_i = (2^g_i − 1) / 2^g_max is the probability that the item at
+    rank i, of gain g_i, satisfies the user.
 
     Parameters
     ----------
     max_gain : float, optional
-        g_max, the largest possible gain; by default the largest in `true`.
+        g_max, the largest possible gain. By default it is the largest gain in `true`.
 
     Notes
     -----
