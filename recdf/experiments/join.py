@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ __all__ = ["join_experiment"]
 # Datetimes (UTC where they have a zone) or numbers.
 Times = npt.NDArray[Any]
 
+Roller = Callable[[pd.DataFrame, list[str]], pd.DataFrame]
+
 
 def join_experiment(
     per_user: pd.DataFrame,
@@ -42,6 +45,7 @@ def join_experiment(
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     how: Roll | Mapping[str, Roll] | None = None,
+    over: Columns | None = None,
 ) -> pd.DataFrame:
     """Join metrics to the assignment: one row per assigned user, whether or not they have metrics.
 
@@ -64,18 +68,27 @@ def join_experiment(
     by : str or list of str, optional
         Columns of `per_user` that tell several rows of a user apart (`model`): each of their values gets a row
         for every assigned user.
-    missing : {"raise", "zero", "nan", "drop"}, default "raise"
-        Assigned users without metrics: error; 0 in every numeric metric (not shown, not served: no value for the
-        user); null; or leave them out, an inner join, which can turn the sign.
+    missing : {"raise", "zero", "worst", "nan", "drop"}, default "raise"
+        Assigned users without metrics: error; "zero", what a list that was not shown is worth: 0 for counts, sums
+        and metrics of which more is better, from 0 on, and null for all others, for which 0 is no bad value
+        (first_rank, fallout); "worst", the same with the worst value in place of null where there is one; null; or
+        leave them out, an inner join, which can turn the sign.
     multi_variant : {"raise", "drop"}, default "raise"
         Users in two variants: error, or leave them out.
     unassigned : {"drop", "raise"}, default "drop"
         Users of `per_user` in no variant: leave them out, or error.
     exposure_col, time_col : str, optional
         Time of exposure in `assignment` and time of the row in `per_user` (both datetimes, both with or both
-        without time zone, or both numbers): rows before the exposure of their user are dropped and counted.
+        without time zone, or both numbers): rows before the exposure of their user are dropped and counted. With `by`
+        (week), a user has no row in periods that ended before the exposure. A null exposure: never exposed.
+    unexposed : {"drop", "raise"}, default "drop"
+        Users who were never exposed: leave them out and count them, or error.
+    smaller_is_better, larger_is_better : str or list of str, optional
+        Columns that recdf does not know, for `missing="zero"`: of which less is better (null) or more (0).
     how : {"mean", "sum"} or mapping, optional
         Roll several rows of a user up, after the rows before exposure are gone, as `roll_up` does.
+    over : str or list of str, optional
+        Columns that `how` rolls up over (session), as in `roll_up`.
 
     Returns
     -------
@@ -83,7 +96,8 @@ def join_experiment(
         `by` columns, the columns of `assignment`, the metric columns, `has_metrics` (bool) and, with `time_col`,
         `n_before_exposure` (int64). Rows in the order of `assignment`, within each `by` value. With
         `missing="nan"` integer metrics are Int64. `attrs["recdf_experiment"]` holds the options and the counts
-        `n_assigned`, `n_missing`, `n_unassigned`, `n_multi_variant`, `n_repeated`, `n_before_exposure`.
+        `n_assigned`, `n_missing`, `n_unassigned`, `n_multi_variant`, `n_repeated`, `n_before_exposure`,
+        `n_unexposed`, `n_cells_before_exposure`, and `null_for_missing`, the columns with null in place of 0.
 
     Raises
     ------
@@ -94,7 +108,7 @@ def join_experiment(
     DataError
         A column in both frames, no user in common, or what `missing`, `multi_variant`, `unassigned` refuse.
     OptionError
-        An unknown option value.
+        An unknown option value; a column whose direction is not known, with `missing="zero"` and users without metrics.
 
     References
     ----------
@@ -129,7 +143,7 @@ def join_experiment(
     if exposure is not None and unexposed == "raise":
         _refuse_unexposed(exposure, users, assignment, keys, exposure_col)
     assigned = _assigned_rows(users, exposure)
-    cells = _cells(per_user, keys, by_cols, time_col, users, assigned, exposure, how)
+    cells = _cells(per_user, keys, by_cols, time_col, users, assigned, exposure, _roller(how, over))
     if missing == "raise":
         _refuse_missing(cells, assigned, assignment, keys)
     fills: dict[str, float | None] = {}
@@ -155,6 +169,11 @@ def join_experiment(
         "null_for_missing": [name for name, value in fills.items() if value is None],
     }
     return result
+
+
+def _roller(how: Roll | Mapping[str, Roll] | None, over: Columns | None) -> Roller | None:
+    """How several rows of a user become one, None if they must not be several."""
+    return None if how is None else partial(roll_up, how=how, over=over)
 
 
 @dataclass(frozen=True)
@@ -306,7 +325,7 @@ def _cells(
     users: _Users,
     assigned: Codes,
     exposure: _Exposure | None,
-    how: Roll | Mapping[str, Roll] | None,
+    roll: Roller | None,
 ) -> _Cells:
     """The cells of the result in its order: by value, then row of assignment.
 
@@ -316,7 +335,8 @@ def _cells(
     group, groups = group_codes(per_user, "per_user", by_cols)
     early = np.zeros(len(per_user), bool) if exposure is None else exposure.early
     timeless = per_user.drop(columns=as_columns(time_col))
-    rows, metrics = _metric_rows(timeless, keys, by_cols, ~early, (users.of_metric, users.n), (group, len(groups)), how)
+    coded = (users.of_metric, users.n), (group, len(groups))
+    rows, metrics = _metric_rows(timeless, keys, by_cols, ~early, *coded, roll)
     user = np.tile(users.of_assignment[assigned], len(groups))
     in_group = np.repeat(np.arange(len(groups)), len(assigned))
     if exposure is None or not by_cols:
@@ -441,16 +461,16 @@ def _metric_rows(
     kept: Mask,
     users: tuple[Codes, int],
     groups: tuple[Codes, int],
-    how: Roll | Mapping[str, Roll] | None,
+    roll: Roller | None,
 ) -> tuple[Codes, pd.DataFrame]:
     """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are in."""
     cell = (groups[0] * users[1] + users[0])[kept]
     row = np.full(groups[1] * users[1], -1, np.int64)
     metrics = per_user if kept.all() else per_user[kept]
-    if how is not None:
+    if roll is not None:
         # Every cell becomes one row, in order of first appearance.
         seen, first = np.unique(cell, return_index=True)
-        metrics = roll_up(metrics, [*by_cols, *keys], how)
+        metrics = roll(metrics, [*by_cols, *keys])
         row[seen[np.argsort(first)]] = np.arange(len(seen))
         return row, metrics
     row[cell] = np.arange(len(cell))

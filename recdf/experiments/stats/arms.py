@@ -160,7 +160,7 @@ def skewness_of_difference(control: Floats, treatment: Floats, negligible: float
     if not spread > 0:
         return 0.0
     z /= spread
-    return float(np.einsum("i,i,i->", z, z, z)) / len(z) * imbalance
+    return float(np.einsum("i,i,i->", z, z, z) / len(z) * imbalance)
 
 
 def _sum_of_squares(z: Floats) -> Number:
