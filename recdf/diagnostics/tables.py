@@ -271,7 +271,7 @@ def user_gap(
       metric  k  gap  mad  low  high  n_groups
     0    mrr  1  1.0  1.0  0.0   1.0         2
     """
-    apart = recommender_columns(per_user, [], "within") if within is None else as_columns(within)
+    apart = recommender_columns(per_user, "within") if within is None else as_columns(within)
     recommenders = [name for name in apart if name not in as_columns(by)]
     table = summarize(per_user, [*recommenders, *as_columns(by)], metrics=metrics)
     rows = []

@@ -13,7 +13,8 @@ from .._version import __version__
 from ..errors import OptionError
 from ..experiments.columns import frame_of
 from ..experiments.compare_models import compare_models
-from ..experiments.join import join_experiment, own_variant
+from ..experiments.join import join_experiment
+from ..experiments.own_variant import own_variant
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import Options, as_columns, takes_options
 from ..inputs.tables import Order

@@ -80,7 +80,7 @@ def summarize(
     keys = as_columns(user_col)
     if by is None:
         _refuse_repeated_lists(per_user, keys, spec)
-        by = recommender_columns(per_user, keys, "by")
+        by = recommender_columns(per_user, "by")
     by = as_columns(by)
     names = _metric_columns(per_user, metrics, spec)
     for name in [*by, *names, *keys]:
@@ -101,7 +101,7 @@ def summarize(
     return table
 
 
-def recommender_columns(per_user: pd.DataFrame, keys: Sequence[str], argument: str) -> list[str]:
+def recommender_columns(per_user: pd.DataFrame, argument: str) -> list[str]:
     """Columns that tell the recommenders of a per-user table apart, of which a mean must not mix the rows.
 
     Evaluate writes them before the list key. Where that is more than one column (`model, user_id, n_true, ...`) and
@@ -109,8 +109,6 @@ def recommender_columns(per_user: pd.DataFrame, keys: Sequence[str], argument: s
     """
     known = as_columns(evaluated(per_user).get("by"))
     listed = list_columns(per_user)
-    if keys:
-        return [name for name in listed if name not in keys]
     if known:
         return [name for name in known if name in per_user.columns]
     if len(listed) > 1 and not evaluated(per_user):

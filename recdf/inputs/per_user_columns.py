@@ -21,6 +21,9 @@ def evaluated(per_user: pd.DataFrame) -> Mapping[str, Any]:
 
 
 def list_columns(per_user: pd.DataFrame) -> list[Any]:
-    """The columns before `n_true`: `by` columns and list key; none if there is no such column."""
+    """The columns before `n_true` (and `n_rows` of `roll_up`): `by` columns and list key; none without `n_true`."""
     columns = list(per_user.columns)
-    return columns[: columns.index("n_true")] if "n_true" in columns else []
+    if "n_true" not in columns:
+        return []
+    counts = [columns.index(name) for name in ("n_rows", "n_true") if name in columns]
+    return columns[: min(counts)]
