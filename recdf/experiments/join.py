@@ -138,7 +138,7 @@ def join_experiment(
         refuse_unexposed(exposure, users, assignment, keys, exposure_col)
     assigned = _assigned_rows(users, exposure)
     columns = _Columns(keys, by_cols, as_columns(time_col))
-    cells = _cells(per_user, columns, users, assigned, exposure, _roller(how, over))
+    cells = _cells(per_user, columns, users, assigned, exposure, _roller(how, over, columns.time))
     if missing == "raise":
         _refuse_missing(cells, assigned, assignment, keys)
     fills: dict[str, float | None] = {}
@@ -166,9 +166,11 @@ def join_experiment(
     return result
 
 
-def _roller(how: Roll | Mapping[str, Roll] | None, over: Columns | None) -> Roller | None:
+def _roller(how: Roll | Mapping[str, Roll] | None, over: Columns | None, time: list[str]) -> Roller | None:
     """How several rows of a user become one, None if they must not be several."""
-    return None if how is None else partial(roll_up, how=how, over=over)
+    # The column of the time is gone by then.
+    left = [name for name in map(str, as_columns(over)) if name not in time]
+    return None if how is None else partial(roll_up, how=how, over=left)
 
 
 def _refuse(
