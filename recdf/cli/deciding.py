@@ -26,11 +26,12 @@ __all__ = ["add_compare", "add_experiment"]
 
 OF_MODELS = (
     "test", "users", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
+    "larger_is_better",
 )  # fmt: skip
-OF_JOIN = ("missing", "multi_variant", "unassigned")
+OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
     "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "method", "n_resamples", "seed",
-    "smaller_is_better",
+    "smaller_is_better", "larger_is_better", "relative",
 )  # fmt: skip
 OF_BOTH = ("correction", "family")
 
@@ -84,7 +85,8 @@ def _compare(given: argparse.Namespace) -> None:
         **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
     )
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
-    print(f"{' to '.join(n)} users, test {table['test'].iloc[0]}, {_adjusted(table)}\n")
+    how = given_parameters(given, OF_BOTH).get("correction", "holm")
+    print(f"{' to '.join(n)} users, test {table['test'].iloc[0]}, {_adjusted(table, how)}\n")
     print(_compact(table))
     _write(given, {"comparison": table}, result)
 
@@ -129,7 +131,21 @@ def add_experiment(commands: Any) -> None:
         nargs="+",
         action="extend",
         metavar="COLUMN",
-        help="pre-period column of the assignment (CUPED), for all metrics or, as ndcg@10=COLUMN, for one",
+        help="pre-period columns of the assignment (CUPED), for all metrics or, as ndcg@10=COLUMN, for one",
+    )
+    what.add_argument(
+        "--cap",
+        nargs="+",
+        action="extend",
+        metavar="NAME=QUANTILE",
+        help="values above this quantile of all users count as the quantile, as revenue@10=0.999",
+    )
+    what.add_argument(
+        "--proportion",
+        nargs="+",
+        action="extend",
+        metavar="NAME",
+        help="metrics of 0 and 1 that are compared by Fisher's exact test, as hitrate@10",
     )
     what.add_argument(
         "--expected",
@@ -151,6 +167,11 @@ def add_experiment(commands: Any) -> None:
         help="key of the assignment (default: the columns of the list key that it has)",
     )
     columns.add_argument("--variant-col", default="variant", metavar="COLUMN", help="default variant")
+    columns.add_argument(
+        "--period-col",
+        metavar="COLUMN",
+        help="time or cohort of the assignment; shares of the variants that change over it withhold the verdict",
+    )
     options = command.add_argument_group("options")
     add_parameters(options, join_experiment, OF_JOIN)
     options.add_argument(
@@ -169,12 +190,16 @@ def _experiment(given: argparse.Namespace) -> None:
     labels = [given.variant_col, *segments, *options.get("strata", []), *options.get("cluster", [])]
     keys = given.user_col or result.spec["user_col"]
     assignment = read_beside(given.assignment, given.results / "per_user.parquet", keys, labels)
+    of_join = given_parameters(given, OF_JOIN)
+    for name in (of_join.get("exposure_col"), given.period_col):
+        assignment = _with_times(assignment, name)
     joined = result.join_experiment(
         assignment,
         user_col=given.user_col,
         variant_col=given.variant_col,
         how=given.how,
-        **given_parameters(given, OF_JOIN),
+        **given_parameters(given, ("smaller_is_better", "larger_is_better")),
+        **of_join,
     )
     join = joined.attrs["recdf_experiment"]
     expected = _shares(given.expected, joined[given.variant_col])
@@ -188,15 +213,20 @@ def _experiment(given: argparse.Namespace) -> None:
         "variant_col": given.variant_col,
         "covariates": _covariates(given.covariate, metrics, joined.columns),
         "expected": expected,
+        "time_col": given.period_col,
+        "cap": _caps(given.cap),
+        "test": dict.fromkeys(given.proportion or [], "proportion"),
     }
     specs = {name: spec or name for name, spec in metrics.items()}
     tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
     if segments:
         tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
     print(_health(health, join, given.expected is not None))
-    print(f"\nAll users, {_adjusted(tables['comparison'])}\n\n{_compact(tables['comparison'])}")
+    how = options.get("correction", "holm")
+    print(f"\nAll users, {_adjusted(tables['comparison'], how)}\n\n{_compact(tables['comparison'])}")
     if segments:
-        print(f"\nBy {' and '.join(segments)}, {_adjusted(tables['segments'])}\n\n{_compact(tables['segments'])}")
+        by = " and ".join(segments)
+        print(f"\nBy {by}, {_adjusted(tables['segments'], how)}\n\n{_compact(tables['segments'])}")
     _write(given, {"health": health, **tables}, result)
 
 
@@ -229,17 +259,39 @@ def _metrics(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, A
     return metrics
 
 
-def _covariates(given: Sequence[str] | None, metrics: Iterable[str], columns: Iterable[str]) -> dict[str, str] | None:
-    """Metric → column, from COLUMN for all metrics or metric=COLUMN for one."""
-    found: dict[str, str] = {}
+def _covariates(
+    given: Sequence[str] | None, metrics: Iterable[str], columns: Iterable[str]
+) -> dict[str, str | list[str]] | None:
+    """Metric → column or columns, from COLUMN for all metrics or metric=COLUMN for one."""
+    found: dict[str, list[str]] = {}
     for text in given or []:
         metric, _, column = text.rpartition("=")
         named = {metric: column} if metric and text not in columns else dict.fromkeys(metrics, text)
-        twice = [name for name in named if name in found]
-        if twice:
-            raise OptionError(f"--covariate {text}: {twice[0]} has {found[twice[0]]!r} already; it takes one")
-        found |= named
+        for name, one in named.items():
+            found.setdefault(name, []).append(one)
+    return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
+
+
+def _caps(given: Sequence[str] | None) -> dict[str, float] | None:
+    """Metric → quantile."""
+    found = {}
+    for text in given or []:
+        name, _, number = text.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise OptionError(f"--cap {text}; expected a metric and a quantile, as revenue@10=0.999") from None
     return found or None
+
+
+def _with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
+    """The assignment with a column of a text file read as times, if that is what it holds."""
+    if name is None or name not in assignment.columns or not pd.api.types.is_string_dtype(assignment[name].dtype):
+        return assignment
+    try:
+        return assignment.assign(**{name: pd.to_datetime(assignment[name], format="ISO8601")})
+    except (ValueError, TypeError):  # cohorts have names of their own, and the join says what is wrong with a time
+        return assignment
 
 
 def _health(health: pd.DataFrame, join: dict[str, Any], planned: bool) -> str:
@@ -288,9 +340,8 @@ def _add_results(command: Any, written: str) -> Any:
     return files
 
 
-def _adjusted(table: pd.DataFrame) -> str:
-    spec = table.attrs["recdf_comparison"]
-    n, how = int(table["p_value"].notna().sum()), spec["correction"]
+def _adjusted(table: pd.DataFrame, how: str) -> str:
+    n = int(table["p_value"].notna().sum())
     return f"p adjusted by {how} for {n} tests" if how != "none" else "p not adjusted"
 
 

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
-from ..evaluation.summary import CONFIDENCE, summarize
+from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
 from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame
 from ..inputs.options import as_columns, takes_options
@@ -220,7 +220,13 @@ def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_co
     return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
 
 
-def user_gap(per_user: pd.DataFrame, by: str | Sequence[str], *, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+def user_gap(
+    per_user: pd.DataFrame,
+    by: str | Sequence[str],
+    *,
+    metrics: Sequence[str] | None = None,
+    within: str | Sequence[str] | None = None,
+) -> pd.DataFrame:
     """How far apart groups of users are: largest minus smallest mean of each metric, and mean absolute difference.
 
     Formula: gap = max_g x_g − min_g x_g, mad = mean over pairs of groups of |x_g − x_h|, x_g the mean of the metric
@@ -234,11 +240,15 @@ def user_gap(per_user: pd.DataFrame, by: str | Sequence[str], *, metrics: Sequen
         Columns that tell the groups of users apart.
     metrics : list of str, optional
         Metric columns. By default those that the evaluation wrote, else all named like `ndcg@10`.
+    within : str or list of str, optional
+        Columns that tell recommenders apart, such as `model`: the groups are compared within each; [] for none. By
+        default the `by` columns of the evaluation; where a merge has lost which those are and there may be some, an
+        error asks for them.
 
     Returns
     -------
     DataFrame
-        One row per `by` value of the evaluation, metric and k: those, `gap`, `mad`, `low`, `high` (smallest and
+        One row per value of `within`, metric and k: those, `gap`, `mad`, `low`, `high` (smallest and
         largest mean; float64), `n_groups` (int64).
 
     Raises
@@ -261,14 +271,14 @@ def user_gap(per_user: pd.DataFrame, by: str | Sequence[str], *, metrics: Sequen
       metric  k  gap  mad  low  high  n_groups
     0    mrr  1  1.0  1.0  0.0   1.0         2
     """
-    spec = per_user.attrs.get("recdf") or {}
-    recommenders = [name for name in spec.get("by", []) if name in per_user.columns and name not in as_columns(by)]
+    apart = recommender_columns(per_user, "within") if within is None else as_columns(within)
+    recommenders = [name for name in apart if name not in as_columns(by)]
     table = summarize(per_user, [*recommenders, *as_columns(by)], metrics=metrics)
     rows = []
     for labels, part in table.groupby([*recommenders, "metric", "k"], sort=False, dropna=False):
         values = part["value"].dropna().to_numpy()
-        apart = [abs(one - two) for one, two in combinations(values, 2)]
-        gap, mad = (max(apart), sum(apart) / len(apart)) if apart else (np.nan, np.nan)
+        distances = [abs(one - two) for one, two in combinations(values, 2)]
+        gap, mad = (max(distances), sum(distances) / len(distances)) if distances else (np.nan, np.nan)
         low, high = (values.min(), values.max()) if len(values) else (np.nan, np.nan)
         rows.append((*labels, gap, mad, low, high, len(values)))
     columns = [*recommenders, "metric", "k", "gap", "mad", "low", "high", "n_groups"]

@@ -13,7 +13,8 @@ from .._version import __version__
 from ..errors import OptionError
 from ..experiments.columns import frame_of
 from ..experiments.compare_models import compare_models
-from ..experiments.join import join_experiment, own_variant
+from ..experiments.join import join_experiment
+from ..experiments.own_variant import own_variant
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import Options, as_columns, takes_options
 from ..inputs.tables import Order
@@ -120,7 +121,8 @@ class Evaluation:
         by : str or list of str, optional
             Columns that tell several rows of a user apart. Default: those of the evaluation, without `variant_col`.
         **options
-            `missing`, `multi_variant`, `unassigned`, `exposure_col`, `time_col`, `how`, as in `rd.join_experiment`.
+            `missing`, `multi_variant`, `unassigned`, `exposure_col`, `time_col`, `unexposed`, `smaller_is_better`,
+            `larger_is_better`, `how`, `over`, as in `rd.join_experiment`.
 
         Returns
         -------
@@ -153,6 +155,8 @@ class Evaluation:
             recommenders = [name for name in recommenders if name != variant_col]
             per_user = own_variant(per_user, assignment, keys, variant_col)
         options |= {"user_col": keys, "variant_col": variant_col, "by": recommenders}
+        # What is left of the list key are sessions or days, which `how` rolls up.
+        options.setdefault("over", [name for name in self.spec["user_col"] if name not in keys])
         return join_experiment(per_user, assignment, **options)
 
     def compare_models(
@@ -179,7 +183,7 @@ class Evaluation:
             left of `by` and the list key.
         **options
             `baseline`, `test`, `users`, `alternative`, `confidence`, `margin`, `correction`, `family`, `n_resamples`,
-            `seed`, `smaller_is_better`, as in `rd.compare_models`.
+            `seed`, `smaller_is_better`, `larger_is_better`, as in `rd.compare_models`.
 
         Returns
         -------
@@ -213,6 +217,8 @@ class Evaluation:
         if fold is None:
             fold = [name for name in [*recommenders, *key] if name not in (*units, model_col)]
         options |= {"user_col": units, "model_col": model_col, "fold": fold}
+        if metrics is None:
+            metrics = [name for name in self.spec["metrics"] if name in self.per_user.columns]
         return compare_models(self.per_user, metrics, **options)
 
     def __repr__(self) -> str:

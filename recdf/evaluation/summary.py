@@ -5,7 +5,7 @@ Contract: a summary has one row per group and metric, in the columns `SUMMARY`; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, closest
 from ..inputs.options import as_columns
+from ..inputs.per_user_columns import evaluated, list_columns
 from .moments import Moments
 
 __all__ = ["summarize"]
@@ -41,8 +42,8 @@ def summarize(
         `Evaluation.per_user`, perhaps joined to segments, variants or dates, many rows to one. One row per
         list (and `by` value of the evaluation): a join that repeats lists is refused.
     by : str or list of str, optional
-        Columns to group by; by default the `by` columns of the evaluation, else none. A null is a group of
-        its own.
+        Columns to group by; [] for none. By default the `by` columns of the evaluation; where a merge has lost
+        which those are and there may be some, an error asks for them. A null is a group of its own.
     user_col : str or list of str, optional
         Columns that name a list, `by` columns included; a list may stand once. By default those that the
         evaluation wrote, or, where a join has lost its attrs, all columns before `n_true`.
@@ -75,12 +76,13 @@ def summarize(
     0     new    mrr  1    1.0  1
     1     old    mrr  1    0.0  1
     """
-    spec = per_user.attrs.get("recdf") or {}
+    spec = evaluated(per_user)
+    keys = as_columns(user_col)
     if by is None:
-        by = [name for name in spec.get("by", []) if name in per_user.columns]
+        _refuse_repeated_lists(per_user, keys, spec)
+        by = recommender_columns(per_user, "by")
     by = as_columns(by)
     names = _metric_columns(per_user, metrics, spec)
-    keys = as_columns(user_col)
     for name in [*by, *names, *keys]:
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
@@ -99,8 +101,26 @@ def summarize(
     return table
 
 
+def recommender_columns(per_user: pd.DataFrame, argument: str) -> list[str]:
+    """Columns that tell the recommenders of a per-user table apart, of which a mean must not mix the rows.
+
+    Evaluate writes them before the list key. Where that is more than one column (`model, user_id, n_true, ...`) and
+    a merge has lost which of them they are, `argument` must say it.
+    """
+    known = as_columns(evaluated(per_user).get("by"))
+    listed = list_columns(per_user)
+    if known:
+        return [name for name in known if name in per_user.columns]
+    if len(listed) > 1 and not evaluated(per_user):
+        raise DataError(
+            f"per_user has {listed} before n_true, and which of them tell recommenders apart is lost (a merge drops "
+            f"what evaluate wrote): name those in {argument}=, such as {argument}={listed[0]!r}, or pass {argument}=[]"
+        )
+    return []
+
+
 def means(
-    per_user: pd.DataFrame, by: list[str], names: list[str], spec: dict[str, Any], confidence: float
+    per_user: pd.DataFrame, by: list[str], names: list[str], spec: Mapping[str, Any], confidence: float
 ) -> pd.DataFrame:
     """Mean and interval of some columns in each group of rows."""
     if by:
@@ -117,7 +137,11 @@ def means(
 
 
 def mean_table(
-    labels: pd.DataFrame, names: Sequence[str], moments: Moments, spec: dict[str, Any], confidence: float = CONFIDENCE
+    labels: pd.DataFrame,
+    names: Sequence[str],
+    moments: Moments,
+    spec: Mapping[str, Any],
+    confidence: float = CONFIDENCE,
 ) -> pd.DataFrame:
     """One row per group (a row of `labels`) and metric column."""
     taken = [name for name in map(str, labels.columns) if name in SUMMARY]
@@ -135,7 +159,7 @@ def mean_table(
     return pd.DataFrame({**repeated, **columns}, copy=False)
 
 
-def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: dict[str, Any]) -> list[str]:
+def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: Mapping[str, Any]) -> list[str]:
     if metrics is not None:
         return as_columns(metrics)
     names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
@@ -151,12 +175,12 @@ def _split(column: str) -> tuple[str, int | None]:
     return (name, int(k)) if at and name and k.isdigit() else (column, None)
 
 
-def _describe(column: str, spec: dict[str, Any]) -> tuple[str, int | None]:
+def _describe(column: str, spec: Mapping[str, Any]) -> tuple[str, int | None]:
     known = spec.get("metrics", {}).get(column)
     return (known["name"], known["k"]) if known else _split(column)
 
 
-def _refuse_repeated_lists(per_user: pd.DataFrame, keys: list[str], spec: dict[str, Any]) -> None:
+def _refuse_repeated_lists(per_user: pd.DataFrame, keys: list[str], spec: Mapping[str, Any]) -> None:
     """A join that repeats a list would count it twice."""
     columns = list(per_user.columns)
     written = [*spec.get("by", []), *spec.get("user_col", [])]

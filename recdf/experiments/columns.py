@@ -53,6 +53,19 @@ def frame_of(role: str, data: Any) -> pd.DataFrame:
     return data
 
 
+def named_frame(role: str, data: Any) -> pd.DataFrame:
+    """Return the frame with column names that are strings, as every result has them: 2024 becomes "2024"."""
+    frame = frame_of(role, data)
+    if all(isinstance(name, str) for name in frame.columns):
+        return frame
+    renamed = frame.copy(deep=False)
+    renamed.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
+    if not renamed.columns.is_unique:
+        twice = renamed.columns[renamed.columns.duplicated()]
+        raise ColumnError(f"{role} has columns that are equal as text ({examples(twice)}); rename one of each")
+    return renamed
+
+
 def require(frame: pd.DataFrame, role: str, names: Sequence[str]) -> list[str]:
     """Return the names if all are columns of the frame."""
     for name in names:

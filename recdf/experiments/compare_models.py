@@ -82,8 +82,8 @@ def compare_models(
         As in `compare_variants`.
     n_resamples, seed : int, default 10_000, 0
         Of the randomization test and the bootstrap.
-    smaller_is_better : str or list of str, optional
-        Metrics of which less is better. Default: columns of metrics that recdf marks so, such as first_rank@10.
+    smaller_is_better, larger_is_better : str or list of str, optional
+        As in `compare_variants`.
 
     Returns
     -------
@@ -91,12 +91,15 @@ def compare_models(
         One row per (metric, pair): `metric`, `baseline`, `model`, `n_users` (with both), `n_only_baseline`,
         `n_only_model`, `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null unless the baseline's mean is positive),
         `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses` (of the model), `statistic`,
-        `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`, `test`, `n_resamples`, `seed` (null without resampling),
-        `warning`, `verdict`.
-        Warnings: "zero_variance" (all differences equal: no statistics), "too_few_users" (below 2),
-        "wilcoxon_not_mean".
-        Verdict, first rule that holds: "better" or "worse" (p_adj ≤ alpha) · "equivalent" (p_equivalence ≤ alpha) ·
-        "no difference shown".
+        `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same families),
+        `confidence`, `test`, `n_resamples`, `seed` (null without resampling), `warning`, `verdict`.
+        Warnings, separated by "; ": "zero_variance" (all differences equal), "too_few_users" (below 2) and
+        "huge_values" (from 1e150 on): no statistics; "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the
+        differences are ties, so that few users decide and t and TOST are not to be trusted).
+        Verdict: "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with
+        test="wilcoxon" "ranks higher" or "ranks lower", which follows the signed ranks and says nothing of the mean;
+        all of them with ", within the margin" where p_equivalence_adj ≤ alpha too; else "equivalent"
+        (p_equivalence_adj ≤ alpha) or "no difference shown".
 
     Raises
     ------

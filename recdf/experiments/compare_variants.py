@@ -67,11 +67,16 @@ def compare_variants(
     z = y − m, or (N − R·D)/mean(D) (delta method). v = Σz²/(n − 1)/n, se = √(v_c + v_t), t = (m_t − m_c)/se,
     df = (v_c + v_t)²/(v_c²/(n_c − 1) + v_t²/(n_t − 1)) (Welch).
 
-    * covariates (CUPED): m' = m − θ(x_arm − x_both), z' = z − θ·z_x, θ = cov(z, z_x)/var(z_x) over both arms.
+    * covariates: one (CUPED) gives m' = m − θ(x_arm − x_both), z' = z − θ·z_x, θ = cov(z, z_x)/var(z_x) over both
+      arms. Several, one with missing values, or one beside strata are a regression in which every centred covariate
+      is interacted with the treatment, with HC2 variances; missing values have an indicator of their own.
     * strata: Σ W_h(ȳ_th − ȳ_ch) with W_h the share of stratum h in both arms, se² = Σ W_h²(s²_th/n_th + s²_ch/n_ch).
-    * cluster: N and D are summed per cluster and arm; a mean becomes the ratio of its sum to the number of rows.
+    * cluster: N and D are summed per cluster and arm; a mean becomes the ratio of its sum to the number of rows. With
+      fewer than 40 clusters in an arm, counted as clusters of equal size, v is the jackknife's.
     * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N* users).
     * method "bootstrap": percentile interval and p of Poisson(1) weights per user.
+    * method "permutation": t of the data against t under shuffled labels; it holds where a small arm is skewed.
+    * test "proportion": Fisher's exact p and Newcombe's interval of two shares.
 
     Parameters
     ----------
@@ -83,8 +88,9 @@ def compare_variants(
         The variant that the others are compared with. It is never guessed.
     variant_col : str, default "variant"
         Column of the variant.
-    covariates : str or mapping, optional
-        Pre-period column for all metrics, or metric → column or pair. A missing value takes the mean of both arms.
+    covariates : str, list of str or mapping, optional
+        Pre-period columns: one or several for all metrics, or metric → column, list of columns, or for a ratio a pair.
+        A covariate that is missing more often in one arm (p < 0.01) is not used and named in `warning`.
     strata, cluster : str or list of str, optional
         Columns of strata (for means only), or of clusters. Not both.
     by : str or list of str, optional
@@ -100,34 +106,55 @@ def compare_variants(
     primary : str or list of str, optional
         Metrics that decide: they are a family of their own, all others another.
     nan : {"raise", "drop"}, default "raise"
-        Users whose metric is null: error, or leave them out of that metric and count them in `n_dropped`.
+        Users whose metric is null: error, or leave them out of that metric and count them in `n_dropped`. A ratio
+        leaves out, in either case, users whose numerator is null and whose denominator is 0.
     sequential_n : int, optional
         Planned total of users N* in the two arms, for an interval that may be looked at any time.
-    method : {"welch", "bootstrap"}, default "welch"
+    method : {"welch", "bootstrap", "permutation"}, default "welch"
     n_resamples, seed : int, default 2000, 0
-        Of the bootstrap.
+        Of the bootstrap and the permutation test.
     expected : mapping, optional
         Planned share of every variant. When users (or clusters) per variant do not fit it (χ², p < 0.001), in the
         segment or over all of them, the verdict is "invalid: sample ratio".
-    smaller_is_better : str or list of str, optional
-        Metrics of which less is better. Default: columns of metrics that recdf marks so, such as first_rank@10.
+    health : DataFrame, optional
+        What `experiment_health` found, in place of `expected`.
+    smaller_is_better, larger_is_better : str or list of str, optional
+        Metrics of which less, or more, is better. Default: what recdf knows of columns such as first_rank@10; for
+        ratios and for columns of other names larger is better. With `smaller_is_better` alone, all others are larger.
+    test : {"mean", "proportion"} or mapping, default "mean"
+        "proportion" for metrics that are 0 or 1 (hitrate@10); or metric → test.
+    cap : mapping, optional
+        Metric → quantile, such as {"revenue": 0.999}: larger values count as that quantile of all rows, in all arms
+        and segments alike. It stands in the column `cap`.
+    relative : {"fieller", "log"}, default "fieller"
+        Relative interval: Fieller's, which agrees with the test; or that of the logarithm of the ratio.
+    time_col : str, optional
+        Time or cohort of the assignment. When the shares of the variants change over it (χ², p < 0.001), periods are
+        compared and not variants, and the verdict is withheld; give the same column as `strata` to compare within.
     user_col : str or list of str, optional
-        Key that must be unique (within `by`). Default: the key of `join_experiment`, else "user_id" if there.
+        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users.
 
     Returns
     -------
     DataFrame
         One row per (`by`, metric, treatment): `metric`, `control`, `treatment`, `n_control`, `n_treatment` (users, or
-        clusters), `n_dropped`, `mean_control`, `mean_treatment` (adjusted when covariates or strata are given),
-        `diff`, `se`, `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive), `rel_ci_low`,
-        `rel_ci_high` (null unless both means are), `statistic`, `df`, `p_value`, `p_adj`, `reject`, `mde` (smallest
-        true effect found with power 0.8 at the unadjusted alpha), `method`, `theta`, `variance_reduction` (1 − v/v
-        without covariate and strata), `n_covariate_missing`, `warning`, `verdict`.
-        Warnings: "zero_variance" and "too_few_users" (an arm below 2), "zero_denominator": no statistics;
-        "no_covariate": the covariate's denominators are all 0 in an arm, nothing is adjusted; "shared_clusters": a
-        cluster has users in both arms, which are taken as independent; "sample_ratio".
-        Verdict, first rule that holds: "invalid: sample ratio" · "better" or "worse" (p_adj ≤ alpha) · "no difference
-        shown", which is not proof of no difference: see the interval and `mde`.
+        clusters), `n_dropped`, `n_dropped_control`, `n_dropped_treatment`, `mean_control`, `mean_treatment` (as they
+        are), `mean_control_adjusted`, `mean_treatment_adjusted` (null without covariates and strata), `diff` (of the
+        adjusted means, if any), `se`, `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive),
+        `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error), `statistic`, `df`,
+        `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same test finds with power 0.8 at the
+        unadjusted alpha), `confidence`, `method`, `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and
+        strata), `n_covariate_missing`, `warning`, `verdict`.
+        Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
+        "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
+        them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "skewed" (skewness of the
+        difference beyond 0.2), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio",
+        "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both arms, which are taken
+        as independent), "no_covariate" (its denominators are all 0 in an arm).
+        Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning with which the effect
+        should not be read · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
+        "no difference shown", which is not proof of no difference: see the interval and `mde`. Without `expected` and
+        `health` it ends with "(sample ratio not checked)".
 
     Raises
     ------
@@ -139,25 +166,30 @@ def compare_variants(
         Several rows of a user without `cluster`.
     DataError
         A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`; a negative
-        denominator; a stratum with fewer than 2 users in an arm.
+        denominator; a stratum with fewer than 2 users in an arm; a proportion of values other than 0 and 1.
     MissingExtraError
-        If SciPy is not installed (the bootstrap without `expected` needs none).
+        If SciPy is not installed (resampling and proportions of two variants need none).
+
+    Notes
+    -----
+    Which test for which data, what a verdict may say and what every warning means stand in docs/experiments.md.
 
     References
     ----------
-    Deng, Xu, Kohavi, Walker 2013 (CUPED); Deng, Knoblich, Lu 2018 (delta method); Waudby-Smith et al. 2023
-    (sequential).
+    Deng, Xu, Kohavi, Walker 2013 (CUPED); Lin 2013 (regression); Deng, Knoblich, Lu 2018 (delta method); Fieller 1954;
+    Newcombe 1998; Bell & McCaffrey 2002 (jackknife); Janssen 1997 (permutation); Waudby-Smith et al. 2023 (sequential).
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> users = pd.DataFrame({
-    ...     "user_id": range(8), "variant": list("AAAABBBB"), "hits@10": [1, 2, 3, 2, 4, 5, 4, 5], "n_pred": 10})
-    >>> table = rd.compare_variants(users, {"hits": "hits@10", "ctr": ("hits@10", "n_pred")}, control="A")
+    >>> users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "n_pred": 10})
+    >>> users["hits@10"] = [1, 2, 3, 4, 2, 5, 3, 4] * 5
+    >>> metrics = {"hits": "hits@10", "ctr": ("hits@10", "n_pred")}
+    >>> table = rd.compare_variants(users, metrics, control="A", expected={"A": 1, "B": 1})
     >>> table[["metric", "treatment", "diff", "ci_low", "ci_high", "verdict"]].round(3)
       metric treatment  diff  ci_low  ci_high verdict
-    0   hits         B  2.50   1.243    3.757  better
-    1    ctr         B  0.25   0.124    0.376  better
+    0   hits         B  1.50   0.863    2.137  higher
+    1    ctr         B  0.15   0.086    0.214  better
     """
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")

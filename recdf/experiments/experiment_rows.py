@@ -10,8 +10,8 @@ import pandas as pd
 
 from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.options import as_columns
+from .assigned_users import in_several_variants
 from .columns import Codes, group_codes, key_codes, some_keys, split
-from .join import in_several_variants
 from .options import Columns
 
 __all__: list[str] = []

@@ -11,8 +11,8 @@ import pandas as pd
 
 from ..errors import DataError, OptionError, examples
 from ..inputs.options import as_columns
+from .assigned_users import in_several_variants
 from .columns import Codes, Floats, Mask, by_columns, distinct, frame_of, group_codes, key_codes, require, share
-from .join import in_several_variants
 from .stats.counts import equal_shares_test, share_test
 
 __all__ = ["experiment_health"]

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from ..errors import DataError, DuplicateError, OptionError, examples
-from ..inputs.frames import read_numbers
-from ..inputs.ids import read_ids
+from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.options import as_columns
-from .columns import Codes, Mask, frame_of, group_codes, key_codes, require, some_keys
+from .assigned_users import Users, match_users
+from .columns import Codes, Mask, group_codes, named_frame, require, some_keys
+from .exposure import Exposure, read_exposure, refuse_unexposed
 from .missing_users import fill_values, take_rows
 from .options import Columns, Missing, RaiseOrDrop, Roll, check_literal
 from .roll_up import roll_up
 
 __all__ = ["join_experiment"]
 
-# Datetimes (UTC where they have a zone) or numbers.
-Times = npt.NDArray[Any]
+Roller = Callable[[pd.DataFrame, list[str]], pd.DataFrame]
 
 
 def join_experiment(
@@ -42,6 +40,7 @@ def join_experiment(
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     how: Roll | Mapping[str, Roll] | None = None,
+    over: Columns | None = None,
 ) -> pd.DataFrame:
     """Join metrics to the assignment: one row per assigned user, whether or not they have metrics.
 
@@ -64,18 +63,27 @@ def join_experiment(
     by : str or list of str, optional
         Columns of `per_user` that tell several rows of a user apart (`model`): each of their values gets a row
         for every assigned user.
-    missing : {"raise", "zero", "nan", "drop"}, default "raise"
-        Assigned users without metrics: error; 0 in every numeric metric (not shown, not served: no value for the
-        user); null; or leave them out, an inner join, which can turn the sign.
+    missing : {"raise", "zero", "worst", "nan", "drop"}, default "raise"
+        Assigned users without metrics: error; "zero", what a list that was not shown is worth: 0 for counts, sums
+        and metrics of which more is better, from 0 on, and null for all others, for which 0 is no bad value
+        (first_rank, fallout); "worst", the same with the worst value in place of null where there is one; null; or
+        leave them out, an inner join, which can turn the sign.
     multi_variant : {"raise", "drop"}, default "raise"
         Users in two variants: error, or leave them out.
     unassigned : {"drop", "raise"}, default "drop"
         Users of `per_user` in no variant: leave them out, or error.
     exposure_col, time_col : str, optional
         Time of exposure in `assignment` and time of the row in `per_user` (both datetimes, both with or both
-        without time zone, or both numbers): rows before the exposure of their user are dropped and counted.
+        without time zone, or both numbers): rows before the exposure of their user are dropped and counted. With `by`
+        (week), a user has no row in periods that ended before the exposure. A null exposure: never exposed.
+    unexposed : {"drop", "raise"}, default "drop"
+        Users who were never exposed: leave them out and count them, or error.
+    smaller_is_better, larger_is_better : str or list of str, optional
+        Columns that recdf does not know, for `missing="zero"`: of which less is better (null) or more (0).
     how : {"mean", "sum"} or mapping, optional
         Roll several rows of a user up, after the rows before exposure are gone, as `roll_up` does.
+    over : str or list of str, optional
+        Columns that `how` rolls up over (session), as in `roll_up`.
 
     Returns
     -------
@@ -83,7 +91,8 @@ def join_experiment(
         `by` columns, the columns of `assignment`, the metric columns, `has_metrics` (bool) and, with `time_col`,
         `n_before_exposure` (int64). Rows in the order of `assignment`, within each `by` value. With
         `missing="nan"` integer metrics are Int64. `attrs["recdf_experiment"]` holds the options and the counts
-        `n_assigned`, `n_missing`, `n_unassigned`, `n_multi_variant`, `n_repeated`, `n_before_exposure`.
+        `n_assigned`, `n_missing`, `n_unassigned`, `n_multi_variant`, `n_repeated`, `n_before_exposure`,
+        `n_unexposed`, `n_cells_before_exposure`, and `null_for_missing`, the columns with null in place of 0.
 
     Raises
     ------
@@ -94,7 +103,7 @@ def join_experiment(
     DataError
         A column in both frames, no user in common, or what `missing`, `multi_variant`, `unassigned` refuse.
     OptionError
-        An unknown option value.
+        An unknown option value; a column whose direction is not known, with `missing="zero"` and users without metrics.
 
     References
     ----------
@@ -117,19 +126,19 @@ def join_experiment(
     check_literal("unexposed", unexposed, RaiseOrDrop)
     if (exposure_col is None) != (time_col is None):
         raise OptionError("exposure_col (of assignment) and time_col (of per_user) go together; only one was given")
-    keys, by_cols = as_columns(user_col), as_columns(by)
-    frame_of("per_user", per_user)
-    frame_of("assignment", assignment)
+    keys, by_cols = [str(name) for name in as_columns(user_col)], [str(name) for name in as_columns(by)]
+    per_user, assignment = named_frame("per_user", per_user), named_frame("assignment", assignment)
     require(assignment, "assignment", [*keys, variant_col, *as_columns(exposure_col)])
     require(per_user, "per_user", [*keys, *by_cols, *as_columns(time_col)])
     _distinct_columns(per_user, assignment, keys)
-    users = _match_users(per_user, assignment, keys, variant_col)
+    users = match_users(per_user, assignment, keys, variant_col)
     _refuse(users, per_user, assignment, keys, multi_variant, unassigned)
-    exposure = _read_exposure(users, per_user, assignment, exposure_col, time_col)
+    exposure = read_exposure(users, per_user, assignment, exposure_col, time_col)
     if exposure is not None and unexposed == "raise":
-        _refuse_unexposed(exposure, users, assignment, keys, exposure_col)
+        refuse_unexposed(exposure, users, assignment, keys, exposure_col)
     assigned = _assigned_rows(users, exposure)
-    cells = _cells(per_user, keys, by_cols, time_col, users, assigned, exposure, how)
+    columns = _Columns(keys, by_cols, as_columns(time_col))
+    cells = _cells(per_user, columns, users, assigned, exposure, _roller(how, over, columns.time))
     if missing == "raise":
         _refuse_missing(cells, assigned, assignment, keys)
     fills: dict[str, float | None] = {}
@@ -157,34 +166,15 @@ def join_experiment(
     return result
 
 
-@dataclass(frozen=True)
-class _Users:
-    """Users of both frames as codes 0..n−1: the user of every row, and what is known of each user."""
-
-    of_metric: Codes
-    of_assignment: Codes
-    n: int
-    n_assigned: int
-    several: Mask
-    stranger: Mask
-
-    @property
-    def n_unassigned(self) -> int:
-        return self.n - self.n_assigned
-
-
-def _match_users(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str) -> _Users:
-    """Code the users; `several` users are in two variants, a `stranger` row is of a user in no variant."""
-    (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
-    variant, _ = group_codes(assignment, "assignment", [variant_col])
-    assigned = np.zeros(n_users, bool)
-    assigned[user] = True
-    several = in_several_variants(user, variant, n_users)
-    return _Users(metric_user, user, n_users, int(assigned.sum()), several, ~assigned[metric_user])
+def _roller(how: Roll | Mapping[str, Roll] | None, over: Columns | None, time: list[str]) -> Roller | None:
+    """How several rows of a user become one, None if they must not be several."""
+    # The column of the time is gone by then.
+    left = [name for name in map(str, as_columns(over)) if name not in time]
+    return None if how is None else partial(roll_up, how=how, over=left)
 
 
 def _refuse(
-    users: _Users,
+    users: Users,
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
     keys: list[str],
@@ -209,73 +199,26 @@ def _refuse(
         )
 
 
-@dataclass(frozen=True)
-class _Exposure:
-    """When users were exposed, and when the rows of per_user happened, both as numbers that compare.
-
-    `first_row` is the row of assignment of each user's earliest exposure; `early` marks rows of per_user before it;
-    `unexposed` users have no time of exposure at all.
-    """
-
-    of_user: Times
-    of_metric: Times
-    first_row: Codes
-    early: Mask
-    unexposed: Mask
-
-
-def _read_exposure(
-    users: _Users, per_user: pd.DataFrame, assignment: pd.DataFrame, exposure_col: str | None, time_col: str | None
-) -> _Exposure | None:
-    if exposure_col is None or time_col is None:
-        return None
-    known = assignment[exposure_col].notna().to_numpy()
-    if not known.any():
-        raise DataError(f"assignment[{exposure_col!r}] is null in all {len(known):,} rows; nobody was exposed")
-    kind, exposed = _times(assignment[known], "assignment", exposure_col)
-    own_kind, times = _times(per_user, "per_user", time_col)
-    if kind != own_kind:
-        raise DataError(
-            f"per_user[{time_col!r}] is {own_kind} and assignment[{exposure_col!r}] {kind}; they cannot be compared: "
-            "bring both to one form (tz_localize gives a naive datetime its time zone)"
-        )
-    order = np.argsort(exposed, kind="stable")
-    rows = np.flatnonzero(known)[order]
-    first_row = np.full(users.n, -1, np.int64)
-    # Of several values for one position the last is kept, so the earliest go in last.
-    first_row[users.of_assignment[rows[::-1]]] = rows[::-1]
-    place = np.zeros(len(known), np.int64)
-    place[known] = np.arange(len(exposed))
-    has = first_row >= 0
-    of_user = exposed[place[np.maximum(first_row, 0)]]
-    early = has[users.of_metric] & (times < of_user[users.of_metric])
-    assigned = np.zeros(users.n, bool)
-    assigned[users.of_assignment] = True
-    return _Exposure(of_user, times, first_row, early, assigned & ~has)
-
-
-def _refuse_unexposed(
-    exposure: _Exposure, users: _Users, assignment: pd.DataFrame, keys: list[str], exposure_col: str | None
-) -> None:
-    if exposure.unexposed.any():
-        shown = some_keys(assignment, exposure.unexposed[users.of_assignment], keys)
-        raise DataError(
-            f"{int(exposure.unexposed.sum()):,} users of assignment have no {exposure_col!r} ({shown}), which means "
-            'that they were never exposed; pass unexposed="drop" to leave them out'
-        )
-
-
-def _assigned_rows(users: _Users, exposure: _Exposure | None) -> Codes:
+def _assigned_rows(users: Users, exposure: Exposure | None) -> Codes:
     """Row of assignment for each user in one variant: the first, or that of the earliest exposure."""
     chosen = _first(users) if exposure is None else exposure.first_row
     return np.sort(chosen[(chosen >= 0) & ~users.several])
 
 
-def _first(users: _Users) -> Codes:
+def _first(users: Users) -> Codes:
     """First row of assignment of every user, −1 for users that are not there."""
     chosen = np.full(users.n, -1, np.int64)
     chosen[users.of_assignment[::-1]] = np.arange(len(users.of_assignment))[::-1]
     return chosen
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of per_user that are no metrics: the user's key, what tells several rows of a user apart, the time."""
+
+    keys: list[str]
+    by: list[str]
+    time: list[str]
 
 
 @dataclass(frozen=True)
@@ -300,36 +243,35 @@ class _Cells:
 
 def _cells(
     per_user: pd.DataFrame,
-    keys: list[str],
-    by_cols: list[str],
-    time_col: str | None,
-    users: _Users,
+    columns: _Columns,
+    users: Users,
     assigned: Codes,
-    exposure: _Exposure | None,
-    how: Roll | Mapping[str, Roll] | None,
+    exposure: Exposure | None,
+    roll: Roller | None,
 ) -> _Cells:
     """The cells of the result in its order: by value, then row of assignment.
 
     With times of exposure, a cell whose last row of anyone is before the exposure of its user is left out: a user
     who was not exposed yet in that week had no chance to have metrics in it.
     """
-    group, groups = group_codes(per_user, "per_user", by_cols)
+    group, groups = group_codes(per_user, "per_user", columns.by)
     early = np.zeros(len(per_user), bool) if exposure is None else exposure.early
-    timeless = per_user.drop(columns=as_columns(time_col))
-    rows, metrics = _metric_rows(timeless, keys, by_cols, ~early, (users.of_metric, users.n), (group, len(groups)), how)
+    timeless = per_user.drop(columns=columns.time)
+    coded = (users.of_metric, users.n), (group, len(groups))
+    rows, metrics = _metric_rows(timeless, columns, ~early, *coded, roll)
     user = np.tile(users.of_assignment[assigned], len(groups))
     in_group = np.repeat(np.arange(len(groups)), len(assigned))
-    if exposure is None or not by_cols:
+    if exposure is None or not columns.by:
         present = np.ones(len(user), bool)
     else:
         last = np.array([exposure.of_metric[group == g].max() for g in range(len(groups))])
         present = exposure.of_user[user] <= last[in_group]
     cell = (in_group * users.n + user)[present]
     n_early = np.bincount(group[early] * users.n + users.of_metric[early], minlength=len(rows))
-    carried = [name for name in metrics.columns if name not in {*keys, *by_cols}]
+    carried = [name for name in metrics.columns if name not in {*columns.keys, *columns.by}]
     return _Cells(
         metrics,
-        groups[by_cols].iloc[in_group[present]],
+        groups[columns.by].iloc[in_group[present]],
         carried,
         rows[cell],
         np.tile(assigned, len(groups))[present],
@@ -361,38 +303,6 @@ def _joined(
     return result
 
 
-def own_variant(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str) -> pd.DataFrame:
-    """Of metrics by variant, the rows of the variant that each user is assigned to, without `variant_col`.
-
-    Users in no variant, or in several, keep the rows of one, so that the join counts or refuses them.
-    """
-    require(assignment, "assignment", [*keys, variant_col])
-    require(per_user, "per_user", [*keys, variant_col])
-    frames = [("per_user", per_user), ("assignment", assignment)]
-    (shown, assigned), n_pairs = key_codes(frames, [*keys, variant_col])
-    (user, assigned_user), n_users = key_codes(frames, keys)
-    is_assigned = np.zeros(n_pairs, bool)
-    is_assigned[assigned] = True
-    own = is_assigned[shown]
-    # The pair of each user: the first of its rows, or of its own rows if there are any.
-    pair = np.full(n_users, -1, np.int64)
-    pair[user[::-1]] = shown[::-1]
-    pair[user[own][::-1]] = shown[own][::-1]
-    astray = np.zeros(n_users, bool)
-    astray[assigned_user] = True
-    astray[user[own]] = False
-    astray = astray[user]
-    if astray.any():
-        raise DataError(
-            f"{len(np.unique(user[astray])):,} users of per_user have lists of other variants than their own only "
-            f"({some_keys(per_user, astray, keys)}); to count what they were shown all the same, evaluate without "
-            f"by={variant_col!r}"
-        )
-    result: pd.DataFrame = per_user[shown == pair[user]].drop(columns=variant_col)
-    result.attrs = copy.deepcopy(per_user.attrs)
-    return result
-
-
 def _distinct_columns(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str]) -> None:
     both = [name for name in per_user.columns if name in assignment.columns and name not in keys]
     if both:
@@ -406,60 +316,31 @@ def _distinct_columns(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: li
             raise DataError(f"{role} has a column {taken[0]!r}, which join_experiment writes; rename it")
 
 
-def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:
-    """Whether each user code has rows of two variants."""
-    one = np.full(n_users, -1, np.int64)
-    one[user] = variant
-    several = np.zeros(n_users, bool)
-    several[user[variant != one[user]]] = True
-    return several
-
-
-def _times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Times]:
-    """Kind and values of a time column: datetime64 (UTC when it has a zone) or numbers."""
-    values, where = frame[name], f"{role}[{name!r}]"
-    if values.isna().any():
-        raise DataError(
-            f"{where} is null in {int(values.isna().sum()):,} of {len(frame):,} rows; expected a time in each"
-        )
-    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
-        return "number", read_numbers(values, where)
-    if pd.api.types.infer_dtype(values) in ("date", "datetime", "datetime64"):
-        values = pd.to_datetime(values)  # also dates and datetimes that are Python objects
-    read = read_ids(values, where)
-    if not read.kind.startswith("datetime"):
-        raise DataError(
-            f"{where} holds {read.kind} values ({examples(values.head(5))}); parse it with pd.to_datetime first"
-        )
-    return read.kind, read.values
-
-
 def _metric_rows(
     per_user: pd.DataFrame,
-    keys: list[str],
-    by_cols: list[str],
+    columns: _Columns,
     kept: Mask,
     users: tuple[Codes, int],
     groups: tuple[Codes, int],
-    how: Roll | Mapping[str, Roll] | None,
+    roll: Roller | None,
 ) -> tuple[Codes, pd.DataFrame]:
     """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are in."""
     cell = (groups[0] * users[1] + users[0])[kept]
     row = np.full(groups[1] * users[1], -1, np.int64)
     metrics = per_user if kept.all() else per_user[kept]
-    if how is not None:
+    if roll is not None:
         # Every cell becomes one row, in order of first appearance.
         seen, first = np.unique(cell, return_index=True)
-        metrics = roll_up(metrics, [*by_cols, *keys], how)
+        metrics = roll(metrics, [*columns.by, *columns.keys])
         row[seen[np.argsort(first)]] = np.arange(len(seen))
         return row, metrics
     row[cell] = np.arange(len(cell))
     twice = row[cell] != np.arange(len(cell))
     if twice.any():
-        what = "user" if not by_cols else f"user and {by_cols}"
+        what = "user" if not columns.by else f"user and {columns.by}"
         raise DuplicateError(
             f"per_user has several rows per {what}: {len(np.unique(cell[twice])):,} users have more than one "
-            f"({some_keys(metrics, twice, keys)}); roll them up first with rd.roll_up(per_user, unit={keys}), "
-            "pass how=, or name the columns that tell the rows apart in by="
+            f"({some_keys(metrics, twice, columns.keys)}); roll them up first with "
+            f"rd.roll_up(per_user, unit={columns.keys}), pass how=, or name the columns that tell the rows apart in by="
         )
     return row, metrics

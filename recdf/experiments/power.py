@@ -47,7 +47,7 @@ def plan_experiment(
     per_user : DataFrame
         One row per user of the past, such as the control's or last month's.
     metrics, covariates, nan
-        As in `compare_variants`.
+        As in `compare_variants`; several covariates are a regression.
     n : int
         Users in both arms together; or
     rel_effect : float
@@ -60,7 +60,7 @@ def plan_experiment(
     Returns
     -------
     DataFrame
-        One row per metric: `metric`, `mean`, `std` (per user, without CUPED), `n_control`, `n_treatment` (int64),
+        One row per metric: `metric`, `mean`, `std` (per user, without covariates), `n_control`, `n_treatment` (int64),
         `mde_abs`, `mde_rel` (null unless the mean is positive), `variance_reduction` (null without covariates).
 
     Raises
@@ -76,7 +76,7 @@ def plan_experiment(
     >>> users = pd.DataFrame({"revenue": [0.0, 10.0, 0.0, 30.0]})
     >>> rd.plan_experiment(users, "revenue", rel_effect=0.1)[["metric", "mean", "n_control", "n_treatment", "mde_abs"]]
         metric  mean  n_control  n_treatment  mde_abs
-    0  revenue  10.0       3140         3140      1.0
+    0  revenue  10.0       3141         3141      1.0
     """
     frame_of("per_user", per_user)
     check_literal("nan", nan, RaiseOrDrop)

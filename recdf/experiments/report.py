@@ -90,11 +90,11 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> users = pd.DataFrame({"user_id": range(8), "variant": list("AAAABBBB"), "hits@10": [1, 2, 3, 2, 4, 5, 4, 5]})
-    >>> table = rd.report_table(rd.compare_variants(users, "hits@10", control="A"), digits=2)
+    >>> users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "ctr": [1, 2, 3, 4, 2, 5, 3, 4] * 5})
+    >>> table = rd.report_table(rd.compare_variants(users, "ctr", control="A", expected={"A": 1, "B": 1}), digits=2)
     >>> table.frame[["metric", "comparison", "effect (95% CI)", "p", "verdict"]]
-        metric comparison       effect (95% CI)      p verdict
-    0  hits@10    B vs. A  +2.50 [+1.24, +3.76]  0.003  better
+      metric comparison       effect (95% CI)       p verdict
+    0    ctr    B vs. A  +1.50 [+0.86, +2.14]  <0.001  better
     """
     frame_of("comparison", comparison)
     count("digits", digits, 0)

@@ -12,6 +12,8 @@ import pandas as pd
 from ..errors import DataError, OptionError
 from ..inputs.frames import read_numbers
 from ..inputs.options import as_columns
+from ..inputs.per_user_columns import evaluated, list_columns
+from ..metrics.direction import direction_of
 from .columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
 from .options import Roll, check_literal
 
@@ -22,6 +24,9 @@ def roll_up(
     per_user: pd.DataFrame,
     unit: str | Sequence[str] = "user_id",
     how: Roll | Mapping[str, Roll] = "mean",
+    *,
+    over: str | Sequence[str] | None = None,
+    rolled_by: Roll | None = None,
 ) -> pd.DataFrame:
     """Roll rows by session or day up to one row per unit, such as the user that was randomised.
 
@@ -42,6 +47,12 @@ def roll_up(
     how : {"mean", "sum", "min", "max"} or mapping, default "mean"
         One rule for every numeric column (bool counts as 0 and 1), or column → rule for the columns to keep.
 
+    over : str or list of str, optional
+        Columns that the rows of a unit differ in (session, day), and that are no metrics. Default: the columns of
+        the list key, where it is known that per_user came from `evaluate`.
+    rolled_by : {"mean", "sum", "min", "max"}, optional
+        Rule by which per_user was rolled up in a first step. Default: the rule of `roll_up`, where that is known.
+
     Returns
     -------
     DataFrame
@@ -60,7 +71,8 @@ def roll_up(
     OptionError
         If `how` is unknown, or a frame rolled up by sums is now to be averaged (or the reverse).
     DataError
-        If a metric is infinite or not numeric, or if `per_user` was evaluated `by` columns that `unit` lacks.
+        If a metric is infinite or not numeric; if `per_user` was evaluated `by` columns that `unit` lacks; if a
+        merge has lost what tells sessions from models and ids from counts, and neither `over` nor `how` says it.
 
     Examples
     --------
@@ -73,10 +85,9 @@ def roll_up(
     """
     frame_of("per_user", per_user)
     units = require(per_user, "per_user", as_columns(unit))
-    rules = _rules(per_user, units, how)
-    before = per_user.attrs.get("recdf_roll_up", {}).get("how")
-    if isinstance(how, str) and before is not None and before != how:
-        raise OptionError(f"how={how!r}, but per_user was rolled up by how={before!r}; use one rule for all steps")
+    rolled_over = require(per_user, "per_user", as_columns(over))
+    _check_rule(per_user, how, rolled_by)
+    rules = _rules(per_user, units, how, rolled_over)
     (codes,), n = key_codes([("per_user", per_user)], units)
     first = first_rows(codes, n)
     order = np.argsort(first)
@@ -93,7 +104,25 @@ def roll_up(
     return result
 
 
-def _rules(per_user: pd.DataFrame, units: list[str], how: Roll | Mapping[str, Roll]) -> dict[str, Roll]:
+def _check_rule(per_user: pd.DataFrame, how: Roll | Mapping[str, Roll], rolled_by: Roll | None) -> None:
+    """One rule for all steps: a mean of sums would weigh the units by nothing that has a name."""
+    if isinstance(how, Mapping):
+        return
+    before = rolled_by
+    if before is None:
+        before = per_user.attrs.get("recdf_roll_up", {}).get("how")
+    if before is None and "n_rows" in per_user.columns:
+        raise OptionError(
+            "per_user has a column n_rows, so it was rolled up before; say by which rule in rolled_by=, such as "
+            f"rolled_by={how!r}"
+        )
+    if isinstance(before, str) and before != how:
+        raise OptionError(f"how={how!r}, but per_user was rolled up by how={before!r}; use one rule for all steps")
+
+
+def _rules(
+    per_user: pd.DataFrame, units: list[str], how: Roll | Mapping[str, Roll], over: list[str]
+) -> dict[str, Roll]:
     """Column → rule, for the columns that are rolled up."""
     if isinstance(how, Mapping):
         require(per_user, "per_user", list(how))
@@ -101,16 +130,51 @@ def _rules(per_user: pd.DataFrame, units: list[str], how: Roll | Mapping[str, Ro
             check_literal(f"how[{name!r}]", rule, Roll)
         return dict(how)
     check_literal("how", how, Roll)
-    spec = per_user.attrs.get("recdf")
-    spec = spec if isinstance(spec, Mapping) else {}
-    mixed = [name for name in as_columns(spec.get("by")) if name in per_user.columns and name not in units]
+    keys = {*units, *over}
+    listed = [name for name in list_columns(per_user) if name not in keys]
+    _refuse_mixing(per_user, units, listed)
+    numbers = [name for name in per_user.columns if name not in {*keys, *listed} and is_metric(per_user[name])]
+    return dict.fromkeys(_without_ids(per_user, numbers), how)
+
+
+def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) -> None:
+    """Raise unless it is known that what is left of the list's columns are sessions or days and not models.
+
+    Which of the two a column is stands in attrs alone, which a merge loses; then the caller must say it.
+    """
+    spec = evaluated(per_user)
+    by = as_columns(spec.get("by"))
+    mixed = [name for name in by if name in per_user.columns and name not in units]
     if mixed:
         raise DataError(
             f"per_user was evaluated by {mixed}, which unit={units} lacks; a unit would mix them: "
             f"pass unit={[*mixed, *units]}, or select one of them first"
         )
-    keys = {*units, *as_columns(spec.get("user_col"))}
-    return {name: how for name in per_user.columns if name not in keys and is_metric(per_user[name])}
+    unknown = [name for name in listed if name not in as_columns(spec.get("user_col"))]
+    if unknown:
+        raise DataError(
+            f"per_user has {unknown} before n_true, beside unit={units}; name in over= the columns that the rows of a "
+            "unit are rolled up over (sessions, days), and add to unit= those that must not be mixed (models)"
+        )
+
+
+def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
+    """The metrics among the numeric columns. Whole numbers of an unknown name may be ids: the caller must say it."""
+    spec = evaluated(per_user)
+    keys = as_columns(spec.get("user_col"))
+    unknown = [
+        name
+        for name in numbers
+        if not pd.api.types.is_float_dtype(per_user[name].dtype)
+        and direction_of(name) is None
+        and not (name.startswith("n_") or name.endswith("__n"))
+    ]
+    if unknown and not spec:
+        raise DataError(
+            f"per_user has whole numbers in {unknown}, which may be ids or counts; name in over= the columns that the "
+            "rows of a unit are rolled up over, or give every metric its rule, such as how={'clicks': 'sum'}"
+        )
+    return [name for name in numbers if name not in keys]
 
 
 def _counted_metric(name: str, per_user: pd.DataFrame) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from .metric import METRICS
-
-__all__: list[str] = []
+from .record import Better, Bounds
 
 # Sums over the recommended items: a list that was not shown adds 0 to them, although more of them is not always better.
 _SUMS = frozenset({"hits", "dcg", "tp", "fp", "aclt"})
@@ -19,8 +18,8 @@ class Direction(NamedTuple):
     `counts` says that the metric is a count or a sum over the recommended items, which is 0 for an empty list.
     """
 
-    better: Literal["larger", "smaller"] | None
-    bounds: tuple[float | None, float | None]
+    better: Better
+    bounds: Bounds
     counts: bool
 
 

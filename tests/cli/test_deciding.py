@@ -323,6 +323,57 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
+def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
+    week = np.arange(len(GROUPS)) % 3
+    groups = GROUPS.assign(week=week, past=GROUPS["pre_spend"] ** 2)
+    groups.to_csv("groups.csv", index=False)
+    rd.evaluate(SHOP.true, SHOP.shown, ["revenue@10", "hitrate@10"], users="pred", value_col="value").to_parquet("both")
+    call = ["experiment", "both", "--assignment", "groups.csv", "--control", "A", "--out", "out", "--overwrite"]
+    call += ["--missing", "zero", "--relative", "log", "--larger-is-better", "hitrate@10", "--period-col", "week"]
+    expected = {"A": 1, "B": 1}
+    assert run(capsys, *call, "--cap", "revenue@10=0.99", "--proportion", "hitrate@10")[0] == 0
+    result = rd.read_parquet("both")
+    joined = result.join_experiment(groups, missing="zero")
+    options = {"relative": "log", "larger_is_better": ["hitrate@10"], "time_col": "week", "expected": expected}
+    want = rd.compare_variants(
+        joined, ["revenue@10", "hitrate@10"], control="A", cap={"revenue@10": 0.99}, test={"hitrate@10": "proportion"},
+        **options,
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+    assert want["method"].tolist() == ["welch", "proportion"]
+    several = ["--covariate", "pre_spend", "revenue@10=past", "--method", "permutation", "--n-resamples", "50"]
+    assert run(capsys, *call, *several)[0] == 0
+    covariates = {"revenue@10": ["pre_spend", "past"], "hitrate@10": "pre_spend"}
+    want = rd.compare_variants(
+        joined, ["revenue@10", "hitrate@10"], control="A", covariates=covariates, method="permutation", n_resamples=50,
+        **options,
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+
+
+def test_experiment_takes_times_of_exposure(capsys, folder):
+    """Lists by user and day; a CSV file has its times as text, and a user who was never exposed has none."""
+    day = pd.Series(pd.to_datetime("2026-03-01") + pd.to_timedelta(np.arange(len(SHOP.shown)) % 5, unit="D"))
+    dated = SHOP.shown.assign(day=day.to_numpy())
+    result = rd.evaluate(
+        SHOP.true.merge(dated[["user_id", "day"]].drop_duplicates()), dated, "hits@10", user_col=["user_id", "day"],
+        users="pred",
+    )  # fmt: skip
+    result.to_parquet("days")
+    seen = pd.Series(pd.to_datetime("2026-03-03"), index=GROUPS.index).where(np.arange(len(GROUPS)) % 4 > 0)
+    GROUPS.assign(seen=seen).to_csv("groups.csv", index=False)
+    call = ["experiment", "days", "--assignment", "groups.csv", "--control", "A", "--missing", "zero", "--how", "sum"]
+    call += ["--exposure-col", "seen", "--time-col", "day", "--out", "out"]
+    found = run(capsys, *call)
+    assert found[0] == 0, found[2]
+    options = {"missing": "zero", "how": "sum", "exposure_col": "seen", "time_col": "day"}
+    joined = result.join_experiment(GROUPS.assign(seen=seen), **options)
+    assert len(joined) == int(seen.notna().sum())
+    want = rd.compare_variants(joined, "hits@10", control="A", expected={"A": 1, "B": 1})
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+    assert "were never exposed" in fails(capsys, *call, "--overwrite", "--unexposed", "raise")
+
+
 def test_experiment_says_that_the_sample_ratio_is_wrong(capsys, folder):
     call = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A", "--missing", "zero"]
     code, out, _ = run(capsys, *call, "--expected", "A=0.9", "B=0.1")
@@ -388,7 +439,11 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
         (["--metric", "ctr=hits@10/n_prd"], "did you mean 'n_pred'?"),
         (["--covariate", "pre_spent"], "did you mean 'pre_spend'?"),
         (["--covariate", "hit=pre_spend"], "covariates names ['hit']"),
-        (["--covariate", "pre_spend", "hits@10=n_true"], "hits@10 has 'pre_spend' already; it takes one"),
+        (["--cap", "revenue@10"], "--cap revenue@10; expected a metric and a quantile, as revenue@10=0.999"),
+        (["--cap", "revenue@10=99"], "expected a number between 0 and 1"),
+        (["--proportion", "hits@10"], "has values other than 0 and 1"),
+        (["--exposure-col", "at"], "go together"),
+        (["--period-col", "week"], "data has no column 'week'"),
         (["--segment", "variant"], "is the column of the variant"),
         (["--segment", "segmnt"], "did you mean 'segment'?"),
         (["--segment", "metric"], "no column 'metric'"),

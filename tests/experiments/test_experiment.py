@@ -807,7 +807,9 @@ def test_two_steps_are_one(how):
 
 
 def test_ratio_after_roll_up_is_the_ratio_of_sums():
-    rolled = rd.roll_up(SESSIONS, how="sum")
+    with pytest.raises(DataError, match=r"whole numbers in \['day'\], which may be ids or counts; name in over="):
+        rd.roll_up(SESSIONS, how="sum")
+    rolled = rd.roll_up(SESSIONS, how="sum", over="day")
     table = rd.bootstrap_ci(rolled, {"ctr": ("hits@10", "n_pred"), "ndcg": ("ndcg@10", "ndcg@10__n")})
     assert table["value"].tolist() == [8 / 40, pytest.approx(1.25 / 4)]
     # the same as resampling users of the rows as they are
