@@ -168,8 +168,8 @@ def ope_estimate(
         * `n_rows`, `n_units`, `n_clusters`;
         * `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` = (Σ|wr|)²/Σ(wr)²,
           `ess_influence` = (Σψ²)²/Σψ⁴ over clusters; of slates, those of the worst position;
-        * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`, `clipped_mass` = mean
-          of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w > 0);
+        * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`, `clipped_mass` =
+          mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w > 0);
         * `method`, `confidence`, `flags` (joined by ", ") and `trust`.
 
     Raises
