@@ -108,7 +108,7 @@ def _student_cdf(t: float, df: float) -> float:
 
 
 def student_quantile(p: float, df: float) -> float:
-    """Quantile of Student's t for p above 1/2: by its expansion about the normal one, or by bisection for few degrees."""
+    """Quantile of Student's t for p above 1/2: by expansion about the normal one, or bisection for few degrees."""
     if df > MANY_DEGREES:
         z = NormalDist().inv_cdf(p)
         second = (5 * z**5 + 16 * z**3 + 3 * z) / 96

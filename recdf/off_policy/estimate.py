@@ -190,7 +190,7 @@ def ope_estimate(
     * `dominated`: one row has more than a tenth of the weight.
     * `mean_weight`: the mean weight is not 1 beyond chance, so propensities are wrong. `unsupported`: it is below 1,
       because the target policy shows what the log never does.
-    * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 12, or the influence is skewed, so
+    * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 20, or the influence is skewed, so
       that few rows or users carry the standard error.
     * `clip_bias`: clipping may have moved the value by 0.3 standard errors. `model_only`: the interval of dm knows
       nothing of the model's error. `mean_weight_untestable`: ess is too small to test the mean weight.

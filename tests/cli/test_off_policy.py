@@ -44,7 +44,9 @@ def files(tmp_path, kind="parquet"):
 def test_recommendations_of_two_models(tmp_path, capsys, kind):
     log, pred, log_file, pred_file = files(tmp_path, kind)
     out = tmp_path / "results"
-    text = run(capsys, "ope", log_file, "--pred", pred_file, "--by", "model", "--estimators", "ips", "snips", "--out", out)
+    text = run(
+        capsys, "ope", log_file, "--pred", pred_file, "--by", "model", "--estimators", "ips", "snips", "--out", out
+    )
     both = rd.target_from_recs(log, pred, by="model")
     expected = rd.ope_estimate(both, by="model")
     pd.testing.assert_frame_equal(pd.read_parquet(out / "ope.parquet"), expected, check_dtype=False)
@@ -72,13 +74,27 @@ def test_slates_and_options(tmp_path, capsys):
     log = pd.read_csv(GOLDEN / "ope_slate.csv")
     options = ["--propensity-col", "p_conditional", "--target-col", "e_conditional", "--propensity-kind", "conditional"]
     out = tmp_path / "out"
-    run(capsys, "ope", GOLDEN / "ope_slate.csv", "--unit", "slate", "--estimators", "rips", "snsips", *options, "--out", out)
+    run(
+        capsys,
+        "ope",
+        GOLDEN / "ope_slate.csv",
+        "--unit",
+        "slate",
+        "--estimators",
+        "rips",
+        "snsips",
+        *options,
+        "--out",
+        out,
+    )
     expected = rd.ope_estimate(
         log, unit="slate", estimators=["rips", "snsips"], propensity_col="p_conditional", target_col="e_conditional",
         propensity_kind="conditional",
     )  # fmt: skip
     pd.testing.assert_frame_equal(pd.read_parquet(out / "ope.parquet"), expected, check_dtype=False)
-    text = run(capsys, "ope", GOLDEN / "ope_bandit.csv", "--clip", "2", "5", "--method", "bootstrap", "--n-resamples", "50")
+    text = run(
+        capsys, "ope", GOLDEN / "ope_bandit.csv", "--clip", "2", "5", "--method", "bootstrap", "--n-resamples", "50"
+    )
     assert [line.split()[1] for line in text.splitlines()[1:5]] == ["2", "5", "2", "5"]
 
 

@@ -123,18 +123,17 @@ def bounded_by_search(weight, term, weights, unseen_term, confidence):
         found = []
         for unseen in weights:
             w, f = moments(unseen, unseen_term(unseen, sign))
-            m = n + 1
 
             def objective(q, f=f, sign=sign):
-                return sign * (q @ f) / m
+                return sign * (q @ f) / (n + 1)
 
             constraints = [
-                {"type": "eq", "fun": lambda q, m=m: q.sum() / m - 1},
-                {"type": "eq", "fun": lambda q, w=w, m=m: (q @ w) / m - 1},
+                {"type": "eq", "fun": lambda q: q.sum() / (n + 1) - 1},
+                {"type": "eq", "fun": lambda q, w=w: (q @ w) / (n + 1) - 1},
                 {"type": "ineq", "fun": lambda q: budget - np.mean((q - 1) ** 2)},
             ]
             got = optimize.minimize(
-                objective, np.ones(m), method="SLSQP", constraints=constraints, options={"maxiter": 500, "ftol": 1e-14}
+                objective, np.ones(n + 1), method="SLSQP", constraints=constraints, options={"maxiter": 500, "ftol": 1e-14}
             )
             if got.success:
                 found.append(got.fun)

@@ -65,10 +65,10 @@ def test_several_recommenders():
     pred = pd.concat([PRED.assign(model="z"), PRED[PRED["user_id"] == 2].assign(model="y")])
     both = rd.target_from_recs(LOG, pred, by="model")
     assert both["model"].tolist() == ["y"] * 5 + ["z"] * 5
-    assert both["target_propensity"].tolist() == [0, 0, 1, 0, 0] + targets()
+    assert both["target_propensity"].tolist() == [0, 0, 1, 0, 0, *targets()]
     assert both["reward"].tolist() == LOG["reward"].tolist() * 2
     ranked = rd.target_from_recs(LOG, pred, by="model", k=1)["target_propensity"].tolist()
-    assert ranked == [0, 0, 0, 0, 0] + targets(k=1)
+    assert ranked == [0, 0, 0, 0, 0, *targets(k=1)]
     assert len(rd.ope_estimate(both, by="model")) == 4
 
 
@@ -145,7 +145,9 @@ def test_personal_candidates_take_the_position_of_the_row():
 
 def test_the_golden_model_of_open_bandit():
     # Its q: (clicks + 50·rate)/(n + 50) per item and position of another log, so the same formula on that log's counts.
-    log = pd.DataFrame({"item_id": [1] * 10 + [2] * 30, "position": 1, "reward": [1] * 2 + [0] * 8 + [1] * 3 + [0] * 27})
+    log = pd.DataFrame(
+        {"item_id": [1] * 10 + [2] * 30, "position": 1, "reward": [1] * 2 + [0] * 8 + [1] * 3 + [0] * 27}
+    )
     uniform = pd.DataFrame({"item_id": [1, 2], "target_propensity": 0.5})
     found = rd.reward_table(log, candidates=uniform, folds=1, fold_by=None)
     rate = 5 / 40
@@ -169,7 +171,17 @@ def test_diagnostics_by_hand():
     z = (weight.mean() - 1) / (weight.std(ddof=1) / math.sqrt(200))
     assert found["weight_mean_z"] == pytest.approx(z)
     estimated = rd.ope_estimate(log, estimators="ips").iloc[0]
-    shared = ["n_rows", "n_units", "n_clusters", "n_matched", "ess", "ess_share", "ess_reward", "weight_mean", "weight_max"]
+    shared = [
+        "n_rows",
+        "n_units",
+        "n_clusters",
+        "n_matched",
+        "ess",
+        "ess_share",
+        "ess_reward",
+        "weight_mean",
+        "weight_max",
+    ]
     shared += ["logging_value", "max_weight_share", "unsupported_mass", "flags", "trust"]
     for name in shared:
         assert found[name] == estimated[name], name
@@ -216,7 +228,9 @@ def test_differences_against_loops(name, cluster):
     assert found["se"] == pytest.approx(standard_error(difference, both, clusters), rel=1e-7)
     assert found["n_clusters"] == len(set(clusters))
     assert found[["baseline", "model"]].tolist() == ["x", "y"]
-    separate = rd.ope_estimate(log, estimators=name, by="model", cluster=cluster, q_logged="q_logged", q_target="q_target")
+    separate = rd.ope_estimate(
+        log, estimators=name, by="model", cluster=cluster, q_logged="q_logged", q_target="q_target"
+    )
     assert found[["value_baseline", "value"]].tolist() == separate["value"].tolist()
     assert found["rel_diff"] == pytest.approx(found["diff"] / found["value_baseline"])
     assert found["ci_high"] - found["ci_low"] == pytest.approx(2 * 1.959963984540054 * found["se"])
