@@ -10,7 +10,7 @@ from oracles.off_policy import logging_value, units_of, value
 from scipy import optimize, stats
 
 import recdf as rd
-from recdf.experiments.stats import resampling as of_experiments
+from recdf.experiments.stats import weights as of_experiments
 from recdf.off_policy import resampling
 from recdf.off_policy.bounded import student_quantile
 
@@ -132,9 +132,8 @@ def bounded_by_search(weight, term, weights, unseen_term, confidence):
                 {"type": "eq", "fun": lambda q, w=w: (q @ w) / (n + 1) - 1},
                 {"type": "ineq", "fun": lambda q: budget - np.mean((q - 1) ** 2)},
             ]
-            got = optimize.minimize(
-                objective, np.ones(n + 1), method="SLSQP", constraints=constraints, options={"maxiter": 500, "ftol": 1e-14}
-            )
+            options = {"maxiter": 500, "ftol": 1e-14}
+            got = optimize.minimize(objective, np.ones(n + 1), method="SLSQP", constraints=constraints, options=options)
             if got.success:
                 found.append(got.fun)
         ends.append(sign * min(found))
