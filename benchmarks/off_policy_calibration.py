@@ -1,6 +1,6 @@
 """Coverage of the off-policy intervals and of their flags on simulated logs whose truth is known.
 
-    python benchmarks/off_policy_calibration.py [--runs 1000] [--only easy] [--out table.csv]
+    python benchmarks/off_policy_calibration.py [--runs 1000] [--rows 20000000] [--only easy] [--out table.csv]
 
 Each setting draws logs from a known logging policy, estimates a known target policy, and counts how often the 95 %
 interval holds the true value: over all runs, and over the runs without a flag. Flags must leave out what does not
@@ -169,7 +169,8 @@ def measure(setting, runs, seed=0):
             {
                 "setting": setting.name, "n": setting.n, "users": setting.users or setting.n, "method": setting.method,
                 "estimator": name, "clip": clip, "runs": len(own), "ess": own["ess"].median(),
-                "ess_reward": own["ess_reward"].median(), "coverage": own["covers"].mean(),
+                "ess_reward": own["ess_reward"].median(), "ess_influence": own["ess_influence"].median(),
+                "coverage": own["covers"].mean(),
                 "flagged": own["flagged"].mean(),
                 "coverage_unflagged": clean["covers"].mean() if len(clean) >= 100 else np.nan,
                 "flags": ", ".join(f"{flag} {part:.0%}" for flag, part in counts.items() if part >= 0.05),
@@ -231,13 +232,14 @@ def settings():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--rows", type=int, default=20_000_000, help="fewer runs of settings with more rows than this")
     parser.add_argument("--only", default="", help="settings whose name begins so")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     rows, start = [], time.perf_counter()
     for setting in settings():
         if setting.name.startswith(given.only):
-            rows += measure(setting, given.runs)
+            rows += measure(setting, min(given.runs, given.rows // setting.n))
             spent = time.perf_counter() - start
             print(f"{spent:6.0f} s  {setting.name} n={setting.n} {setting.method}", file=sys.stderr)
     table = pd.DataFrame(rows)

@@ -168,8 +168,8 @@ def ope_estimate(
         * `n_rows`, `n_units`, `n_clusters`;
         * `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` = (Σ|wr|)²/Σ(wr)²,
           `ess_influence` = (Σψ²)²/Σψ⁴ over clusters; of slates, those of the worst position;
-        * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`, `clipped_mass` = mean
-          of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w > 0);
+        * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`, `clipped_mass` =
+          mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w > 0);
         * `method`, `confidence`, `flags` (joined by ", ") and `trust`.
 
     Raises
@@ -190,7 +190,7 @@ def ope_estimate(
     * `dominated`: one row has more than a tenth of the weight.
     * `mean_weight`: the mean weight is not 1 beyond chance, so propensities are wrong. `unsupported`: it is below 1,
       because the target policy shows what the log never does.
-    * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 12, or the influence is skewed, so
+    * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 20, or the influence is skewed, so
       that few rows or users carry the standard error.
     * `clip_bias`: clipping may have moved the value by 0.3 standard errors. `model_only`: the interval of dm knows
       nothing of the model's error. `mean_weight_untestable`: ess is too small to test the mean weight.

@@ -20,8 +20,8 @@ LOW_ESS = 300
 LOW_ESS_SHARE = 0.01
 DOMINATED = 0.1
 FEW_CLUSTERS = 50
-LOW_ESS_INFLUENCE = 12
-SKEWED = 0.25
+LOW_ESS_INFLUENCE = 20
+SKEWED = 0.2
 MEAN_WEIGHT_Z = 3.0
 UNSUPPORTED_Z = -2.0
 # A clipped estimate is flagged where clipping may have moved it by more than this share of its standard error.

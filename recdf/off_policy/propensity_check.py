@@ -24,7 +24,7 @@ COLUMNS = (
 ALPHA = 0.01
 
 # A normal p-value of a sum of inverse propensities needs about this many rows of the item.
-LEAST_SHOWN = 20
+LEAST_SHOWN = 50
 
 
 def propensity_check(
@@ -39,8 +39,9 @@ def propensity_check(
     Formula
     -------
     If p is right, each item that can be shown has E[1(shown)/p] = 1 in every row of its stratum, so the sum of 1/p over
-    the rows that show it is near the number of rows n of the stratum: z = (Σ1/p − n)/√(Σ_rows (x − 1)²) with x = 1/p
-    where the item is shown, else 0. Summed over items, the mean of 1/p is the number of items that can be shown.
+    the rows that show it is near the number of rows n of the stratum: z = (Σ1/p − n)/√V, with x = 1/p where the item
+    is shown, else 0, and V the larger of Σ(x − 1)² and n·Σx²/Σx − n.
+    Summed over items, the mean of 1/p is the number of items that can be shown.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def propensity_check(
     DataFrame
         One row per stratum and item: the `by` columns, `n_rows` of the stratum, `n_shown` rows of the item,
         `inverse_sum` = Σ1/p, `ratio` = inverse_sum/n_rows (1 if the propensities are right), `z`, `p_value` (null with
-        fewer than 20 rows of the item), `p_adj` (Holm over all rows), `mean_inverse` = mean of 1/p in the stratum,
+        fewer than 50 rows of the item), `p_adj` (Holm over all rows), `mean_inverse` = mean of 1/p in the stratum,
         `n_actions`, `actions_z` and `actions_p` of its test, and `flags`: "item" where p_adj < 0.01, "n_actions" where
         actions_p < 0.01.
 
@@ -70,11 +71,12 @@ def propensity_check(
 
     Notes
     -----
-    Use it first, on the raw log. A ratio near a constant other than 1 for all items: propensities of another event (the
-    slate, another position), or rows that were sampled. A ratio far below 1 for items with rewards and near 1 else, or
-    the reverse: rows were kept by their reward. A ratio near the share of time that an item was available: the
-    candidates changed; use strata in which they did not. Items that were never shown have no row here: `n_actions`
-    finds them.
+    Use it first, on the raw log. A ratio near a constant other than 1 for all items: propensities of another event
+    (the slate, another position), or rows that were sampled. Ratios that differ with the rate of rewards of the items:
+    rows were kept by their reward. A ratio near the share of time in which an item was available: the candidates
+    changed; use strata in which they did not. Items that were never shown have no row here: `n_actions` finds them.
+    Where the propensities of one item differ by orders of magnitude, as those of a bandit that learns, p-values are
+    too small: look at the ratios.
 
     References
     ----------
@@ -83,12 +85,12 @@ def propensity_check(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> log = pd.DataFrame({"item_id": ["a"] * 30 + ["b"] * 30, "propensity": .25})
+    >>> log = pd.DataFrame({"item_id": ["a"] * 60 + ["b"] * 60, "propensity": .25})
     >>> found = rd.propensity_check(log, by="item_id", n_actions=2)
     >>> found[["item_id", "n_shown", "ratio", "mean_inverse"]]
       item_id  n_shown  ratio  mean_inverse
-    0       a       30    2.0           4.0
-    1       b       30    2.0           4.0
+    0       a       60    2.0           4.0
+    1       b       60    2.0           4.0
     >>> found["flags"].tolist()
     ['item, n_actions', 'item, n_actions']
     """
@@ -107,8 +109,10 @@ def propensity_check(
     of_cell = stratum[[0 if some is None else int(some[0]) for some in cells.rows]]
     n = np.bincount(stratum)[of_cell]
     shown, total = np.bincount(cell), np.bincount(cell, inverse)
-    # Σ(x − 1)² over all rows of the stratum, where x is 0 in the rows that show another item.
-    spread = np.bincount(cell, (inverse - 1) ** 2) + (n - shown)
+    # Σ(x − 1)² over all rows of the stratum, where x is 0 in the rows that show another item. Where the rare rows with
+    # a large 1/p are missing by chance, both the sum and this spread are small, and n·Σx²/Σx − n is the better one.
+    square = np.bincount(cell, inverse**2)
+    spread = np.maximum(np.bincount(cell, (inverse - 1) ** 2) + (n - shown), n * square / total - n)
     table = pd.DataFrame({"n_rows": n, "n_shown": shown, "inverse_sum": total, "ratio": total / n})
     table["z"] = np.divide(total - n, np.sqrt(spread), out=np.zeros(len(n)), where=spread > 0)
     table["p_value"] = np.where(shown >= LEAST_SHOWN, two_sided(table["z"].to_numpy()), np.nan)

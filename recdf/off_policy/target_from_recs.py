@@ -92,7 +92,7 @@ def target_from_recs(
         raise DataError(f"log already has a column {TARGET!r}; drop or rename it, so that it is not overwritten")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
         raise OptionError(f"k={k!r}; expected an integer of at least 1, or None for whole lists")
-    recs = as_frame(pred, "pred", keys[:-1], keys[-1])
+    recs = as_frame(pred, "pred", keys[0] if len(keys) == 2 else keys[:-1], keys[-1])
     clash = [name for name in as_columns(by) if name in frame.columns]
     if clash:
         raise ColumnError(f"by={clash[0]!r} is a column of pred and of log; rename it in one of them")

@@ -39,9 +39,7 @@ def by_estimator(table):
 @pytest.mark.parametrize("case", CASES)
 def test_values_of_obp(case):
     make, golden, cluster = CASES[case]
-    table = by_estimator(
-        rd.ope_estimate(make(), estimators=["ips", "snips", "dm", "dr", "sndr"], cluster=cluster, **Q)
-    )
+    table = by_estimator(rd.ope_estimate(make(), estimators=["ips", "snips", "dm", "dr", "sndr"], cluster=cluster, **Q))
     for name in table.index:
         assert table.loc[name, "value"] == pytest.approx(golden["obp"][name]["value"], **CLOSE), name
 
@@ -67,9 +65,7 @@ def test_closed_forms(case, clustered):
     closed = golden["closed_form"]
     which = "se_cluster" if clustered else "se_rows"
     table = by_estimator(
-        rd.ope_estimate(
-            make(), estimators=["ips", "snips", "dr", "sndr"], cluster=cluster if clustered else None, **Q
-        )
+        rd.ope_estimate(make(), estimators=["ips", "snips", "dr", "sndr"], cluster=cluster if clustered else None, **Q)
     )
     for name in table.index:
         assert table.loc[name, "value"] == pytest.approx(closed[name]["value"], **CLOSE)

@@ -1,0 +1,126 @@
+"""`recdf ope`: the numbers of the functions, with their flags, from files of both kinds."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.command import fails
+from cli.command import run as run_command
+
+import recdf as rd
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def run(capsys, *arguments):
+    """What a successful command prints."""
+    code, out, err = run_command(capsys, *arguments)
+    assert (code, err) == (0, "")
+    return out
+
+
+def files(tmp_path, kind="parquet"):
+    rng = np.random.default_rng(0)
+    log = pd.DataFrame(
+        {
+            "user_id": [f"u{i % 40}" for i in range(400)],
+            "item_id": rng.integers(0, 4, 400),
+            "reward": rng.integers(0, 2, 400),
+            "propensity": 0.25,
+        }
+    )
+    users = sorted(log["user_id"].unique())
+    pred = pd.DataFrame({"model": ["als"] * 40 + ["bpr"] * 40, "user_id": users * 2, "item_id": [1] * 40 + [2, 3] * 20})
+    for name, frame in (("log", log), ("pred", pred)):
+        if kind == "parquet":
+            frame.to_parquet(tmp_path / f"{name}.parquet")
+        else:
+            frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    return log, pred, tmp_path / f"log.{kind}", tmp_path / f"pred.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_recommendations_of_two_models(tmp_path, capsys, kind):
+    log, pred, log_file, pred_file = files(tmp_path, kind)
+    out = tmp_path / "results"
+    text = run(
+        capsys, "ope", log_file, "--pred", pred_file, "--by", "model", "--estimators", "ips", "snips", "--out", out
+    )
+    both = rd.target_from_recs(log, pred, by="model")
+    expected = rd.ope_estimate(both, by="model")
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "ope.parquet"), expected, check_dtype=False)
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(out / "ope_diagnostics.parquet"), rd.ope_diagnostics(both, by="model"), check_dtype=False
+    )
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(out / "ope_comparison.parquet"), rd.ope_compare(both, by="model"), check_dtype=False
+    )
+    for row in expected.itertuples():
+        line = next(line for line in text.splitlines() if line.startswith(row.model) and f" {row.estimator} " in line)
+        assert f"{row.value:.5g}" in line
+        assert row.trust in line
+        assert row.flags in line
+    assert "low_ess: few rows carry the weight" in text
+
+
+def test_an_excerpt_of_open_bandit(capsys):
+    text = run(capsys, "ope", GOLDEN / "ope_open_bandit.parquet", "--by", "campaign", "--cluster", "none")
+    assert text.count("do not use: few rewards") == 6
+    assert "too few to tell" in text
+
+
+def test_slates_and_options(tmp_path, capsys):
+    log = pd.read_csv(GOLDEN / "ope_slate.csv")
+    options = ["--propensity-col", "p_conditional", "--target-col", "e_conditional", "--propensity-kind", "conditional"]
+    out = tmp_path / "out"
+    run(
+        capsys,
+        "ope",
+        GOLDEN / "ope_slate.csv",
+        "--unit",
+        "slate",
+        "--estimators",
+        "rips",
+        "snsips",
+        *options,
+        "--out",
+        out,
+    )
+    expected = rd.ope_estimate(
+        log, unit="slate", estimators=["rips", "snsips"], propensity_col="p_conditional", target_col="e_conditional",
+        propensity_kind="conditional",
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "ope.parquet"), expected, check_dtype=False)
+    text = run(
+        capsys, "ope", GOLDEN / "ope_bandit.csv", "--clip", "2", "5", "--method", "bootstrap", "--n-resamples", "50"
+    )
+    assert [line.split()[1] for line in text.splitlines()[1:5]] == ["2", "5", "2", "5"]
+
+
+def test_bounded_intervals(capsys):
+    ranges = ["--reward-range", "0", "1", "--weight-range", "0", "50"]
+    text = run(capsys, "ope", GOLDEN / "ope_bandit.csv", "--method", "bounded", *ranges)
+    assert "use the interval only: few rewards" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ope_open_bandit.parquet"], ["no column 'user_id'", "--cluster None"]),
+        (["ope_bandit.csv", "--method", "bounded"], ["--reward-range"]),
+        (["ope_bandit.csv", "--estimators", "isp"], ["'isp'", "did you mean"]),
+        (["ope_bandit.csv", "--target-col", "action"], ["log['action'] is outside [0, 1]"]),
+        (["nowhere.csv"], ["no such file"]),
+    ],
+)
+def test_errors(capsys, arguments, words):
+    message = fails(capsys, "ope", GOLDEN / arguments[0], *arguments[1:])
+    assert all(word in message for word in words), message
+
+
+def test_results_are_not_overwritten(tmp_path, capsys):
+    arguments = ["ope", GOLDEN / "ope_bandit.csv", "--out", tmp_path]
+    run(capsys, *arguments)
+    assert "--overwrite" in fails(capsys, *arguments)
+    run(capsys, *arguments, "--overwrite")

@@ -1,0 +1,143 @@
+"""Each flag where it must stand, one step away where it must not, and the word of trust that follows."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from off_policy.logs import bandit_log
+
+import recdf as rd
+from recdf.off_policy.flags import FLAGS, MEANINGS, trust
+
+
+def even_log(n, rewards=None, users=None, weight=1.0):
+    """A log of equal weights; the first `rewards` rows have reward 1, on every second row."""
+    rewards = n // 2 if rewards is None else rewards
+    reward = np.zeros(n)
+    reward[: 2 * rewards : 2] = 1
+    user = np.arange(n) if users is None else np.arange(n) % users
+    return pd.DataFrame({"user_id": user, "reward": reward, "propensity": 0.5, "target_propensity": 0.5 * weight})
+
+
+def flags_of(log, estimator="ips", **options):
+    return rd.ope_estimate(log, estimators=estimator, **options).iloc[0]["flags"].split(", ")
+
+
+@pytest.mark.parametrize(("rewards", "flagged"), [(99, True), (100, False)])
+def test_few_rewards(rewards, flagged):
+    assert ("few_rewards" in flags_of(even_log(1000, rewards))) is flagged
+
+
+@pytest.mark.parametrize(("n", "flagged"), [(299, True), (300, False)])
+def test_low_ess(n, flagged):
+    found = flags_of(even_log(n, n // 2))
+    assert ("low_ess" in found) is flagged
+    assert ("mean_weight_untestable" in found) is flagged
+
+
+@pytest.mark.parametrize(("n", "flagged"), [(40_100, True), (39_900, False)])
+def test_low_ess_share(n, flagged):
+    log = even_log(n)
+    # 400 rows hold all weight, and the mean weight is 1.
+    log["target_propensity"], log["propensity"] = 0.0, 400 / n
+    log.loc[:399, "target_propensity"] = 1.0
+    assert ("low_ess" in flags_of(log)) is flagged
+
+
+@pytest.mark.parametrize(("largest", "flagged"), [(120, True), (105, False)])
+def test_dominated(largest, flagged):
+    log = even_log(1000).assign(propensity=0.005, target_propensity=0.005)
+    log.loc[0, "target_propensity"] = 0.005 * largest
+    row = rd.ope_estimate(log, estimators="ips").iloc[0]
+    assert row["max_weight_share"] == pytest.approx(largest / (999 + largest))
+    assert ("dominated" in row["flags"]) is flagged
+
+
+def two_weights(share):
+    """Weights 0 and 2; the share of rows with weight 2 sets the mean weight, whose z is known."""
+    log = even_log(1000)
+    n_high = round(1000 * share)
+    log["target_propensity"] = np.where(np.arange(1000) < n_high, 1.0, 0.0)
+    return log
+
+
+@pytest.mark.parametrize("share", [0.45, 0.46, 0.47, 0.5, 0.54, 0.55])
+def test_mean_weight_and_unsupported(share):
+    row = rd.ope_estimate(two_weights(share), estimators="ips").iloc[0]
+    z = (2 * share - 1) / (2 * math.sqrt(share * (1 - share) / 999))
+    diagnosed = rd.ope_diagnostics(two_weights(share)).iloc[0]
+    assert diagnosed["weight_mean_z"] == pytest.approx(z, abs=1e-9)
+    assert ("mean_weight" in row["flags"].split(", ")) is (abs(z) > 3)
+    assert ("unsupported" in row["flags"]) is (z < -2)
+    assert row["unsupported_mass"] == pytest.approx(max(1 - 2 * share, 0), abs=1e-12)
+
+
+def test_the_mean_weight_is_tested_over_clusters():
+    # The same low share, but whole users of 50 rows have one weight: chance explains it.
+    log = two_weights(0.4).assign(user_id=np.arange(1000) // 50)
+    assert "mean_weight" in flags_of(log, cluster=None)
+    assert not {"mean_weight", "unsupported"} & set(flags_of(log))
+
+
+@pytest.mark.parametrize(("users", "flagged"), [(49, True), (50, False)])
+def test_few_clusters(users, flagged):
+    log = even_log(2000, users=users)
+    assert ("few_clusters" in flags_of(log)) is flagged
+    assert "few_clusters" not in flags_of(log, cluster=None)
+
+
+def test_concentrated():
+    # One user in a hundred has half of the rows.
+    rng = np.random.default_rng(0)
+    log = even_log(2000).assign(reward=rng.integers(0, 2, 2000), user_id=np.arange(2000) % 100)
+    assert "concentrated" not in flags_of(log)
+    heavy = log.assign(user_id=np.where(np.arange(2000) % 2, 0, log["user_id"]), reward=lambda log: log["user_id"] == 0)
+    row = rd.ope_estimate(heavy, estimators="ips").iloc[0]
+    assert "concentrated" in row["flags"]
+    psi = (heavy["reward"] - heavy["reward"].mean()).groupby(heavy["user_id"]).sum()
+    assert row["ess_influence"] == pytest.approx((psi**2).sum() ** 2 / (psi**4).sum())
+
+
+def test_clip_bias():
+    log = bandit_log(5000, users=5000)
+    weights = log["target_propensity"] / log["propensity"]
+    table = rd.ope_estimate(log, clip=[1.0, weights.max()], estimators=["ips", "snips"])
+    assert table["flags"].str.contains("clip_bias").tolist() == [True, False, True, False]
+
+
+def test_a_reward_model_alone_is_never_trusted():
+    log = even_log(1000).assign(q_logged=0.5, q_target=0.5)
+    row = rd.ope_estimate(log, estimators="dm", q_logged="q_logged", q_target="q_target").iloc[0]
+    assert row["flags"] == "model_only"
+    assert row["trust"] == "do not use alone: reward model only"
+
+
+@pytest.mark.parametrize(
+    ("flags", "half", "method", "word"),
+    [
+        ([], 0.2, "delta", "ok"),
+        ([], 0.21, "delta", "wide"),
+        ([], math.nan, "delta", "wide"),
+        (["mean_weight_untestable"], 0.1, "delta", "ok"),
+        (["few_rewards", "low_ess"], 0.1, "delta", "do not use: few rewards"),
+        (["low_ess", "dominated"], 0.1, "bootstrap", "do not use: few effective rows"),
+        (["unsupported"], 0.1, "delta", "do not use: unsupported actions"),
+        (["few_rewards", "low_ess"], 0.1, "bounded", "use the interval only: few rewards"),
+        (["few_rewards", "unsupported"], 0.1, "bounded", "do not use: few rewards"),
+    ],
+)
+def test_trust_follows_from_the_flags(flags, half, method, word):
+    assert trust(flags, 1.0, 1 - half, 1 + half, method) == word
+
+
+def test_every_flag_has_a_meaning_and_stands_on_the_docstring():
+    assert MEANINGS.keys() == FLAGS.keys()
+    for name in FLAGS:
+        assert f"`{name}`" in rd.ope_estimate.__doc__
+
+
+def test_flags_without_a_finding_are_empty():
+    row = rd.ope_estimate(even_log(2000), estimators="snips").iloc[0]
+    assert row["flags"] == ""
+    assert row["trust"] == "ok"

@@ -1,0 +1,273 @@
+"""target_from_recs, reward_table, ope_diagnostics and ope_compare, against plain loops and hand calculation."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from off_policy.logs import bandit_log, slate_log
+from oracles.off_policy import standard_error, units_of, value
+
+import recdf as rd
+
+LOG = pd.DataFrame(
+    {
+        "user_id": [1, 1, 2, 2, 3],
+        "item_id": ["a", "b", "a", "c", "a"],
+        "position": [1, 2, 1, 2, 1],
+        "reward": [1, 0, 2, 1, 0],
+        "propensity": [0.5, 0.5, 0.25, 0.5, 1.0],
+    }
+)
+PRED = pd.DataFrame(
+    {
+        "user_id": [1, 1, 2, 2, 9],
+        "item_id": ["b", "a", "a", "b", "a"],
+        "score": [0.1, 0.9, 0.3, 0.8, 0.5],
+    }
+)
+
+
+def targets(pred=PRED, log=LOG, **options):
+    return rd.target_from_recs(log, pred, **options)["target_propensity"].tolist()
+
+
+# ------------------------------------------------------------------------------------- target_from_recs
+
+
+def test_membership():
+    assert targets() == [1, 1, 1, 0, 0]
+
+
+def test_first_items():
+    # By score the lists are 1: a b, 2: b a.
+    assert targets(k=1) == [1, 0, 0, 0, 0]
+    assert targets(k=2) == targets()
+
+
+def test_positions():
+    # 1: a at 1 and b at 2 are logged there; 2: a is recommended at 2 and was logged at 1.
+    assert targets(position_col="position") == [1, 1, 0, 0, 0]
+    assert targets(position_col="position", k=1) == [1, 0, 0, 0, 0]
+
+
+def test_the_order_of_recommendations_is_that_of_evaluate():
+    by_row = PRED.drop(columns="score")
+    assert targets(by_row, k=1) == [0, 1, 1, 0, 0]
+    assert targets(PRED.assign(rank=[1, 2, 1, 2, 1]), k=1) == [0, 1, 1, 0, 0]
+    whole = PRED.assign(score=[1, 2, 2**60, 2**60 + 1, 0])
+    assert targets(whole, k=1) == targets(k=1)
+    assert targets({1: ["a", "b"], 2: ["b"]}, k=1) == [1, 0, 0, 0, 0]
+    assert targets({1: {"a": 0.9, "b": 0.1}}, k=1) == [1, 0, 0, 0, 0]
+
+
+def test_several_recommenders():
+    pred = pd.concat([PRED.assign(model="z"), PRED[PRED["user_id"] == 2].assign(model="y")])
+    both = rd.target_from_recs(LOG, pred, by="model")
+    assert both["model"].tolist() == ["y"] * 5 + ["z"] * 5
+    assert both["target_propensity"].tolist() == [0, 0, 1, 0, 0, *targets()]
+    assert both["reward"].tolist() == LOG["reward"].tolist() * 2
+    ranked = rd.target_from_recs(LOG, pred, by="model", k=1)["target_propensity"].tolist()
+    assert ranked == [0, 0, 0, 0, 0, *targets(k=1)]
+    assert len(rd.ope_estimate(both, by="model")) == 4
+
+
+def test_list_keys_of_several_columns():
+    log = LOG.assign(day=[1, 1, 1, 2, 2])
+    pred = PRED.assign(day=[1, 2, 2, 1, 1])
+    found = targets(pred, log, on=["user_id", "day", "item_id"])
+    # Recommended: (1, 1, b), (1, 2, a), (2, 2, a), (2, 1, b), (9, 1, a).
+    assert found == [0, 1, 0, 0, 0]
+
+
+def test_inputs_stay_as_they_are():
+    log, pred = LOG.copy(), PRED.copy()
+    rd.target_from_recs(log, pred, k=1, position_col="position")
+    pd.testing.assert_frame_equal(log, LOG)
+    pd.testing.assert_frame_equal(pred, PRED)
+    shifted = LOG.set_index(pd.Index([9, 8, 7, 6, 5]))
+    assert targets(log=shifted) == targets()
+
+
+def test_replay_by_hand():
+    found = rd.ope_estimate(rd.target_from_recs(LOG, PRED), estimators=["ips", "snips"])
+    # Weights 2, 2, 4, 0, 0 of rewards 1, 0, 2.
+    assert found["value"].tolist() == pytest.approx([(2 + 8) / 5, 10 / 8])
+    assert found["n_matched"].tolist() == [3, 3]
+
+
+# ----------------------------------------------------------------------------------------- reward_table
+
+
+def smoothed(log, rows, item, position, prior):
+    """Mean reward of a cell over some rows, pulled to their mean by `prior` rows."""
+    own = [i for i in rows if log.loc[i, "item_id"] == item and log.loc[i, "position"] == position]
+    mean = sum(log.loc[i, "reward"] for i in rows) / len(rows)
+    return (sum(log.loc[i, "reward"] for i in own) + prior * mean) / (len(own) + prior)
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_reward_table_against_loops(folds):
+    rng = np.random.default_rng(0)
+    log = bandit_log(40)[["user_id", "item_id", "reward"]].assign(position=rng.integers(1, 3, 40))
+    candidates = pd.DataFrame(
+        {"position": np.repeat([1, 2], 4), "item_id": [0, 1, 2, 9] * 2, "target_propensity": [0.4, 0.3, 0.2, 0.1] * 2}
+    )
+    found = rd.reward_table(log, candidates=candidates, prior=4, folds=folds)
+    users = sorted(set(log["user_id"]))
+    fold = [users.index(user) % folds for user in log["user_id"]]
+    for i in range(len(log)):
+        rows = [j for j in range(len(log)) if folds == 1 or fold[j] != fold[i]]
+        position = log.loc[i, "position"]
+        logged = smoothed(log, rows, log.loc[i, "item_id"], position, 4)
+        shares = candidates[candidates["position"] == position]
+        expected = sum(
+            row.target_propensity * smoothed(log, rows, row.item_id, position, 4) for row in shares.itertuples()
+        )
+        assert found.loc[i, "q_logged"] == pytest.approx(logged, rel=1e-12)
+        assert found.loc[i, "q_target"] == pytest.approx(expected, rel=1e-12)
+    assert found["target_mass"].tolist() == pytest.approx([1.0] * 40)
+    assert list(found.columns) == [*log.columns, "q_logged", "q_target", "target_mass"]
+    shuffled = rd.reward_table(log.sample(frac=1, random_state=0), candidates=candidates, prior=4, folds=folds)
+    assert sorted(shuffled["q_target"]) == pytest.approx(sorted(found["q_target"]), rel=1e-12)
+
+
+def test_personal_candidates_take_the_position_of_the_row():
+    candidates = pd.DataFrame(
+        {"user_id": [1, 1, 2, 3], "item_id": ["a", "b", "c", "a"], "target_propensity": [0.5, 0.5, 1, 0.25]}
+    )
+    found = rd.reward_table(LOG, candidates=candidates, prior=0, folds=1)
+    # Mean rewards: (a, 1) is 1, (b, 2) 0, (c, 2) 1; cells without rows take the mean of all, 4/5.
+    assert found["q_logged"].tolist() == pytest.approx([1, 0, 1, 1, 1])
+    assert found["q_target"].tolist() == pytest.approx([0.5 + 0.4, 0.4 + 0.0, 0.8, 1.0, 0.25])
+    assert found["target_mass"].tolist() == [1, 1, 1, 1, 0.25]
+
+
+def test_the_golden_model_of_open_bandit():
+    # Its q: (clicks + 50·rate)/(n + 50) per item and position of another log, so the same formula on that log's counts.
+    log = pd.DataFrame(
+        {"item_id": [1] * 10 + [2] * 30, "position": 1, "reward": [1] * 2 + [0] * 8 + [1] * 3 + [0] * 27}
+    )
+    uniform = pd.DataFrame({"item_id": [1, 2], "target_propensity": 0.5})
+    found = rd.reward_table(log, candidates=uniform, folds=1, fold_by=None)
+    rate = 5 / 40
+    q = [(2 + 50 * rate) / 60, (3 + 50 * rate) / 80]
+    assert found["q_logged"].tolist() == pytest.approx([q[0]] * 10 + [q[1]] * 30)
+    assert found["q_target"].tolist() == pytest.approx([sum(q) / 2] * 40)
+
+
+# -------------------------------------------------------------------------------------- ope_diagnostics
+
+
+def test_diagnostics_by_hand():
+    log = bandit_log(200)
+    found = rd.ope_diagnostics(log).iloc[0]
+    weight = log["target_propensity"] / log["propensity"]
+    assert found["propensity_min"] == log["propensity"].min()
+    assert found["weight_p50"] == pytest.approx(np.quantile(weight, 0.5))
+    assert found["weight_p99"] == pytest.approx(np.quantile(weight, 0.99))
+    assert found["worst_rows_share"] == pytest.approx(weight.nlargest(2).sum() / weight.sum())
+    assert found["zero_weight_share"] == pytest.approx((weight == 0).mean())
+    z = (weight.mean() - 1) / (weight.std(ddof=1) / math.sqrt(200))
+    assert found["weight_mean_z"] == pytest.approx(z)
+    estimated = rd.ope_estimate(log, estimators="ips").iloc[0]
+    shared = [
+        "n_rows",
+        "n_units",
+        "n_clusters",
+        "n_matched",
+        "ess",
+        "ess_share",
+        "ess_reward",
+        "weight_mean",
+        "weight_max",
+    ]
+    shared += ["logging_value", "max_weight_share", "unsupported_mass", "flags", "trust"]
+    for name in shared:
+        assert found[name] == estimated[name], name
+
+
+def test_diagnostics_by_group_and_of_slates():
+    log = slate_log()
+    options = {"unit": "slate", "interaction": "standard", "propensity_kind": "conditional"}
+    table = rd.ope_diagnostics(pd.concat([log.assign(week=2), log.assign(week=1)]), by="week", **options)
+    assert table["week"].tolist() == [1, 2]
+    alone = rd.ope_diagnostics(log, **options)
+    pd.testing.assert_frame_equal(table[table["week"] == 1].drop(columns="week"), alone)
+    ratio = (log["target_propensity"] / log["propensity"]).groupby(log["slate"]).prod()
+    assert alone["ess"][0] == pytest.approx(ratio.sum() ** 2 / (ratio**2).sum())
+
+
+# ------------------------------------------------------------------------------------------ ope_compare
+
+
+def stacked(models=("x", "y"), make=bandit_log):
+    log = make()
+    rng = np.random.default_rng(3)
+    parts = []
+    for model in models:
+        share = rng.uniform(0, 1, len(log))
+        parts.append(log.assign(model=model, target_propensity=share, q_target=rng.uniform(0, 3, len(log))))
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.mark.parametrize("name", ["ips", "snips", "dr", "sndr", "dm"])
+@pytest.mark.parametrize("cluster", ["user_id", "row"])
+def test_differences_against_loops(name, cluster):
+    log = stacked(make=lambda: bandit_log().assign(row=np.arange(40) * 7)).drop(columns="kept")
+    found = rd.ope_compare(log, estimators=name, cluster=cluster, q_logged="q_logged", q_target="q_target").iloc[0]
+    x, y = (units_of(log[log["model"] == model]) for model in "xy")
+    both = [[one, other] for (one,), (other,) in zip(x, y, strict=True)]
+
+    def difference(pairs, multiplicity=None):
+        own = [value([[pair[i]] for pair in pairs], name, multiplicity=multiplicity) for i in (0, 1)]
+        return own[1] - own[0]
+
+    assert found["diff"] == pytest.approx(difference(both), rel=1e-10)
+    clusters = [pair[0][cluster] for pair in both]
+    assert found["se"] == pytest.approx(standard_error(difference, both, clusters), rel=1e-7)
+    assert found["n_clusters"] == len(set(clusters))
+    assert found[["baseline", "model"]].tolist() == ["x", "y"]
+    separate = rd.ope_estimate(
+        log, estimators=name, by="model", cluster=cluster, q_logged="q_logged", q_target="q_target"
+    )
+    assert found[["value_baseline", "value"]].tolist() == separate["value"].tolist()
+    assert found["rel_diff"] == pytest.approx(found["diff"] / found["value_baseline"])
+    assert found["ci_high"] - found["ci_low"] == pytest.approx(2 * 1.959963984540054 * found["se"])
+
+
+def test_comparison_with_oneself_is_exactly_nothing():
+    log = pd.concat([bandit_log().assign(model=model) for model in "ab"])
+    found = rd.ope_compare(log)
+    assert found[["diff", "se", "ci_low", "ci_high"]].to_numpy().tolist() == [[0, 0, 0, 0]] * 2
+
+
+def test_all_pairs_or_one_baseline():
+    log = stacked(("b", "a", "c"))
+    pairs = rd.ope_compare(log, estimators="ips")[["baseline", "model"]].to_numpy().tolist()
+    assert pairs == [["a", "b"], ["a", "c"], ["b", "c"]]
+    pairs = rd.ope_compare(log, estimators="ips", baseline="c")[["baseline", "model"]].to_numpy().tolist()
+    assert pairs == [["c", "a"], ["c", "b"]]
+
+
+def test_comparison_of_slates_and_row_order():
+    log = slate_log()
+    both = pd.concat([log.assign(model="a"), log.assign(model="b", target_propensity=0.5)])
+    options = {"unit": "slate", "interaction": "cascade", "propensity_kind": "conditional"}
+    for cluster in ("user_id", None):
+        first = rd.ope_compare(both, cluster=cluster, **options)
+        again = rd.ope_compare(both.sample(frac=1, random_state=1), cluster=cluster, **options)
+        pd.testing.assert_frame_equal(first, again, rtol=1e-12)
+    separate = rd.ope_estimate(both, by="model", **options)
+    assert first["value"].tolist() == pytest.approx(separate.loc[separate["model"] == "b", "value"].tolist())
+
+
+def test_flags_of_either_target_stand_on_the_difference():
+    log = bandit_log(4000, users=4000)
+    even = log.assign(model="even", target_propensity=log["propensity"])
+    rare = log.assign(model="rare", target_propensity=np.where(log["item_id"] == 0, 0.01, 0))
+    row = rd.ope_compare(pd.concat([even, rare]), estimators="snips").iloc[0]
+    flags = rd.ope_estimate(pd.concat([even, rare]), by="model", estimators="snips")["flags"]
+    assert flags[0] == ""
+    assert row["flags"] == flags[1] != ""
+    assert row["trust"].startswith("do not use")
