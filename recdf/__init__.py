@@ -1,5 +1,8 @@
 """recdf: evaluate logged recommendations in pandas. Two long frames in, two tidy metric tables out."""
 
+import importlib as _importlib
+import typing as _typing
+
 from . import errors, metrics
 from ._version import __version__ as __version__
 from .datasets import Shop, sample_shop
@@ -7,6 +10,8 @@ from .diagnostics.check import check
 from .diagnostics.check_log import check_log
 from .diagnostics.compare_conventions import compare_conventions
 from .diagnostics.tables import exposure_table, hit_table, position_table, user_gap
+from .display.leaderboard import Leaderboard, leaderboard
+from .display.report.page import report
 from .errors import (
     ColumnError,
     DataError,
@@ -66,6 +71,7 @@ __all__ = [
     "Hits",
     "IdTypeError",
     "Impressions",
+    "Leaderboard",
     "Lists",
     "Metric",
     "MissingExtraError",
@@ -96,6 +102,7 @@ __all__ = [
     "from_labelled",
     "hit_table",
     "join_experiment",
+    "leaderboard",
     "metric",
     "metrics_table",
     "ope_compare",
@@ -106,6 +113,7 @@ __all__ = [
     "position_table",
     "propensity_check",
     "read_parquet",
+    "report",
     "report_table",
     "reward_table",
     "roll_up",
@@ -116,3 +124,19 @@ __all__ = [
     "user_gap",
 ]
 __all__ += metrics.__all__
+
+# Loaded when first named: each brings its extra, which costs nothing before.
+_LATE = {"plot": "recdf.display.plot"}
+
+if _typing.TYPE_CHECKING:
+    from .display import plot as plot
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATE:
+        return _importlib.import_module(_LATE[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

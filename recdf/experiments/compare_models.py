@@ -14,7 +14,12 @@ from .columns import Floats, count, require, share
 from .options import Alternative, Correction, PairTest, PairUsers, check_literal
 from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
+<<<<<<< HEAD
 from .verdict import Families, adjusted_columns, directions, model_verdicts
+=======
+from .shown_tables import Comparison
+from .verdict import check_smaller, decide
+>>>>>>> d92456f (Results, comparisons and findings show themselves: rounded, aligned, cut, whole effects, every name escaped)
 
 __all__ = ["compare_models"]
 
@@ -155,7 +160,7 @@ def compare_models(
         "alternative": alternative,
         "correction": correction,
     }
-    return result
+    return Comparison.of(result)
 
 
 RESULT_COLUMNS = [
