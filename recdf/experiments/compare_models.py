@@ -14,12 +14,8 @@ from .columns import Floats, count, require, share
 from .options import Alternative, Correction, PairTest, PairUsers, check_literal
 from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
-<<<<<<< HEAD
-from .verdict import Families, adjusted_columns, directions, model_verdicts
-=======
 from .shown_tables import Comparison
-from .verdict import check_smaller, decide
->>>>>>> d92456f (Results, comparisons and findings show themselves: rounded, aligned, cut, whole effects, every name escaped)
+from .verdict import Families, adjusted_columns, directions, model_verdicts
 
 __all__ = ["compare_models"]
 

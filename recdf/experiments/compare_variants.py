@@ -24,16 +24,10 @@ from .options import (
 )
 from .sample_ratio import check_sample_ratio, shares_change
 from .samples import Metric, covariate_specs, read_metrics, subset
-<<<<<<< HEAD
+from .shown_tables import Comparison
 from .stats.proportions import is_binary
 from .two_sample import Row, Settings, compare_arms
 from .verdict import Families, adjusted_columns, directions, variant_verdicts
-=======
-from .shown_tables import Comparison
-from .stats.power import detectable
-from .two_sample import Settings, compare_arms
-from .verdict import check_smaller, decide
->>>>>>> d92456f (Results, comparisons and findings show themselves: rounded, aligned, cut, whole effects, every name escaped)
 
 __all__ = ["compare_variants"]
 

@@ -105,7 +105,6 @@ def directions(
     that metric, and for any other column larger is better. With `smaller_is_better` given, all other metrics are
     better when larger, unless `larger_is_better` is given too.
     """
-<<<<<<< HEAD
     smaller = _named("smaller_is_better", smaller_is_better, columns)
     larger = _named("larger_is_better", larger_is_better, columns)
     both = sorted(smaller & larger)
@@ -127,28 +126,14 @@ def _named(argument: str, given: str | Collection[str] | None, columns: Mapping[
     if given is None:
         return set()
     named = set(as_columns(given if isinstance(given, str) else list(given)))
-=======
-    if smaller_is_better is None:
-        known = spec.get("metrics", {})
-        return {
-            name
-            for name, column in columns.items()
-            if _better(known[column]["name"] if column in known else column) == "smaller"
-        }
-    named = set(as_columns(smaller_is_better if isinstance(smaller_is_better, str) else list(smaller_is_better)))
->>>>>>> d92456f (Results, comparisons and findings show themselves: rounded, aligned, cut, whole effects, every name escaped)
     unknown = sorted(named - set(columns))
     if unknown:
         raise OptionError(f"{argument} names {unknown}, which are not compared; metrics are {list(columns)}")
     return named
 
 
-<<<<<<< HEAD
 def better_of(column: str) -> Better | None:
     """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
-=======
-def _better(column: str) -> str | None:
->>>>>>> d92456f (Results, comparisons and findings show themselves: rounded, aligned, cut, whole effects, every name escaped)
     known = direction_of(column)
     return None if known is None else known.better
 
