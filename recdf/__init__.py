@@ -22,6 +22,9 @@ Examples
 1   knn  recall  10  0.231
 """
 
+import importlib as _importlib
+import typing as _typing
+
 from . import errors, metrics
 from ._version import __version__ as __version__
 from .datasets import Shop, sample_shop
@@ -29,6 +32,8 @@ from .diagnostics.check import check
 from .diagnostics.check_log import check_log
 from .diagnostics.compare_conventions import compare_conventions
 from .diagnostics.tables import exposure_table, hit_table, position_table, user_gap
+from .display.leaderboard import Leaderboard, leaderboard
+from .display.report.page import report
 from .errors import (
     ColumnError,
     DataError,
@@ -88,6 +93,7 @@ __all__ = [
     "Hits",
     "IdTypeError",
     "Impressions",
+    "Leaderboard",
     "Lists",
     "Metric",
     "MissingExtraError",
@@ -118,6 +124,7 @@ __all__ = [
     "from_labelled",
     "hit_table",
     "join_experiment",
+    "leaderboard",
     "metric",
     "metrics_table",
     "ope_compare",
@@ -128,6 +135,7 @@ __all__ = [
     "position_table",
     "propensity_check",
     "read_parquet",
+    "report",
     "report_table",
     "reward_table",
     "roll_up",
@@ -138,3 +146,18 @@ __all__ = [
     "user_gap",
 ]
 __all__ += metrics.__all__
+
+# Loaded when first named: each brings its extra, which costs nothing before.
+_LATE = {"plot": "recdf.display.plot"}
+
+if _typing.TYPE_CHECKING:
+    from .display import plot as plot
+else:
+
+    def __getattr__(name):
+        if name in _LATE:
+            return _importlib.import_module(_LATE[name])
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *_LATE})

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from .._version import __version__
 from ..errors import RecdfError, RecdfWarning
-from . import deciding, demo, evaluating, impressions, off_policy
+from . import deciding, demo, evaluating, impressions, off_policy, reporting
 from .arguments import Parser, in_flags, option_texts
 
 __all__ = ["main", "option_texts"]
@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     deciding.add_compare(commands)
     deciding.add_experiment(commands)
     off_policy.add_ope(commands)
+    reporting.add_report(commands)
     demo.add_demo(commands)
     return parser
 

@@ -9,6 +9,10 @@ from typing import Any
 import pandas as pd
 
 from ..datasets import Shop, sample_shop
+from ..diagnostics.check import check
+from ..diagnostics.tables import exposure_table, position_table
+from ..display.report.page import report
+from ..errors import MissingExtraError
 from ..evaluation.evaluate import Evaluation, evaluate
 from ..evaluation.summary import summarize
 from .arguments import add_out, check_out
@@ -47,14 +51,31 @@ def _demo(given: argparse.Namespace) -> None:
     print(
         f"""
 Wrote to {folder}: the frames ({", ".join(FRAMES)}) and the result (per_user, summary).
+{_write_report(folder / "report.html", shop, result)}
 
 Try next:
   recdf evaluate --true {folder / "true.parquet"} --pred {folder / "pred.parquet"} --by model -m ndcg mapr -k 5 20
   recdf check --true {folder / "true.parquet"} --pred {folder / "pred.parquet"} --by model
+  recdf report {folder} --out report.html --baseline popularity
   recdf compare {folder} --baseline popularity --metric ndcg@10 --test randomization
   recdf evaluate --help
   python -c "import recdf as rd; print(rd.metrics_table().to_string())\""""
     )
+
+
+def _write_report(path: Path, shop: Shop, result: Evaluation) -> str:
+    """Write the report of the shop, and return the line that says where it is, or what it needs."""
+    try:
+        report(
+            result, path, title="Models of the sample shop", baseline="popularity",
+            check=check(shop.true, shop.pred, by="model", items=shop.items, log=shop.log),
+            segments=shop.users[["user_id", "segment", "channel"]],
+            exposure=exposure_table(shop.pred, by="model", items=shop.items), log=shop.log,
+            position=position_table(shop.true, shop.pred, by="model"), overwrite=True,
+        )  # fmt: skip
+    except MissingExtraError as error:
+        return f"No report: {error}."
+    return f"Wrote {path}: one page about these models, to open in a browser."
 
 
 def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ..experiments.shown_tables import Findings as ShownFindings
 from ..inputs.options import Options, as_columns
 from ..inputs.tables import Order
 from ..matching.lists import Matched
@@ -74,7 +75,7 @@ class Findings:
         """All findings: errors, then warnings, then what is worth knowing."""
         table = pd.DataFrame(self.rows, columns=list(COLUMNS)).astype(COLUMNS)
         order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
-        return table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)
+        return ShownFindings(table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True))
 
 
 def plain_rows(frame: pd.DataFrame) -> list[Any]:

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.result import Evaluation
+from ..evaluation.evaluate import Evaluation
 from ..experiments.compare_models import compare_models
 from ..experiments.options import Correction
 from ..experiments.verdict import adjust_pvalues
-from .tables import direction_of, rows_by
+from .tables import comparison_facts, direction_of, rows_by
 
 __all__: list[str] = []
 
@@ -104,7 +104,7 @@ def _named(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
 
 def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.DataFrame:
     """One table of several, with p-values and verdicts after the correction for all of their tests."""
-    spec = dict(parts[0].attrs.get("recdf_comparison", {}))
+    confidence = comparison_facts(parts[0])[0] or 0.95
     plain = []
     for part in parts:
         bare = part.copy(deep=False)
@@ -112,9 +112,9 @@ def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.Dat
         plain.append(bare)
     table = pd.concat(plain, ignore_index=True)
     unadjusted = table["reject"].to_numpy(dtype=bool)
-    table = adjust_pvalues(table, method=correction, alpha=1 - spec.get("confidence", 0.95))
+    table = adjust_pvalues(table, method=correction, alpha=1 - confidence)
     lost = unadjusted & ~table["reject"].to_numpy(dtype=bool)
     table["verdict"] = np.where(lost, "no difference shown", table["verdict"].to_numpy(dtype=object))
     table["verdict"] = table["verdict"].astype(str)
-    table.attrs["recdf_comparison"] = spec | {"correction": correction}
+    table.attrs["recdf_comparison"] = {"confidence": confidence, "correction": correction}
     return table

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, closest
-from ..evaluation.result import Evaluation
-from ..experiments.verdict import better_of
+from ..evaluation.definitions import better_of
+from ..evaluation.evaluate import Evaluation
 
 __all__: list[str] = []
 
@@ -124,6 +124,16 @@ def values_of(result: Any, metric: str, model_col: str | Sequence[str] | None = 
     need(per_user, "per_user", [*by, metric], "an Evaluation or its per_user, and a metric column of it")
     values = per_user[metric].to_numpy(dtype=np.float64, na_value=np.nan)
     return ModelValues(metric, {label: values[rows] for label, rows in rows_by(per_user, by).items()})
+
+
+def comparison_facts(comparison: pd.DataFrame) -> tuple[float | None, str]:
+    """Return the confidence and the correction of a comparison, from its columns where it has them."""
+    known = comparison.attrs.get("recdf_comparison", {})
+    facts = []
+    for name in ("confidence", "correction"):
+        found = comparison[name].unique().tolist() if name in comparison.columns else [known.get(name)]
+        facts.append(found[0] if len(found) == 1 else None)
+    return facts[0], str(facts[1] or "")
 
 
 def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:

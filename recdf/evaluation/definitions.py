@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,14 @@ from ..metrics.metric import find
 __all__: list[str] = []
 
 COLUMNS = ["column", "name", "k", "definition", "family", "meaning", "formula", "better", "references"]
+
+
+def better_of(column: str) -> str | None:
+    """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
+    try:
+        return find(re.split("[@(]", column)[0]).better
+    except OptionError:  # not a metric of the registry
+        return None
 
 
 def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:

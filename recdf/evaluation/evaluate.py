@@ -25,6 +25,7 @@ from ..metrics.metric import Metric
 from ..metrics.per_user import per_user_frame
 from ..metrics.record import Request
 from ..metrics.strings import parse
+from .shown import result_html, result_text
 from .storage import write_tables
 from .summary import CONFIDENCE
 from .summary_rows import summary_table
@@ -222,11 +223,10 @@ class Evaluation:
         return compare_models(self.per_user, metrics, **options)
 
     def __repr__(self) -> str:
-        return f"{self._title()}\n{self.summary.to_string(index=False)}"
+        return result_text(self._title(), self.summary)
 
     def _repr_html_(self) -> str:
-        head = self.per_user.head(5).to_html(index=False)
-        return f"<p>{self._title()}</p>{self.summary.to_html(index=False)}<p>per_user, first rows</p>{head}"
+        return result_html(self._title(), self.summary, self.per_user.head(5))
 
     def _title(self) -> str:
         rows, columns = self.per_user.shape

@@ -14,6 +14,7 @@ from .columns import Floats, count, require, share
 from .options import Alternative, Correction, PairTest, PairUsers, check_literal
 from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
+from .shown_tables import Comparison
 from .verdict import Families, adjusted_columns, directions, model_verdicts
 
 __all__ = ["compare_models"]
@@ -158,7 +159,7 @@ def compare_models(
         "alternative": alternative,
         "correction": correction,
     }
-    return result
+    return Comparison.of(result)
 
 
 RESULT_COLUMNS = [

@@ -24,6 +24,7 @@ from .options import (
 )
 from .sample_ratio import check_sample_ratio, shares_change
 from .samples import Metric, covariate_specs, read_metrics, subset
+from .shown_tables import Comparison
 from .stats.proportions import is_binary
 from .two_sample import Row, Settings, compare_arms
 from .verdict import Families, adjusted_columns, directions, variant_verdicts
@@ -229,7 +230,7 @@ def compare_variants(
         "correction": correction,
         "sequential_n": sequential_n,
     }
-    return result
+    return Comparison.of(result)
 
 
 RESULT_COLUMNS = [

@@ -19,11 +19,13 @@ from .cells import (
     to_html,
     to_latex,
     to_markdown,
+    to_text,
 )
 from .columns import count, frame_of
 
 __all__ = ["ReportTable", "report_table"]
 
+COMPARED = ("metric", "diff", "ci_low", "ci_high", "p_adj", "verdict", "warning")
 # Rows that a notebook or a terminal shows of a long table; `to_markdown()` and the others give all of them.
 SHOWN_ROWS = 60
 
@@ -47,6 +49,11 @@ class ReportTable:
     def to_html(self) -> str:
         """Return an HTML table."""
         return to_html(*self._parts())
+
+    def to_text(self) -> str:
+        """Return aligned columns for a terminal, long tables cut."""
+        more = len(self.frame) - SHOWN_ROWS
+        return to_text(*self._parts(SHOWN_ROWS)) + (f"\n... and {more:,} more rows" if more > 0 else "")
 
     def _parts(self, rows: int | None = None) -> tuple[list[str], list[list[Cell]], list[Align]]:
         shown = self.frame if rows is None else self.frame.head(rows)
@@ -100,7 +107,7 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     count("digits", digits, 0)
     models = "baseline" in comparison.columns
     base, other = ("baseline", "model") if models else ("control", "treatment")
-    needed = ["metric", base, other, "diff", "ci_low", "ci_high", "p_adj", "verdict", "warning"]
+    needed = [*COMPARED, base, other]
     missing = [name for name in needed if name not in comparison.columns]
     if missing:
         raise ColumnError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +16,7 @@ import pyarrow.ipc as ipc
 
 from ..evaluation.evaluate import Evaluation
 from ..evaluation.publishing import PER_USER
+from ..evaluation.shown import result_html
 from ..evaluation.storage import Written, read_tables
 from ..inputs.codes import encode_keys
 from ..inputs.ids import read_by
@@ -110,4 +110,4 @@ class StoredEvaluation(Evaluation):
         return f"recdf {self.spec['recdf']}: per_user {rows}, summary {len(self.summary)} rows"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self._title())}</p>{self.summary.to_html(index=False)}"
+        return result_html(self._title(), self.summary, None)

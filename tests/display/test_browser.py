@@ -76,7 +76,8 @@ def path(shop, result, exposed, tmp_path_factory):
     assigned = shown.join_experiment(shop.assignment, missing="zero")
     return rd.report(
         result, tmp_path_factory.mktemp("browser") / "report.html", baseline="popularity", check=findings,
-        segments=users, exposure=exposed, log=shop.log, experiment=rd.compare_variants(assigned, "revenue@10", control="A"),
+        segments=users, exposure=exposed, log=shop.log,
+        experiment=rd.compare_variants(assigned, "revenue@10", control="A"),
         health=rd.experiment_health(shown.per_user, shop.assignment),
         position=rd.position_table(shop.true, shop.pred, k=5, by="model"),
     )  # fmt: skip

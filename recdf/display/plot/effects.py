@@ -10,7 +10,8 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...experiments.cells import digits_for, interval, number, shorten, visible
-from ..tables import JOINED_BY, count_text, labels, need
+from ...experiments.report import COMPARED
+from ..tables import JOINED_BY, comparison_facts, count_text, labels, need
 from . import style
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
@@ -18,7 +19,6 @@ if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names h
 
 __all__ = ["forest", "over_time"]
 
-COMPARED = ("metric", "diff", "ci_low", "ci_high", "p_adj", "verdict", "warning")
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH = 34
 
@@ -118,7 +118,7 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
         _effects(panel, rows)
         style.title(panel, f"Difference of {metric}")
     style.axis_names(panels[-1], "difference in units of the metric, zero in the middle", "")
-    confidence = comparison.attrs.get("recdf_comparison", {}).get("confidence")
+    confidence, _ = comparison_facts(comparison)
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
     style.caption(
         panels[-1],
@@ -286,8 +286,9 @@ def over_time(
 
 def _dates(ax: Axes) -> None:
     """Show dates shortly, the year once."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    import matplotlib.dates
 
-    locator = AutoDateLocator()
+    untyped: Any = matplotlib.dates
+    locator = untyped.AutoDateLocator()
     ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    ax.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))

@@ -10,11 +10,11 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...experiments.cells import Cell, digits_for, interval, number, p_value, shorten, visible
+from ...experiments.report import COMPARED
 from .. import plot
 from ..leaderboard import leaderboard, segment_groups
 from ..pairs import compare
-from ..plot.effects import COMPARED
-from ..tables import labels, rows_by
+from ..tables import comparison_facts, labels, rows_by
 from .blocks import Badge, Drawing, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
 from .given import Subject, Tables
 from .headline import belief, headline, kind_of, other_metrics
@@ -115,8 +115,8 @@ def comparison_section(subject: Subject) -> Section | None:
     """The differences, one row each with its interval as a picture."""
     if subject.comparison is None or not len(subject.comparison):
         return None
-    spec = subject.comparison.attrs.get("recdf_comparison", {})
-    level = f"{100 * spec['confidence']:g} % " if "confidence" in spec else ""
+    confidence, _ = comparison_facts(subject.comparison)
+    level = "" if confidence is None else f"{100 * confidence:g} % "
     bases = list(dict.fromkeys(map(str, subject.comparison["baseline"])))
     against = f"Differences from {bases[0]}" if len(bases) == 1 else "Differences of pairs of models"
     table = comparison_table(subject.comparison, f"{against}, {level}intervals", "comparison.csv", subject.max_rows)

@@ -11,10 +11,11 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...evaluation.definitions import definitions
-from ...evaluation.result import Evaluation
+from ...evaluation.evaluate import Evaluation
+from ...experiments.report import COMPARED
 from ..leaderboard import EVERYONE, TIDY, Leaderboard, marks, notes, values_frame
 from ..pairs import compare
-from ..plot.effects import COMPARED, SOURCE
+from ..plot.effects import SOURCE
 from ..tables import check_model, need, summary_of
 
 __all__: list[str] = []

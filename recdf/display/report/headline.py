@@ -18,6 +18,7 @@ import pandas as pd
 
 from ...experiments.cells import digits_for, number
 from ..plot.effects import sign_of
+from ..tables import comparison_facts
 from .blocks import Badge, Kind, Name, Sentence
 from .given import Subject
 
@@ -194,8 +195,7 @@ def belief(subject: Subject) -> list[Sentence]:
     names = {"t": "Paired t tests", "wilcoxon": "Wilcoxon tests", "randomization": "Randomization tests"}
     lists = sorted({int(n) for n in table["n_users"]})
     n = f"{lists[0]:,}" if lists[0] == lists[-1] else f"{lists[0]:,} to {lists[-1]:,}"
-    spec = table.attrs.get("recdf_comparison", {})
-    how = spec.get("correction", "")
+    _, how = comparison_facts(table)
     tests = int(table["p_value"].notna().sum()) if "p_value" in table.columns else len(table)
     corrected = f", {how.capitalize()}-corrected over {tests} tests" if how not in ("", "none") else ""
     found = sorted({word.replace("_", " ") for text in table["warning"] for word in str(text).split("; ") if word})

@@ -57,7 +57,8 @@ def drawing(draw: Callable[[Any], Any], number: int, *, size: tuple[float, float
         title, caption, entries = _take_texts(ax)
         stream = io.StringIO()
         # Not savefig, which draws twice.
-        FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None, "Creator": None})
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
     return Drawing(title, _inline(stream.getvalue(), number, title, caption), caption, entries, size[0] > SIZE[0])
 
 

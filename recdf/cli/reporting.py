@@ -1,0 +1,88 @@
+"""`recdf report`: a result on disk in, one HTML file out."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..display.report.page import report
+from ..errors import OptionError, closest
+from ..evaluation.evaluate import Evaluation
+from ..evaluation.result import read_parquet
+from .arguments import FILES
+from .files import read_beside
+
+__all__ = ["add_report"]
+
+# Tables beside the result, by flag: what wrote them. Each is a parquet file.
+TABLES = {
+    "comparison": "what recdf compare --out wrote, to be shown instead of paired t tests",
+    "experiment": "the comparison.parquet that recdf experiment --out wrote",
+    "health": "the health.parquet that recdf experiment --out wrote",
+    "check": "the findings of recdf check",
+    "off_policy": "the estimates of recdf ope",
+    "exposure": "what rd.exposure_table returned",
+    "log": "past interactions, for the picture of the long tail (needs --exposure)",
+    "position": "what rd.position_table returned",
+    "over_time": "effects by period",
+}
+
+
+def add_report(commands: Any) -> None:
+    command = commands.add_parser(
+        "report",
+        usage="%(prog)s RESULTS [options]",
+        help="write one HTML file: verdict, leaderboard, pictures, data health",
+        description="Write one HTML file about a result: which model to take, by how much, for whom it is worse, and "
+        "whether to believe it. It needs no network and holds aggregates only.",
+        epilog=FILES,
+    )
+    files = command.add_argument_group("files")
+    files.add_argument("results", type=Path, metavar="RESULTS", help="folder that recdf evaluate --out wrote")
+    files.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="default report.html")
+    files.add_argument("--overwrite", action="store_true", help="replace a file that is already there")
+    what = command.add_argument_group("what is said")
+    what.add_argument("--title", metavar="TEXT", help="heading of the page")
+    what.add_argument("--baseline", metavar="NAME", help="model that the others are compared with")
+    what.add_argument("--k", type=int, default=10, metavar="N", help="cut-off of the tables (default 10)")
+    what.add_argument("--max-rows", type=int, default=500, metavar="N", help="rows shown of a table (default 500)")
+    what.add_argument("--examples", action="store_true", help="show the examples of --check, which hold ids of users")
+    tables = command.add_argument_group("tables beside the result")
+    tables.add_argument("--segments", type=Path, metavar="FILE", help="one row per user: id and columns of segments")
+    for name, text in TABLES.items():
+        tables.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="FILE", help=text)
+    command.set_defaults(run=_report, parser=command)
+
+
+def _report(given: argparse.Namespace) -> None:
+    if given.out.exists() and not given.overwrite:
+        raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
+    result = read_parquet(given.results)
+    paths = {name: getattr(given, name) for name in TABLES}
+    tables = {name: pd.read_parquet(path) for name, path in paths.items() if path is not None}
+    segments = None
+    if given.segments is not None:
+        keys = list(result.spec["user_col"])
+        segments = read_beside(given.segments, given.results / "per_user.parquet", keys, [])
+    path = report(
+        result, given.out, title=given.title, baseline=_baseline(given.baseline, result), k=given.k, segments=segments,
+        examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite, **tables,
+    )  # fmt: skip
+    print(f"wrote {path}, {path.stat().st_size / 1e6:.1f} MB: open it in a browser")
+
+
+def _baseline(name: str | None, result: Evaluation) -> Any:
+    """The label of the baseline, as the flag writes it."""
+    by = list(result.spec["by"])
+    if name is None or len(by) != 1:
+        return name
+    known = [label for label in result.summary[by[0]].drop_duplicates() if not pd.isna(label)]
+    for label in known:
+        if str(label) == name:
+            return label
+    raise OptionError(
+        f"--baseline {name}: no such {by[0]}{closest(name, known)}; the result has {', '.join(map(str, known))}"
+    )

@@ -1,0 +1,100 @@
+"""How a result shows itself in a notebook and a terminal: one row per model and metric, one column per k.
+
+Contract: a look at the summary, rounded and cut; `result.summary` holds every number.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from ..experiments.cells import NULL, Align, Cell, html_text, number, to_html, to_text, visible
+from .summary import SUMMARY
+
+__all__: list[str] = []
+
+MOST_ROWS = 30
+MOST_K = 6
+MOST_COLUMNS = 8  # of the first rows of per_user
+
+
+class Look(NamedTuple):
+    """Head, cells and sides of the table, and what is left out of it."""
+
+    head: list[str]
+    cells: list[list[Cell]]
+    align: list[Align]
+    left_out: str
+
+
+def result_text(title: str, summary: pd.DataFrame) -> str:
+    """Return the text of a result for a terminal: intervals only where the window has room for them."""
+    look = _look(summary)
+    text = to_text(look.head, look.cells, look.align)
+    if max(map(len, text.splitlines())) > shutil.get_terminal_size((120, 24)).columns:
+        text = to_text(look.head, [[cell._replace(small="") for cell in row] for row in look.cells], look.align)
+    return "\n".join([visible(title), text, *([look.left_out] if look.left_out else [])])
+
+
+def result_html(title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | None) -> str:
+    """Return the HTML of a result for a notebook, with the first rows of `per_user` where they are at hand."""
+    look = _look(summary)
+    parts = [f"<p>{html_text(title)}</p>", to_html(look.head, look.cells, look.align)]
+    parts += [f"<p><small>{html_text(look.left_out)}</small></p>"] if look.left_out else []
+    if first_rows is not None:
+        shown = first_rows.iloc[:, :MOST_COLUMNS]
+        more = len(first_rows.columns) - len(shown.columns)
+        rows = [[Cell(_short(value)) for value in row] for row in shown.itertuples(index=False, name=None)]
+        sides: list[Align] = [_side(dtype) for dtype in shown.dtypes]
+        beyond = f" and {more} more columns" if more > 0 else ""
+        parts += [f"<p>per_user, first rows{beyond}</p>", to_html([str(name) for name in shown.columns], rows, sides)]
+    return "".join(parts)
+
+
+def _look(summary: pd.DataFrame) -> Look:
+    """The first models and metrics, k beside k."""
+    before = [str(name) for name in summary.columns[: list(summary.columns).index("metric")]]
+    known = set(SUMMARY) <= set(summary.columns)
+    if not known or not len(summary):
+        names = [str(name) for name in summary.columns]
+        return Look(names, [], ["left"] * len(names), "the summary is empty")
+    keys = [*before, "metric"]
+    place = summary.groupby(keys, sort=False, dropna=False, observed=True).ngroup().to_numpy()
+    n_rows = int(place.max()) + 1
+    shown = summary[place < MOST_ROWS].assign(row=place[place < MOST_ROWS])
+    all_k = list(dict.fromkeys(summary["k"].astype(object).where(summary["k"].notna(), None)))
+    k_shown = all_k[:MOST_K]
+    cells = {}
+    for row in shown.to_dict("records"):
+        half = (row["ci_high"] - row["ci_low"]) / 2
+        form = ".3f" if pd.isna(row["value"]) or abs(row["value"]) < 100 else ",.1f"
+        small = "" if pd.isna(half) else f"± {number(half, form)}"
+        k = None if pd.isna(row["k"]) else row["k"]
+        cells[row["row"], k] = Cell(number(row["value"], form), small=small)
+    parts = dict(tuple(shown.groupby("row", sort=False)))
+    body = []
+    for i, part in parts.items():
+        labels = [Cell(NULL if pd.isna(value) else str(value)) for value in part[keys].iloc[0].tolist()]
+        least, most = f"{int(part['n'].min()):,}", f"{int(part['n'].max()):,}"
+        n = least if least == most else f"{least} to {most}"
+        body.append([*labels, *(cells.get((i, k), Cell("")) for k in k_shown), Cell(n)])
+    head = [*keys, *("value" if k is None else f"@{int(k)}" for k in k_shown), "n"]
+    align: list[Align] = ["left"] * len(keys)
+    align += ["right"] * (len(k_shown) + 1)
+    rows_left = n_rows - len(body)
+    more = [f"{rows_left:,} more {'row' if rows_left == 1 else 'rows'}"] if rows_left else []
+    more += [f"{len(all_k) - len(k_shown):,} more k"] if len(all_k) > len(k_shown) else []
+    return Look(head, body, align, f"... {' and '.join(more)}; .summary has all {len(summary):,} rows" if more else "")
+
+
+def _short(value: object) -> str:
+    """A value of `per_user` in a cell."""
+    if isinstance(value, float):
+        return number(value, ".4g")
+    return str(value)
+
+
+def _side(dtype: Any) -> Align:
+    return "right" if pd.api.types.is_numeric_dtype(dtype) else "left"
