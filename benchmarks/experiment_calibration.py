@@ -16,7 +16,7 @@ import numpy as np
 from recdf.experiments.stats import effects, permutation
 from recdf.experiments.stats.arms import Sample, arm, effective_number, jackknife_arm, skewness_of_difference
 
-N_SHUFFLED = 499
+N_SHUFFLED = 199
 
 
 def payers(share, sigma):

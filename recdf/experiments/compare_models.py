@@ -263,9 +263,10 @@ def _compare_pairs(
             means = (averages[b], averages[m])
         else:
             base, model, only = paired_values(metric, table, (b, m), runs, settings.users)
-            if settings.users == "zero" and sum(only) and not zero_is_worst(metric):
+            n_only = only[0] + only[1]
+            if settings.users == "zero" and n_only and not zero_is_worst(metric):
                 raise OptionError(
-                    f'users="zero" would give {metric!r} a 0 for {sum(only):,} users whom one model lacks, and 0 is not '
+                    f'users="zero" would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
                     'its worst value; pass users="inner", or leave this metric to a call of its own'
                 )
             base, model, d = runs.per_user(base), runs.per_user(model), runs.per_user(model - base)
