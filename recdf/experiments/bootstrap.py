@@ -25,7 +25,7 @@ from .columns import (
 )
 from .options import Percentile, check_literal
 from .samples import Metric, read_metrics
-from .stats.arms import Sample, arm, linearise
+from .stats.arms import HUGE, Sample, arm, linearise
 from .stats.bootstrap import quantile_interval, replicate_estimates, standard_error
 
 __all__ = ["bootstrap_ci"]
@@ -72,8 +72,8 @@ def bootstrap_ci(
     -------
     DataFrame
         One row per (`by`, metric): `metric`, `value`, `se` (of the replicates), `ci_low`, `ci_high`, `n_units` (with a
-        defined row), `n_undefined` (rows), `method`, `n_resamples`, `seed`, `warning`. Warnings: "zero_variance" and
-        "too_few_units" (below 2): no interval.
+        defined row), `n_undefined` (rows), `method`, `n_resamples`, `seed`, `warning`. Warnings: "zero_variance",
+        "too_few_units" (below 2), "zero_denominator" and "huge_values" (from 1e150 on): no interval.
 
     Raises
     ------
@@ -198,6 +198,8 @@ def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sa
 
 def _point(sample: Sample, n_units: int) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan) | {"n_units": n_units}
+    if n_units and np.abs(sample.num).max() >= HUGE:
+        return row | {"warning": "huge_values"}
     if n_units:
         row["value"] = float(linearise(sample.num, sample.den)[0])
     if n_units < 2:

@@ -11,6 +11,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..inputs.options import as_columns
 from .columns import Floats, count, require, share
+from .missing_users import zero_is_worst
 from .options import Alternative, Correction, PairTest, PairUsers, check_literal
 from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
@@ -70,7 +71,8 @@ def compare_models(
         mean over folds, because folds of one user are not independent.
     test : {"t", "randomization", "bootstrap", "wilcoxon"}, default "t"
     users : {"raise", "inner", "zero"}, default "raise"
-        Users with a value for one model of a pair only: error; leave them out; or count 0 for the other model.
+        Users with a value for one model of a pair only: error; leave them out; or count 0 for the other model, which
+        is refused for metrics whose worst value is not 0 (first_rank).
         Users without a value for both are left out.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         "greater": the model has the larger value. One-sided intervals are open on one side.
@@ -261,6 +263,12 @@ def _compare_pairs(
             means = (averages[b], averages[m])
         else:
             base, model, only = paired_values(metric, table, (b, m), runs, settings.users)
+            n_only = only[0] + only[1]
+            if settings.users == "zero" and n_only and not zero_is_worst(metric):
+                raise OptionError(
+                    f'users="zero" would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
+                    'its worst value; pass users="inner", or leave this metric to a call of its own'
+                )
             base, model, d = runs.per_user(base), runs.per_user(model), runs.per_user(model - base)
             kept = ~np.isnan(d)
             units = d[kept]

@@ -65,6 +65,11 @@ def _registered(name: str, missing: Missing) -> float | None:
     return None
 
 
+def zero_is_worst(name: str) -> bool:
+    """Whether 0 is what a metric is worth without a list; columns that recdf does not know are taken for such."""
+    return _registered(name, "zero") is not None
+
+
 def take_rows(values: pd.Series, rows: Codes, fill: float | None) -> pd.Series:
     """Values at rows; row −1 takes `fill`, or null where that is None."""
     dtype = values.dtype

@@ -9,7 +9,7 @@ import numpy as np
 
 from .columns import Floats
 from .options import Alternative, PairTest, PairUsers
-from .stats.arms import arm
+from .stats.arms import HUGE, arm
 from .stats.bootstrap import bootstrap_p, quantile_interval, standard_error
 from .stats.effects import one_sample
 from .stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p
@@ -23,8 +23,6 @@ __all__: list[str] = []
 TIE = 1e-12
 # Share of ties from which a mean difference rests on few users.
 MOSTLY_ZERO = 0.95
-# Differences from here on overflow when they are squared and summed.
-HUGE = 1e150
 RESAMPLED = ("randomization", "bootstrap")
 # Up to 2^16 sign patterns are enumerated, if that is no more than the resamples asked for.
 EXACT_UNITS = 16

@@ -13,7 +13,7 @@ from .experiment_rows import ExperimentRows
 from .options import Alternative, Method, Relative, VariantTest
 from .samples import Metric
 from .stats.always_valid import always_valid_multiplier, always_valid_p
-from .stats.arms import Sample, linearise, skewness_of_difference
+from .stats.arms import HUGE, Sample, linearise, skewness_of_difference
 from .stats.bootstrap import bootstrap_p, quantile_interval, replicate_estimates, standard_error
 from .stats.effects import Effect, effect, fieller
 from .stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
@@ -30,8 +30,6 @@ TINY = 20
 # |k| beyond which the t interval lies on the wrong side: every simulated setting with a type I error of 10 % or
 # more is above it.
 SKEWED = 0.2
-# Values from here on overflow when they are squared and summed.
-HUGE = 1e150
 # Share of units without a denominator from which a ratio rests on few units.
 MOSTLY = 0.95
 

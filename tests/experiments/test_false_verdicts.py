@@ -601,6 +601,24 @@ def test_huge_differences_are_named():
     assert (found["warning"], found["p_value"]) == ("huge_values", pytest.approx(np.nan, nan_ok=True))
 
 
+def test_zero_for_a_model_that_lacks_users_is_no_gift():
+    # users="zero" gave the model without a list the best rank there is.
+    frames = {name: pd.DataFrame({"user_id": range(n), "first_rank@5": np.arange(n) % 5 + 1.0, "mrr@5": 0.5})
+              for name, n in (("a", 40), ("b", 60))}  # fmt: skip
+    with pytest.raises(OptionError, match=r"'first_rank@5' a 0 for 20 users.*users=\"inner\""):
+        rd.compare_models(frames, users="zero")
+    assert rd.compare_models(frames, "mrr@5", users="zero")["verdict"].tolist() == ["better"]
+    inner = rd.compare_models(frames, users="inner")
+    assert inner["n_users"].tolist() == [40, 40]
+
+
+def test_bootstrap_of_huge_values_is_named():
+    frame = pd.DataFrame({"user_id": range(30), "m": np.r_[1e200, np.ones(29)]})
+    found = rd.bootstrap_ci(frame, "m", n_resamples=50).iloc[0]
+    assert found["warning"] == "huge_values"
+    assert found[["value", "se", "ci_low"]].isna().all()
+
+
 BAD = [
     ("proportion of a mean", {"test": "proportion"}, DataError, "other than 0 and 1"),
     ("proportion with covariates", {"test": "proportion", "covariates": "m"}, OptionError, "takes no method="),

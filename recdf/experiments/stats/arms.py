@@ -16,6 +16,9 @@ from .numbers import Floats, Number
 
 __all__: list[str] = []
 
+# Values from here on overflow when they are squared and summed.
+HUGE = 1e150
+
 # Standard deviations below this share of the largest value are rounding error, not variation.
 _ROUNDING = 1e-12
 
