@@ -314,7 +314,7 @@ def test_demo_writes_its_folder_again_but_no_other_result(capsys, files):
 def test_what_the_demo_says_to_try_next_works(capsys, files):
     _, out, _ = run(capsys, "demo")
     commands = [line.split() for line in out.splitlines() if line.startswith("  recdf ")]
-    assert len(commands) == 4
+    assert len(commands) == 5
     for command in commands:
         assert run(capsys, *command[1:])[0] == 0
 
