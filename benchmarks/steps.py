@@ -40,8 +40,8 @@ STEPS = {
     "pair: hits and duplicates": ("true_lists.pair", "pred_lists.settle"),
     "blocks: what is left": ("match.PredLists",),
     "population and hits": ("match.population_of", "match.match"),
-    "metrics": ("evaluate.compute",),
-    "tables": ("match.key_frame", "evaluate.per_user_frame", "evaluate.summary_table", "evaluate.spec_of"),
+    "metrics": ("part.compute",),
+    "tables": ("match.key_frame", "finish.per_user_frame", "finish.summary_table", "finish.spec_of"),
     REST: ("evaluate.evaluate",),
 }
 CUTS = {"S": [5, 10, 20], "M": [10, 20, 100]}
@@ -73,7 +73,8 @@ class Clock:
 def watched(clock: Clock) -> Iterator[None]:
     """The functions of the steps under the clock, and put back afterwards."""
     matching = ("matching.match", "matching.pred_lists", "matching.true_lists")
-    rooms = ("inputs.threads", *matching, "metrics.call", "evaluation.evaluate")
+    evaluation = ("evaluation.part", "evaluation.finish", "evaluation.evaluate")
+    rooms = ("inputs.threads", *matching, "metrics.call", *evaluation)
     modules = {name.rpartition(".")[2]: importlib.import_module(f"recdf.{name}") for name in rooms}
     replaced = [(modules["threads"], "THREADS", modules["threads"].THREADS)]
     for names in STEPS.values():

@@ -50,8 +50,8 @@ from .errors import (
     TieError,
     UndefinedMetricError,
 )
-from .evaluation.evaluate import Evaluation, evaluate
-from .evaluation.result import read_parquet
+from .evaluation.evaluate import evaluate
+from .evaluation.result import Evaluation, read_parquet
 from .evaluation.summary import summarize
 from .experiments.bootstrap import bootstrap_ci
 from .experiments.compare_models import compare_models

@@ -12,8 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ..errors import OptionError, closest
-from ..evaluation.evaluate import Evaluation
-from ..evaluation.result import read_parquet
+from ..evaluation.result import Evaluation, read_parquet
 from ..experiments.compare_models import compare_models
 from ..experiments.compare_variants import compare_variants
 from ..experiments.health import experiment_health

@@ -13,7 +13,8 @@ from ..diagnostics.check import check
 from ..diagnostics.tables import exposure_table, position_table
 from ..display.report.page import report
 from ..errors import MissingExtraError
-from ..evaluation.evaluate import Evaluation, evaluate
+from ..evaluation.evaluate import evaluate
+from ..evaluation.result import Evaluation
 from ..evaluation.summary import summarize
 from .arguments import add_out, check_out
 from .evaluating import RESULT_FILES

@@ -10,8 +10,7 @@ import pandas as pd
 
 from ..display.report.page import report
 from ..errors import OptionError, closest
-from ..evaluation.evaluate import Evaluation
-from ..evaluation.result import read_parquet
+from ..evaluation.result import Evaluation, read_parquet
 from .arguments import FILES
 from .files import read_beside
 

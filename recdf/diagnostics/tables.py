@@ -17,7 +17,7 @@ from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
 from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame
 from ..inputs.options import as_columns, takes_options
-from ..matching.counts import Counts
+from ..matching.counts import ListCounts
 from ..matching.grouping import spans
 from ..matching.hits import ratio
 from ..matching.lists import Matched
@@ -210,7 +210,7 @@ def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_co
     ids = pd.concat(labels, ignore_index=True) if len(labels) > 1 else labels[0].reset_index(drop=True)
     parts = []
     for by in range(len(matched.by)):
-        counts = Counts(lists, by)
+        counts = ListCounts(lists, by)
         part = matched.by.take(np.full(len(codes), by)).reset_index(drop=True)
         part[item_col] = ids
         shown = counts.shown[codes]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, closest
-from ..evaluation.evaluate import Evaluation
+from ..evaluation.result import Evaluation
 from ..evaluation.summary import summarize
 from ..experiments.cells import (
     LETTERS,

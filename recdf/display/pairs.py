@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.evaluate import Evaluation
+from ..evaluation.result import Evaluation
 from ..experiments.compare_models import compare_models
 from ..experiments.options import Correction
 from ..experiments.verdict import adjust_pvalues

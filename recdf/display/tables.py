@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..errors import ColumnError, OptionError, closest
 from ..evaluation.definitions import better_of
-from ..evaluation.evaluate import Evaluation
+from ..evaluation.result import Evaluation
 
 __all__: list[str] = []
 

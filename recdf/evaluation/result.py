@@ -1,13 +1,235 @@
-"""`read_parquet`: a stored result as an `Evaluation`."""
+"""`Evaluation`: two tidy tables and what they mean; written to parquet and read back."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from .evaluate import Evaluation as Evaluation
-from .storage import read_tables
+import numpy as np
+import pandas as pd
 
-__all__ = ["read_parquet"]
+from ..errors import OptionError
+from ..experiments.columns import frame_of
+from ..experiments.compare_models import compare_models
+from ..experiments.join import join_experiment
+from ..experiments.own_variant import own_variant
+from ..inputs.options import as_columns
+from .shown import result_html, result_text
+from .storage import read_tables, write_tables
+
+__all__ = ["Evaluation", "read_parquet"]
+
+TOLERANCE = 1e-12  # of `==`
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Result of `evaluate`: two tables and what they mean.
+
+    Attributes
+    ----------
+    per_user : DataFrame
+        `by` columns, list key columns, `n_true`, `n_pred` (int64), one float64 column per metric.
+    summary : DataFrame
+        `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64), `n`,
+        `n_undefined` (int64).
+    spec : dict
+        JSON-safe record of what was computed: definitions, options, order of `pred`, counts of what was
+        dropped, package version. Also in `attrs["recdf"]` of both tables.
+
+    Notes
+    -----
+    Two evaluations are equal (`==`) if their specs, dtypes, labels and counts are, and no computed number differs by
+    more than 1e-12 (relative to it, if it is larger than 1): sums that were taken part by part round differently.
+    """
+
+    per_user: pd.DataFrame
+    summary: pd.DataFrame
+    spec: dict[str, Any]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Evaluation):
+            return NotImplemented
+        labels = [*self.spec["by"], *self.spec["user_col"]]
+        return (
+            self.spec == other.spec
+            and _same_frame(self.summary, other.summary, labels)
+            and _same_frame(self.per_user, other.per_user, labels)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
+        """Write `per_user.parquet` and `summary.parquet` into a folder, all or nothing.
+
+        Parameters
+        ----------
+        folder : path
+            Made if absent. The spec goes into the schema metadata of both files.
+        overwrite : bool, default False
+            Replace a result that is already there.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds a result and `overwrite` is False.
+
+        Examples
+        --------
+        >>> import tempfile, recdf as rd
+        >>> result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.to_parquet(folder)
+        ...     rd.read_parquet(folder) == result
+        True
+        """
+        write_tables(folder, self.per_user, self.summary, self.spec, overwrite=overwrite)
+
+    def join_experiment(
+        self,
+        assignment: pd.DataFrame,
+        *,
+        user_col: str | Sequence[str] | None = None,
+        variant_col: str = "variant",
+        by: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Join `per_user` to an experiment's assignment: `rd.join_experiment` with the columns of this evaluation.
+
+        Parameters
+        ----------
+        assignment : DataFrame
+            One row per assigned user: key, `variant_col`, and columns to carry along (segment, pre-period metric).
+        user_col : str or list of str, optional
+            Key of the assignment. Default: those columns of the list key that it has. When these are fewer than
+            the list key (lists by session, users assigned), pass `how="sum"` or `"mean"` to roll the lists up.
+        variant_col : str, default "variant"
+            Column of `assignment` with the variant. If the evaluation is `by` this column too, the lists that a
+            user was shown under the assigned variant are taken.
+        by : str or list of str, optional
+            Columns that tell several rows of a user apart. Default: those of the evaluation, without `variant_col`.
+        **options
+            `missing`, `multi_variant`, `unassigned`, `exposure_col`, `time_col`, `unexposed`, `smaller_is_better`,
+            `larger_is_better`, `how`, `over`, as in `rd.join_experiment`.
+
+        Returns
+        -------
+        DataFrame
+            One row per assigned user and `by` value, ready for `rd.compare_variants`.
+
+        Raises
+        ------
+        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError
+            As `rd.join_experiment`; `DataError` also if a user has lists of other variants than the assigned one only.
+
+        Examples
+        --------
+        >>> import pandas as pd, recdf as rd
+        >>> result = rd.evaluate({"ann": ["a"], "bob": ["b"]}, {"ann": ["a"], "bob": ["a"]}, "mrr@1")
+        >>> groups = pd.DataFrame({"user_id": ["ann", "bob", "cat"], "variant": ["A", "B", "B"]})
+        >>> result.join_experiment(groups, missing="zero")[["user_id", "variant", "mrr@1", "has_metrics"]]
+          user_id variant  mrr@1  has_metrics
+        0     ann       A    1.0         True
+        1     bob       B    0.0         True
+        2     cat       B    0.0        False
+        """
+        frame_of("assignment", assignment)
+        keys = as_columns(user_col)
+        if not keys:
+            keys = [name for name in self.spec["user_col"] if name in assignment.columns] or self.spec["user_col"]
+        recommenders = self.spec["by"] if by is None else as_columns(by)
+        per_user = self.per_user
+        if variant_col in recommenders and variant_col in assignment.columns:
+            recommenders = [name for name in recommenders if name != variant_col]
+            per_user = own_variant(per_user, assignment, keys, variant_col)
+        options |= {"user_col": keys, "variant_col": variant_col, "by": recommenders}
+        # What is left of the list key are sessions or days, which `how` rolls up.
+        options.setdefault("over", [name for name in self.spec["user_col"] if name not in keys])
+        return join_experiment(per_user, assignment, **options)
+
+    def compare_models(
+        self,
+        metrics: str | Sequence[str] | None = None,
+        *,
+        model_col: str | None = None,
+        user_col: str | Sequence[str] | None = None,
+        fold: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Compare the recommenders of this evaluation: `rd.compare_models` with its columns.
+
+        Parameters
+        ----------
+        metrics : str or list of str, optional
+            Columns of `per_user`. Default: all metrics.
+        model_col : str, optional
+            Column of the model. Default: the `by` column of the evaluation, if there is one only.
+        user_col : str or list of str, optional
+            Columns that name an independent unit. Default: the list key. With lists by session, pass the user.
+        fold : str or list of str, optional
+            Models are paired within its values, and a user counts once with the mean over them. Default: what is
+            left of `by` and the list key.
+        **options
+            `baseline`, `test`, `users`, `alternative`, `confidence`, `margin`, `correction`, `family`, `n_resamples`,
+            `seed`, `smaller_is_better`, `larger_is_better`, as in `rd.compare_models`.
+
+        Returns
+        -------
+        DataFrame
+            One row per metric and pair of models.
+
+        Raises
+        ------
+        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError, MissingExtraError
+            As `rd.compare_models`; `OptionError` also if the evaluation is not `by` one column and no `model_col` is
+            given.
+
+        Examples
+        --------
+        >>> import recdf as rd
+        >>> shop = rd.sample_shop()
+        >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
+        >>> result.compare_models(baseline="popularity")[["model", "n_users", "diff", "verdict"]].round(3)
+            model  n_users   diff verdict
+        0     knn     1537  0.046  better
+        1  random     1537 -0.128   worse
+        """
+        recommenders, key = self.spec["by"], self.spec["user_col"]
+        if model_col is None:
+            if len(recommenders) != 1:
+                found = f"by {recommenders}" if recommenders else "without by="
+                fix = "name the one of the models in model_col=" if recommenders else "evaluate with by="
+                raise OptionError(f"the evaluation was made {found}; {fix}, so that there are models to compare")
+            model_col = recommenders[0]
+        units = key if user_col is None else as_columns(user_col)
+        if fold is None:
+            fold = [name for name in [*recommenders, *key] if name not in (*units, model_col)]
+        options |= {"user_col": units, "model_col": model_col, "fold": fold}
+        if metrics is None:
+            metrics = [name for name in self.spec["metrics"] if name in self.per_user.columns]
+        return compare_models(self.per_user, metrics, **options)
+
+    def __repr__(self) -> str:
+        return result_text(self._title(), self.summary)
+
+    def _repr_html_(self) -> str:
+        return result_html(self._title(), self.summary, self.per_user.head(5))
+
+    def _title(self) -> str:
+        rows, columns = self.per_user.shape
+        return f"recdf {self.spec['recdf']}: per_user {rows:,} × {columns}, summary {len(self.summary)} rows"
+
+
+def _same_frame(one: pd.DataFrame, two: pd.DataFrame, labels: Sequence[str]) -> bool:
+    """Equal dtypes, order and cells; numbers that were computed may differ by TOLERANCE."""
+    if list(one.dtypes.items()) != list(two.dtypes.items()) or len(one) != len(two):
+        return False
+    floats = [name for name, dtype in one.dtypes.items() if dtype == np.float64 and name not in labels]
+    return one.drop(columns=floats).equals(two.drop(columns=floats)) and all(
+        np.isclose(one[name].to_numpy(), two[name].to_numpy(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True).all()
+        for name in floats
+    )
 
 
 def read_parquet(folder: Any) -> Evaluation:

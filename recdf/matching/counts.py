@@ -1,40 +1,147 @@
 """What a metric of exposure sees: `Counts`, numbers per item over the lists of one `by` value, cut at k.
 
-Contract: arrays have one entry per item code (`n_items` of them, most of them no item at all). What `summed` counts
-is the sum over disjoint sets of lists, so parts of a population may be counted apart; all but the arrays with an entry
-per place or list come from it.
+Contract: arrays have one entry per item code (`n_items` of them, most of them no item at all). Every array that
+`summed` gives is a sum over the lists, so that parts of a population can be counted apart and added. A metric names the
+sums it reads in its record. `ListCounts` counts lists as they are asked; `Counts` alone holds sums that others made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..errors import OptionError
 from .grouping import spans
-from .lists import Lists
+from .lists import Lists, Matched
+from .side_tables.sides import Sides
 
 # Whose items a sum is over: only those have other numbers than 0. A sum over lists has no item.
 Over = Literal["pred", "true", "log", "lists"]
 
 
+class Sum(NamedTuple):
+    """A sum over lists: its name, what counts it, and whose items it is over."""
+
+    name: str
+    counted: Callable[[ListCounts], np.ndarray]
+    over: Over = "pred"
+
+
 class Counts:
     """Counts per item of the first k of the lists of one `by` value.
 
-    k : the cut-off · sides : side tables of the call · n_items : item codes; not all of them are items.
+    k : the cut-off · sides : side tables of the call · n_items : item codes; not all of them are items · sums : what
+    was counted, by name.
     """
 
-    def __init__(self, lists: Lists, by: int = 0) -> None:
-        self.lists, self.matched = lists, lists.matched
-        self.k, self.sides, self.n_items = lists.k, lists.sides, self.matched.n_items
-        # Lists stand `by` value after `by` value, so that those of one are found without a look at the others.
-        first, end = np.searchsorted(self.matched.list_by, [by, by + 1])
-        self.by, self.mine = by, np.arange(first, end)
-        self.sums: dict[str, np.ndarray] = {}
+    def __init__(
+        self, k: int, sides: Sides, n_items: int, sums: Mapping[str, np.ndarray], has_true: bool = True
+    ) -> None:
+        self.k, self.sides, self.n_items = k, sides, n_items
+        self.sums = dict(sums)
+        self._has_true = has_true
 
-    # ------------------------------------------------------------------------------- by place and by list
+    def summed(self, name: str, count: Callable[[ListCounts], np.ndarray], over: Over = "pred") -> np.ndarray:
+        """What `count` finds for these lists, kept by its name: a sum over them.
+
+        It is an array by item code, 0 but for items of `pred`, of `true` or of the log, or a short array of other
+        numbers, to be filled up with zeros (`over="lists"`).
+        """
+        if name not in self.sums:
+            self.sums[name] = self._counted(Sum(name, count, over))
+        return self.sums[name]
+
+    def _counted(self, one: Sum) -> np.ndarray:
+        raise OptionError(
+            f"reads the sum {one.name!r}, which it does not name in sums=, so that it was not added up over the "
+            "parts of files; name it, or use evaluate"
+        )
+
+    def _sum(self, name: str) -> np.ndarray:
+        return self.summed(*SUMS[name])
+
+    @property
+    def n_lists(self) -> int:
+        """Lists of the population."""
+        return int(self._sum("lengths").sum())
+
+    @property
+    def n_lists_shown(self) -> int:
+        """Lists that show anything."""
+        return int(self._sum("lengths")[1:].sum())
+
+    @property
+    def deepest(self) -> int:
+        """Items shown of the longest list."""
+        return int(np.flatnonzero(self._sum("lengths")).max(initial=0))
+
+    @property
+    def shown(self) -> np.ndarray:
+        """How often each item was shown."""
+        return self._sum("shown")
+
+    @property
+    def n_lists_with(self) -> np.ndarray:
+        """Lists that show each item; other than `shown` only where repeats are kept."""
+        return self._sum("n_lists_with")
+
+    @property
+    def first_shown(self) -> np.ndarray:
+        """How often each item was shown at rank 1."""
+        return self._sum("first_shown")
+
+    def exposure(self, discount: str = "log") -> np.ndarray:
+        """Rank-discounted exposure of each item: Σ 1 / log2(rank + 1), or `shown` without discount."""
+        return self.shown.astype(np.float64) if discount == "none" else self._sum("exposure")
+
+    @property
+    def hits(self) -> np.ndarray:
+        """How often each item was a hit."""
+        return self._sum("hits")
+
+    @property
+    def relevant(self) -> np.ndarray:
+        """In how many lists each item was relevant, shown or not."""
+        return self._sum("relevant")
+
+    @property
+    def had(self) -> np.ndarray:
+        """In how many lists the user of the list had each item before, by the log."""
+        return self._sum("had")
+
+    @property
+    def new(self) -> np.ndarray:
+        """How often each item was shown to a user who had not had it before, by the log."""
+        return self._sum("new")
+
+    def needs_true(self, otherwise: str) -> None:
+        """Raise if there is no `true`."""
+        if not self._has_true:
+            raise OptionError(f"needs true=, {otherwise}")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in LIST_ATTRIBUTES:
+            raise OptionError(f"reads {name!r}, which does not add up over the parts of files; use evaluate")
+        raise AttributeError(f"Counts has no attribute {name!r}")
+
+
+class ListCounts(Counts):
+    """Counts of lists that are at hand: each sum is counted when it is first asked for."""
+
+    def __init__(self, lists: Lists, by: int = 0) -> None:
+        matched = lists.matched
+        super().__init__(lists.k, lists.sides, matched.n_items, {}, matched.has_true)
+        self.lists: Lists = lists
+        self.matched: Matched = matched
+        # Lists stand `by` value after `by` value, so that those of one are found without a look at the others.
+        first, end = np.searchsorted(matched.list_by, [by, by + 1])
+        self.by, self.mine = by, np.arange(first, end)
+
+    def _counted(self, one: Sum) -> np.ndarray:
+        return one.counted(self)
 
     @cached_property
     def n_shown(self) -> np.ndarray:
@@ -60,115 +167,71 @@ class Counts:
         """Sum per item of one weight per place."""
         return np.bincount(self.item, weights=weights, minlength=self.n_items)
 
-    # ---------------------------------------------------------------------------------- what adds up
 
-    def summed(self, name: str, count: Callable[[Counts], np.ndarray], over: Over = "pred") -> np.ndarray:
-        """What `count` finds for these lists, kept by its name: a sum over them.
-
-        It is an array by item code, 0 but for items of `pred`, of `true` or of the log, or a short array of other
-        numbers, to be filled up with zeros (`over="lists"`).
-        """
-        if name not in self.sums:
-            self.sums[name] = count(self)
-        return self.sums[name]
-
-    @property
-    def n_lists(self) -> int:
-        """Lists of the population."""
-        return int(self._lengths.sum())
-
-    @property
-    def n_lists_shown(self) -> int:
-        """Lists that show anything."""
-        return int(self._lengths[1:].sum())
-
-    @property
-    def deepest(self) -> int:
-        """Items shown of the longest list."""
-        return int(np.flatnonzero(self._lengths).max(initial=0))
-
-    @property
-    def _lengths(self) -> np.ndarray:
-        """Lists by the number of items that they show."""
-        return self.summed("lengths", lambda counts: np.bincount(counts.n_shown), over="lists")
-
-    @property
-    def shown(self) -> np.ndarray:
-        """How often each item was shown."""
-        return self.summed("shown", lambda counts: np.bincount(counts.item, minlength=counts.n_items))
-
-    @property
-    def n_lists_with(self) -> np.ndarray:
-        """Lists that show each item; other than `shown` only where repeats are kept."""
-        return self.summed("n_lists_with", _lists_with)
-
-    @property
-    def first_shown(self) -> np.ndarray:
-        """How often each item was shown at rank 1."""
-        return self.summed(
-            "first_shown", lambda counts: np.bincount(counts.item[counts.rank == 1], minlength=counts.n_items)
-        )
-
-    def exposure(self, discount: str = "log") -> np.ndarray:
-        """Rank-discounted exposure of each item: Σ 1 / log2(rank + 1), or `shown` without discount."""
-        if discount == "none":
-            return self.shown.astype(np.float64)
-        return self.summed("exposure", lambda counts: counts.per_item(1.0 / np.log2(counts.rank + 1.0)))
-
-    @property
-    def hits(self) -> np.ndarray:
-        """How often each item was a hit."""
-        return self.summed("hits", _hits)
-
-    @property
-    def relevant(self) -> np.ndarray:
-        """In how many lists each item was relevant, shown or not."""
-        return self.summed("relevant", _relevant, over="true")
-
-    @property
-    def had(self) -> np.ndarray:
-        """In how many lists the user of the list had each item before, by the log."""
-        return self.summed("had", _had, over="log")
-
-    @property
-    def new(self) -> np.ndarray:
-        """How often each item was shown to a user who had not had it before, by the log."""
-        return self.summed("new", lambda counts: counts.per_item(~counts.matched.seen()[counts.places]))
-
-    # --------------------------------------------------------------------------------- what is recorded
-
-    def note(self, name: str, unknown: np.ndarray) -> None:
-        """Count, once per call, the recommended rows whose item (bool per code) a side table does not know."""
-        self.lists.note(name, unknown)
-
-    def needs_true(self, otherwise: str) -> None:
-        """Raise if there is no `true`."""
-        self.matched.needs_true(otherwise)
+# What `ListCounts` alone has.
+LIST_ATTRIBUTES = ("lists", "matched", "by", "mine", "n_shown", "places", "rank", "item", "per_item")
 
 
-def _lists_with(counts: Counts) -> np.ndarray:
+# ------------------------------------------------------------------------------------------------ sums
+
+
+def _shown(counts: ListCounts) -> np.ndarray:
+    return np.bincount(counts.item, minlength=counts.n_items)
+
+
+def _lists_with(counts: ListCounts) -> np.ndarray:
     repeat = counts.matched.repeat
     if not len(repeat):
         return counts.shown
     return counts.shown - np.bincount(counts.item[np.isin(counts.places, repeat)], minlength=counts.n_items)
 
 
-def _hits(counts: Counts) -> np.ndarray:
-    places = counts.lists.hit_places_by_value
-    first, end = places[0][counts.by : counts.by + 2]
-    return np.bincount(counts.matched.item[places[1][first:end]], minlength=counts.n_items)
+def _first_shown(counts: ListCounts) -> np.ndarray:
+    return np.bincount(counts.item[counts.rank == 1], minlength=counts.n_items)
 
 
-def _relevant(counts: Counts) -> np.ndarray:
-    truth = counts.matched.true_lists
+def _exposure(counts: ListCounts) -> np.ndarray:
+    return counts.per_item(1.0 / np.log2(counts.rank + 1.0))
+
+
+def _hits(counts: ListCounts) -> np.ndarray:
+    start, places = counts.lists.hit_places_by_value
+    mine = places[start[counts.by] : start[counts.by + 1]]
+    return np.bincount(counts.matched.item[mine], minlength=counts.n_items)
+
+
+def _relevant(counts: ListCounts) -> np.ndarray:
+    true = counts.matched.true_lists
     listed = counts.matched.true_list[counts.mine]
     listed = listed[listed >= 0]
-    rows = spans(truth.start[listed], np.diff(truth.start)[listed])
-    return np.bincount(truth.item[rows[truth.gain[rows] > 0]], minlength=counts.n_items)
+    rows = spans(true.start[listed], np.diff(true.start)[listed])
+    return np.bincount(true.item[rows[true.gain[rows] > 0]], minlength=counts.n_items)
 
 
-def _had(counts: Counts) -> np.ndarray:
+def _had(counts: ListCounts) -> np.ndarray:
     log = counts.sides.log
     users = log.list_user[counts.mine]
     n_of_user = np.bincount(users[users >= 0], minlength=len(log.pairs[0]) - 1)
     return np.bincount(log.pairs[1], weights=n_of_user[log.pair_user], minlength=counts.n_items)
+
+
+def _new(counts: ListCounts) -> np.ndarray:
+    return counts.per_item(~counts.matched.seen()[counts.places])
+
+
+# The sums that a metric of exposure may name. "lengths" are the lists by the number of items that they show.
+SUMS: dict[str, Sum] = {
+    one.name: one
+    for one in (
+        Sum("lengths", lambda counts: np.bincount(counts.n_shown), "lists"),
+        Sum("shown", _shown),
+        Sum("n_lists_with", _lists_with),
+        Sum("first_shown", _first_shown),
+        Sum("exposure", _exposure),
+        Sum("hits", _hits),
+        Sum("relevant", _relevant, "true"),
+        Sum("had", _had, "log"),
+        Sum("new", _new),
+    )
+}
+OF_LOG = ("had", "new")

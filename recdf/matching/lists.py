@@ -7,7 +7,7 @@ worked out when first asked for and kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -49,7 +49,8 @@ class Matched:
     true_lists: TrueLists
     judged: Hits
     n_items: int
-    counts: dict[str, int]
+    counts: Mapping[str, int]
+    side_counts: Mapping[str, int]
     order: Order
     overlap: Overlap
     sides: Sides
@@ -284,11 +285,6 @@ class Lists:
         """Sum per list, over the items shown, of one value per item code, over their number or over k."""
         total = self.sum_shown(per_item[self.matched.item])
         return ratio(total, self.n_shown if divisor == "shown" else self.k)
-
-    def note(self, name: str, unknown: np.ndarray) -> None:
-        """Count, once per call, the recommended rows whose item (bool per code) a side table does not know."""
-        if name not in self.matched.counts:
-            self.matched.counts[name] = int(np.count_nonzero(unknown[self.matched.item]))
 
     def sum_true(self, values: np.ndarray) -> np.ndarray:
         """Sum per list, over its relevant items, of one value per row of `true`."""

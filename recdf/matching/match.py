@@ -171,7 +171,7 @@ class _RankedLists:
 
 def _ranked(rows: _Rows, codes: _Codes) -> _RankedLists:
     options, n_keys, n_by = rows.options, codes.n_keys, codes.n_by
-    counts = {**rows.true.counts, **rows.pred.counts, **rows.doors.counts}
+    counts = {**rows.true.counts, **rows.pred.counts}
     true, gain = rank_true(rows.true, codes.true_key, codes.true_heads, n_keys, codes.items, options, counts)
     in_order = true.code[np.argsort(true.first)]  # in order of first appearance
     keys = in_order if codes.users_key is None else pd.unique(codes.users_key.all())
@@ -222,6 +222,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         judged=Hits(judged),
         n_items=codes.items.n,
         counts=ranked.counts,
+        side_counts=rows.doors.counts,
         order=rows.order,
         relevance_col=rows.true.number_col,
         overlap=_overlap(rows, codes, ranked, true_list, compare),

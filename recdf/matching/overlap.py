@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -23,8 +22,6 @@ from ..inputs.tables import Table
 from .grouping import spans
 from .pred_lists import PredLists
 
-What = Literal["user", "item"]
-
 
 @dataclass(frozen=True)
 class Overlap:
@@ -34,7 +31,7 @@ class Overlap:
     emptiness is worth a warning · given : the population is given · n_with_true : lists of the population that `true`
     judges · n_judged : recommended rows that `true` judges, by `by` value · shares_user, shares_item : some user, some
     item is in both · by_shares_item : some item recommended to the population by each `by` value is in `true` ·
-    samples : two ids of each frame, as text.
+    samples : two ids of each frame as text, by what they are, such as "true user".
     """
 
     n_true_rows: int
@@ -47,7 +44,7 @@ class Overlap:
     shares_user: bool
     shares_item: bool
     by_shares_item: np.ndarray
-    samples: Mapping[What, str]
+    samples: Mapping[str, str]
 
     def __add__(self, other: Overlap) -> Overlap:
         return Overlap(
@@ -61,7 +58,7 @@ class Overlap:
             self.shares_user or other.shares_user,
             self.shares_item or other.shares_item,
             self.by_shares_item | other.by_shares_item,
-            self.samples or other.samples,
+            {**other.samples, **self.samples},
         )
 
     @property
@@ -90,9 +87,9 @@ def overlap_of(
     n_judged = np.bincount(of_list, weights=pred_lists.n_pairs, minlength=n_by).astype(np.int64)
     shares = shares_user = shares_item = bool(n_judged.any())
     by_shares_item = n_judged > 0
-    samples: dict[What, str] = {}
-    if not shares and len(true) and len(pred):
-        samples = {"user": sample(true.keys[0], pred.keys[0]), "item": sample(true.item, pred.item)}
+    samples: dict[str, str] = {}
+    for table in (true, pred) if not shares else ():
+        samples |= samples_of(table.role, table.keys[0], table.item)
     if compare and not by_shares_item.all():
         in_true = np.zeros(items.n, bool)
         in_true[items.columns[0].all()] = True
@@ -110,13 +107,14 @@ def overlap_of(
     )  # fmt: skip
 
 
-def sample(*columns: Ids) -> str:
-    """Two ids of each column, to show in a message."""
-    samples = []
-    for ids in columns:
-        some = list(dict.fromkeys(ids.show(np.arange(min(100, len(ids))))))[:2]
-        samples.append(f"{ids.where}: {', '.join(map(repr, some))}")
-    return "; ".join(samples)
+def samples_of(role: str, user: Ids, item: Ids) -> dict[str, str]:
+    """Two users and two items of a frame, to show in a message."""
+    samples = {}
+    for what, ids in (("user", user), ("item", item)):
+        if len(ids):
+            some = list(dict.fromkeys(ids.show(np.arange(min(100, len(ids))))))[:2]
+            samples[f"{role} {what}"] = f"{ids.where}: {', '.join(map(repr, some))}"
+    return samples
 
 
 # ------------------------------------------------------------------------------------ warnings and errors
@@ -156,11 +154,11 @@ def _warn_nothing_shared(overlap: Overlap) -> None:
     """No hit at all: say so if that is because no user, or no item, is in both frames."""
     if not overlap.n_true_rows or not overlap.n_pred_rows:
         return
-    what: What
     for what, shared in (("user", overlap.shares_user), ("item", overlap.shares_item)):
         if not shared:
+            some = "; ".join(overlap.samples[f"{role} {what}"] for role in ("true", "pred"))
             warnings.warn(
-                f"no recommended {what} is in true, so every list scores 0 ({overlap.samples[what]}); "
+                f"no recommended {what} is in true, so every list scores 0 ({some}); "
                 "rd.check(true, pred) tells more",
                 NoOverlapWarning,
                 stacklevel=outside_recdf(),

@@ -35,12 +35,14 @@ class Call:
     """What a caller asked for.
 
     options : checked options · requests : the metrics, each with its parameters and its k · given : side tables as
-    the caller gave them, which are read when lists are matched.
+    the caller gave them, which are read when lists are matched · item_by : column of the catalogue whose groups of
+    items are measured apart.
     """
 
     options: Options
     requests: tuple[Request, ...] = ()
     given: Given = NOTHING
+    item_by: str | None = None
 
     @classmethod
     def of(cls, what: str, options: Mapping[str, Any], given: Given = NOTHING) -> Call:
@@ -48,7 +50,7 @@ class Call:
         check_names(list(options), NAMES, what)
         return cls(Options.of(dict(options)), given=given)
 
-    def asking(self, requests: Sequence[Request], true: Any) -> Call:
+    def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
         """The call with these requests; raises if one of them lacks what it needs beyond `pred`."""
         for request in requests:
             there = {
@@ -63,6 +65,18 @@ class Call:
             for need in request.metric.needs:
                 if not there[need]:
                     raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
+        return replace(self, requests=tuple(requests), item_by=item_by)
+
+    def knowing(self, max_gain: float) -> Call:
+        """The call as parts need it: the largest gain of all of `true` where a metric takes it from there.
+
+        Its requests then have other definitions than those that the caller asked for.
+        """
+        known = {"max_gain": max_gain}
+        requests = [
+            replace(one, params={**one.params, **known}) if one.params.get("max_gain", 0) is None else one
+            for one in self.requests
+        ]
         return replace(self, requests=tuple(requests))
 
     @property
@@ -91,9 +105,12 @@ class Call:
         warn(matched.overlap, matched.counts, matched.by, self.options)
         return matched
 
-    def match_part(self, true: Any, pred: Any, by_values: pd.DataFrame | None) -> Matched:
-        """Match frames that are a part of the whole, which may have no list; `by_values` are those of the whole."""
-        return match(true, pred, self.options, self.given, by_values, part=True)
+    def match_part(self, true: Any, pred: Any, by_values: pd.DataFrame | None, whole: bool) -> Matched:
+        """Match frames of which it is warned later, and which may have no list: those of a part, or of the `whole`.
+
+        `by_values` are those of the whole.
+        """
+        return match(true, pred, self.options, self.given, by_values, part=not whole)
 
 
 def check_k(k: Any) -> int:

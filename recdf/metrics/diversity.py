@@ -18,7 +18,7 @@ from .subtopics import alpha_dcg, aspect_counts, even_ideal, greedy_ideal
 Similarity = Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-@metric(bounds=(0.0, 2.0), aliases=("diversity",), needs=("features",), arguments=("pred",))
+@metric(bounds=(0.0, 2.0), aliases=("diversity",), needs=("features",), arguments=("pred",), unknown=("features",))
 def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|") -> np.ndarray:
     """Intra-list diversity, the mean dissimilarity of two recommended items; larger is better, in [0, 2].
 
@@ -60,7 +60,7 @@ def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
     return 1.0 - _clipped(mean_similarity(lists, similarity, separator))
 
 
-@metric(bounds=(-1.0, 1.0), better="smaller", needs=("features",), arguments=("pred",))
+@metric(bounds=(-1.0, 1.0), better="smaller", needs=("features",), arguments=("pred",), unknown=("features",))
 def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|") -> np.ndarray:
     """Intra-list similarity, the mean similarity of two recommended items; smaller is better, in [−1, 1].
 
@@ -190,7 +190,7 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
     return ratio(*aspect_counts(lists, lists.sides.aspects(aspect_col)))
 
 
-@metric(bounds=(0.0, None), needs=("items",), arguments=("pred",))
+@metric(bounds=(0.0, None), needs=("items",), arguments=("pred",), unknown=("category",))
 def categories(
     lists: Lists,
     *,
@@ -233,7 +233,6 @@ def categories(
     0.75
     """
     labels = lists.sides.catalogue.labels(category_col, separator)
-    lists.note(f"pred_without_{category_col}", labels.length == 0)
     found = np.zeros(len(lists))
     for block, shown, _ in mixes(lists, labels):
         found[block] = np.count_nonzero(shown, axis=1)
@@ -241,7 +240,7 @@ def categories(
     return ratio(found, below[divisor])
 
 
-@metric(bounds=(0.0, None), needs=("items",), arguments=("pred",))
+@metric(bounds=(0.0, None), needs=("items",), arguments=("pred",), unknown=("category",))
 def category_entropy(lists: Lists, *, category_col: str = "category", separator: str = "|") -> np.ndarray:
     """Shannon entropy of the recommended categories, in bits; larger is better, at least 0.
 
@@ -275,7 +274,6 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
     0.5
     """
     labels = lists.sides.catalogue.labels(category_col, separator)
-    lists.note(f"pred_without_{category_col}", labels.length == 0)
     found = np.zeros(len(lists))
     for block, shown, _ in mixes(lists, labels):
         q = ratio(shown, shown.sum(axis=1, keepdims=True))
@@ -290,7 +288,13 @@ def _plogp(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     return found
 
 
-@metric(bounds=(0.0, None), better="smaller", needs=("items",), arguments=("log", "pred"))
+@metric(
+    bounds=(0.0, None),
+    better="smaller",
+    needs=("items",),
+    arguments=("log", "pred"),
+    unknown=("category", "log_users"),
+)
 def calibration(
     lists: Lists,
     *,
@@ -339,8 +343,6 @@ def calibration(
     if not 0 < smoothing < 1:
         raise OptionError(f"smoothing={smoothing!r}; expected a number between 0 and 1")
     labels = lists.sides.catalogue.labels(category_col, separator)
-    lists.note(f"pred_without_{category_col}", labels.length == 0)
-    lists.matched.counts["lists_without_log"] = int(np.count_nonzero(lists.sides.log.n_history == 0))
     found = np.zeros(len(lists))
     for block, shown, past in mixes(lists, labels, lists.sides.log):
         p, q = (ratio(mix, mix.sum(axis=1, keepdims=True)) for mix in (past, shown))

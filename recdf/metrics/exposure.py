@@ -10,7 +10,7 @@ from ..matching.counts import Counts
 from .metric import metric
 
 
-@metric(arguments=("items", "pred"), k=None, per="item")
+@metric(arguments=("items", "pred"), k=None, per="item", sums=("shown",), unknown=("items",))
 def coverage(counts: Counts) -> float:
     """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1].
 
@@ -36,11 +36,10 @@ def coverage(counts: Counts) -> float:
     0.5
     """
     catalogue = counts.sides.catalogue
-    counts.note("pred_outside_items", ~catalogue.inside)
     return _divided(np.count_nonzero(counts.shown[catalogue.codes]), len(catalogue.codes))
 
 
-@metric(arguments=("true", "pred"), per="item")
+@metric(arguments=("true", "pred"), per="item", sums=("lengths",))
 def user_coverage(counts: Counts) -> float:
     """Share of the lists of the population with at least one item; larger is better, in [0, 1].
 
@@ -66,7 +65,7 @@ def user_coverage(counts: Counts) -> float:
     return _divided(counts.n_lists_shown, counts.n_lists)
 
 
-@metric(better="smaller", arguments=("items", "pred"), k=None, per="item")
+@metric(better="smaller", arguments=("items", "pred"), k=None, per="item", sums=("shown",), unknown=("items",))
 def gini(counts: Counts) -> float:
     """Gini index of exposure over the catalogue; smaller is better, in [0, 1].
 
@@ -94,13 +93,12 @@ def gini(counts: Counts) -> float:
     0.0
     """
     catalogue = counts.sides.catalogue
-    counts.note("pred_outside_items", ~catalogue.inside)
     shown = np.sort(counts.shown[catalogue.codes])
     n = len(shown)
     return _divided(((2 * np.arange(1, n + 1) - n - 1) * shown).sum(), n * int(shown.sum()))
 
 
-@metric(bounds=(0.0, None), arguments=("pred",), per="item")
+@metric(bounds=(0.0, None), arguments=("pred",), per="item", sums=("shown",))
 def entropy(counts: Counts, *, normalize: bool = False) -> float:
     """Shannon entropy of exposure, in bits; larger is better, at least 0.
 
@@ -144,7 +142,7 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
     return _divided(value, np.log2(np.count_nonzero(there)))
 
 
-@metric(arguments=("pred",), per="item")
+@metric(arguments=("pred",), per="item", sums=("lengths", "n_lists_with"))
 def personalization(counts: Counts) -> float:
     """How little two users' lists overlap; larger is better, in [0, 1].
 
@@ -174,7 +172,7 @@ def personalization(counts: Counts) -> float:
     return 1.0 - _divided(int((with_item * (with_item - 1)).sum()), n * (n - 1) * counts.deepest)
 
 
-@metric(better="smaller", arguments=("pred",), per="item")
+@metric(better="smaller", arguments=("pred",), per="item", sums=("shown",))
 def hhi(counts: Counts) -> float:
     """Herfindahl-Hirschman index, the concentration of exposure; smaller is better, in [0, 1].
 

@@ -24,13 +24,7 @@ def _by_group(labels: Labels, per_item: np.ndarray) -> np.ndarray:
     return np.bincount(labels.code, weights=np.repeat(per_item, labels.length), minlength=len(labels.names))
 
 
-def _item_groups(counts: Counts, group_col: str) -> Labels:
-    labels = counts.sides.catalogue.labels(group_col)
-    counts.note(f"pred_without_{group_col}", labels.length == 0)
-    return labels
-
-
-@metric(better=None, needs=("items",), arguments=("pred",), per="item")
+@metric(better=None, needs=("items",), arguments=("pred",), per="item", sums=("shown", "exposure"), unknown=("group",))
 def exposure_share(
     counts: Counts, *, group_col: str = "group", discount: Literal["log", "none"] = "log"
 ) -> dict[object, float]:
@@ -66,13 +60,22 @@ def exposure_share(
     >>> rd.exposure_share({"u": ["a", "b"], "v": ["c", "a"]}, k=2, items=items, discount="none")
     {'own': 0.75, 'partner': 0.25}
     """
-    labels = _item_groups(counts, group_col)
+    labels = counts.sides.catalogue.labels(group_col)
     exposure = np.where(labels.length > 0, counts.exposure(discount), 0.0)
     share = ratio(_by_group(labels, exposure), exposure.sum())
     return dict(zip(labels.names.tolist(), share.tolist(), strict=True))
 
 
-@metric(bounds=(0.0, None), better=None, needs=("items",), arguments=("true", "pred"), optional=("true",), per="item")
+@metric(
+    bounds=(0.0, None),
+    better=None,
+    needs=("items",),
+    arguments=("true", "pred"),
+    optional=("true",),
+    per="item",
+    sums=("shown", "exposure", "relevant"),
+    unknown=("group",),
+)
 def exposure_ratio(
     counts: Counts,
     *,
@@ -114,7 +117,7 @@ def exposure_ratio(
     >>> rd.exposure_ratio({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, k=1, items=items)
     {'own': 2.0, 'partner': 0.0}
     """
-    labels = _item_groups(counts, group_col)
+    labels = counts.sides.catalogue.labels(group_col)
     grouped = labels.length > 0
     exposure = np.where(grouped, counts.exposure(discount), 0.0)
     if relative_to == "relevance":
@@ -130,7 +133,7 @@ def exposure_ratio(
 def _groups(counts: Counts, group_col: str | None, head: float) -> Labels:
     """Groups of items by a column, or the head and the tail of the log."""
     if group_col is not None:
-        return _item_groups(counts, group_col)
+        return counts.sides.catalogue.labels(group_col)
     tail = ~counts.sides.log.head(head)
     return Labels(pd.Index(["head", "tail"]), offsets(np.ones(len(tail), np.int64)), tail.astype(np.int64))
 
@@ -143,7 +146,15 @@ def _spread(probability: np.ndarray) -> float:
     return float(defined.std() / defined.mean())
 
 
-@metric(bounds=(0.0, None), better="smaller", needs=("log",), arguments=("true", "pred"), per="item")
+@metric(
+    bounds=(0.0, None),
+    better="smaller",
+    needs=("log",),
+    arguments=("true", "pred"),
+    per="item",
+    sums=("hits", "relevant"),
+    unknown=("group",),
+)
 def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) -> float:
     """Inequality of groups of items in the chance that a relevant one is recommended; smaller is better, at least 0.
 
@@ -182,7 +193,14 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     return _spread(ratio(_by_group(labels, counts.hits), _by_group(labels, counts.relevant)))
 
 
-@metric(bounds=(0.0, None), better="smaller", arguments=("log", "pred"), per="item")
+@metric(
+    bounds=(0.0, None),
+    better="smaller",
+    arguments=("log", "pred"),
+    per="item",
+    sums=("lengths", "had", "new"),
+    unknown=("group", "items_or_log"),
+)
 def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) -> float:
     """Inequality of groups of items in the chance that one is recommended; smaller is better, at least 0.
 
@@ -220,12 +238,11 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     """
     labels, log = _groups(counts, group_col, head), counts.sides.log
     inside = counts.sides.catalogue.inside if counts.sides.has("items") else log.count("events") > 0
-    counts.note("pred_outside_items", ~inside)
     pairs = np.where(inside, counts.n_lists - counts.had, 0)
     return _spread(ratio(_by_group(labels, np.where(inside, counts.new, 0)), _by_group(labels, pairs)))
 
 
-@metric(bounds=(0.0, None), better=None, arguments=("log", "pred"))
+@metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log", "log_users"))
 def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np.ndarray:
     """Popularity of the recommended items over that of the user's past; above 1 is more popular, at least 0.
 
@@ -257,8 +274,6 @@ def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np
     0.5
     """
     log = lists.sides.log
-    lists.matched.counts["lists_without_log"] = int(np.count_nonzero(log.n_history == 0))
-    lists.note("pred_not_in_log", log.count("events") == 0)
     share = log.share(base)
     of_user = ratio(np.bincount(log.pair_user, weights=share[log.pairs[1]]), np.diff(log.pairs[0]))
     return ratio(lists.mean_shown(share), np.append(of_user, np.nan)[log.list_user])

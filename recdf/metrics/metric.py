@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..errors import OptionError, closest
 from ..inputs.options import NAMES, Options
-from ..matching.counts import Counts
+from ..matching.counts import ListCounts
 from ..matching.side_tables.given import SIDES, Given
 from .call import Call, check_k
 from .compute import compute, compute_counts, mean
@@ -104,7 +104,7 @@ class ExposureMetric(Metric):
         with call.match(true, pred) as matched:
             if call.options.by:
                 raise OptionError(f"{self.name}(...) is one number; with by= use evaluate")
-            return compute_counts([Counts(matched.at(request.k))], request, call.options)[0]
+            return compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
 
     @property
     def per_user(self) -> NoReturn:
@@ -173,8 +173,16 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
         Default of k; None is the whole list.
     per : {"list", "item"}, default "list"
         "item" for a metric of exposure: the kernel takes `rd.Counts`, numbers per item over the lists
-        of one `by` value, and returns one float (or a mapping of groups to floats). `evaluate_parquet` takes it if it
-        reads only what adds up over lists, which `Counts.summed` says.
+        of one `by` value, and returns one float (or a mapping of groups to floats).
+    sums : sequence of str, optional
+        For a metric of exposure, what it reads of `rd.Counts`: "lengths" (for `n_lists`, `n_lists_shown` and
+        `deepest`), "shown", "n_lists_with", "first_shown", "exposure", "hits", "relevant", "had", "new"; or a tuple
+        of a name, a function and "pred", "true", "log" or "lists", as `Counts.summed` takes them. `evaluate_parquet`
+        adds these up over parts of the files. By default all that the package knows.
+    unknown : sequence of str, default ()
+        What side tables may not know, to be counted in `Evaluation.spec`: "items", "items_or_log", "log" (rows whose
+        item is not there), "log_users" (lists whose user is not there), "features", "category", "group" (rows whose
+        item has none).
 
     Returns
     -------

@@ -20,11 +20,7 @@ from .similarity import nearest
 Base = Literal["users", "events"]
 
 
-def _note_unknown(lists: Lists) -> None:
-    lists.note("pred_not_in_log", lists.sides.log.count("events") == 0)
-
-
-@metric(better=None, aliases=("arp",), arguments=("log", "pred"))
+@metric(better=None, aliases=("arp",), arguments=("log", "pred"), unknown=("log",))
 def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
     """Mean popularity of the recommended items; neither direction is better, in [0, 1].
 
@@ -54,11 +50,10 @@ def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
     >>> rd.popularity({1: ["a", "b"], 2: ["b"]}, {1: ["b"], 2: ["a"]}, k=2)
     0.75
     """
-    _note_unknown(lists)
     return lists.mean_shown(lists.sides.log.share(base))
 
 
-@metric(bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"))
+@metric(bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",))
 def surprisal(
     lists: Lists,
     *,
@@ -100,13 +95,12 @@ def surprisal(
     >>> rd.surprisal({1: [1], 2: [2]}, {1: [2], 2: [1]}, k=2)
     1.0
     """
-    _note_unknown(lists)
     log = lists.sides.log
     found = lists.mean_shown(log.surprise(base), divisor)
     return ratio(found, np.log2(max(log.total(base), 1))) if normalize else found
 
 
-@metric(arguments=("log", "pred"))
+@metric(arguments=("log", "pred"), unknown=("log_users",))
 def unseen(lists: Lists) -> np.ndarray:
     """Share of the recommended items that the user has not had; larger is better, in [0, 1].
 
@@ -132,12 +126,15 @@ def unseen(lists: Lists) -> np.ndarray:
     >>> rd.unseen({1: ["a"]}, {1: ["a", "b"]}, k=2)
     0.5
     """
-    log = lists.sides.log
-    lists.matched.counts["lists_without_log"] = int(np.count_nonzero(log.n_history == 0))
     return ratio(lists.sum_shown(~lists.matched.seen() * 1.0), lists.n_shown)
 
 
-@metric(needs=("log", "features"), arguments=("true", "pred"), optional=("true", "popular"))
+@metric(
+    needs=("log", "features"),
+    arguments=("true", "pred"),
+    optional=("true", "popular"),
+    unknown=("log_users", "features"),
+)
 def serendipity(
     lists: Lists,
     *,
@@ -190,7 +187,6 @@ def serendipity(
     matched, log = lists.matched, lists.sides.log
     if relevant:
         matched.needs_true("or relevant=False")
-    matched.counts["lists_without_log"] = int(np.count_nonzero(log.n_history == 0))
     largest = nearest(lists, similarity, separator)
     # Rounding must not decide whether 0.7 is below 0.7.
     found = (largest < threshold - 1e-12) & ~matched.seen()
@@ -265,7 +261,7 @@ def _expected(lists: Lists, novelty: np.ndarray, relevant: bool, discount: str) 
     return ratio(total, below)
 
 
-@metric(needs=("log",))
+@metric(needs=("log",), unknown=("log",))
 def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log") -> np.ndarray:
     """Expected popularity complement, the novelty of what is relevant and high up; larger is better, in [0, 1].
 
@@ -297,11 +293,10 @@ def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
     >>> rd.epc({1: ["a", "b"]}, {1: ["a", "b"]}, k=2, log={1: ["a"], 2: ["a", "b"]}).__round__(4)
     0.1934
     """
-    _note_unknown(lists)
     return _expected(lists, 1.0 - lists.sides.log.share("users"), relevant, discount)
 
 
-@metric(bounds=(0.0, None), needs=("log",))
+@metric(bounds=(0.0, None), needs=("log",), unknown=("log",))
 def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log") -> np.ndarray:
     """Expected free discovery, the surprise, in bits, of what is relevant and high up; larger is better, at least 0.
 
@@ -334,11 +329,10 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
     >>> rd.efd({1: ["a"]}, {1: ["a"]}, k=1, log={1: ["a", "b"], 2: ["c", "b"]})
     2.0
     """
-    _note_unknown(lists)
     return _expected(lists, lists.sides.log.surprise("events"), relevant, discount)
 
 
-@metric(better=None, arguments=("log", "pred"))
+@metric(better=None, arguments=("log", "pred"), unknown=("log",))
 def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
     """Share of the recommended items that are of the long tail; neither direction is better, in [0, 1].
 
@@ -368,11 +362,10 @@ def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
     >>> rd.aplt({1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}, {1: ["a", "b"]}, k=2)
     0.5
     """
-    _note_unknown(lists)
     return lists.mean_shown(~lists.sides.log.head(head) * 1.0)
 
 
-@metric(bounds=(0.0, None), better=None, arguments=("log", "pred"))
+@metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log",))
 def aclt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
     """Number of recommended items of the long tail; a count, at least 0.
 
@@ -400,5 +393,4 @@ def aclt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
     >>> rd.aclt({1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}, {1: ["a", "b"]}, k=2)
     1.0
     """
-    _note_unknown(lists)
     return lists.sum_shown((~lists.sides.log.head(head) * 1.0)[lists.matched.item])

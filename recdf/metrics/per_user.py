@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError
 from ..matching.list_keys import labels_of
-from ..matching.lists import Matched
 
 
-def label_frame(matched: Matched) -> pd.DataFrame:
+def label_frame(matched: Labelled) -> pd.DataFrame:
     """`by` and list key columns, one row per list."""
     return per_user_frame(matched, {})
 
 
-def per_user_frame(matched: Matched, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
+class Labelled(Protocol):
+    """Lists with their labels: those of each key, those of the `by` values, and the row of these for each list."""
+
+    @property
+    def keys(self) -> pd.DataFrame: ...
+    @property
+    def by(self) -> pd.DataFrame: ...
+    @property
+    def list_by(self) -> np.ndarray: ...
+
+
+def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """`by` and list key columns, then others, one row per list."""
     labels = [(str(name), matched.keys[name]) for name in matched.keys.columns]
     if len(matched.by.columns):

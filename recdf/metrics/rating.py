@@ -6,10 +6,12 @@ in `true`, and the score that orders `pred` is the predicted rating.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..errors import OptionError
-from ..matching.counts import Counts
+from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.grouping import offsets
 from ..matching.hits import ratio
 from ..matching.lists import Lists
@@ -44,13 +46,19 @@ def _mean_error(lists: Lists, power: int) -> np.ndarray:
     return ratio(total, np.bincount(of_list, minlength=len(lists))) ** (1 / power)
 
 
-def _pooled_error(counts: Counts, power: int) -> float:
-    def count(counts: Counts) -> np.ndarray:
-        start, error = _errors_by_value(counts.lists)
-        mine = np.abs(error[start[counts.by] : start[counts.by + 1]]) ** power
-        return np.array([mine.sum(), len(mine)])
+def _errors_to(power: int, counts: ListCounts) -> np.ndarray:
+    """Sum of the errors to some power, and how many there are."""
+    start, error = _errors_by_value(counts.lists)
+    mine = np.abs(error[start[counts.by] : start[counts.by + 1]]) ** power
+    return np.array([mine.sum(), len(mine)])
 
-    total, n = counts.summed(f"error ** {power}", count, over="lists")
+
+SQUARED = Sum("squared errors", partial(_errors_to, 2), "lists")
+ABSOLUTE = Sum("absolute errors", partial(_errors_to, 1), "lists")
+
+
+def _pooled_error(counts: Counts, errors: Sum, power: int) -> float:
+    total, n = counts.summed(*errors)
     return float((total / n) ** (1 / power)) if n else float("nan")
 
 
@@ -111,7 +119,7 @@ def mae(lists: Lists) -> np.ndarray:
     return _mean_error(lists, 1)
 
 
-@metric(bounds=(0.0, None), better="smaller", cut=False, per="item")
+@metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(SQUARED,))
 def pooled_rmse(counts: Counts) -> float:
     """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored.
 
@@ -134,10 +142,10 @@ def pooled_rmse(counts: Counts) -> float:
     >>> rd.pooled_rmse({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 2}, "v": {"a": 5}}).__round__(4)
     1.4142
     """
-    return _pooled_error(counts, 2)
+    return _pooled_error(counts, SQUARED, 2)
 
 
-@metric(bounds=(0.0, None), better="smaller", cut=False, per="item")
+@metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(ABSOLUTE,))
 def pooled_mae(counts: Counts) -> float:
     """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is ignored.
 
@@ -160,4 +168,4 @@ def pooled_mae(counts: Counts) -> float:
     >>> rd.pooled_mae({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 1}, "v": {"a": 5}})
     1.0
     """
-    return _pooled_error(counts, 1)
+    return _pooled_error(counts, ABSOLUTE, 1)

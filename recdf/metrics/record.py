@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import OptionError, closest
 from ..inputs.options import NAMES, Options, check_choice, parameters
+from ..matching.counts import OF_LOG, SUMS, Sum
 from ..matching.side_tables.given import SIDES
 from .docstrings import full_doc, section
 
@@ -26,6 +27,8 @@ Bounds = tuple[float | None, float | None]
 Better = Literal["larger", "smaller"] | None
 
 OPTIONS = parameters()  # as they end the signature of every metric
+# What a side table may not know of the recommended lists; `unknown.py` says how it is counted.
+Unknown = Literal["items", "items_or_log", "log", "log_users", "features", "category", "group"]
 
 # Where the families live; the rest of a module's path names the family.
 ROOM = __name__.rpartition(".")[0] + "."
@@ -52,6 +55,8 @@ class MetricRecord:
     optional: Sequence[str] = ()
     k: int | None = 10
     per: Literal["list", "item"] = "list"
+    sums: Sequence[str | tuple[Any, ...]] | None = None
+    unknown: Sequence[Unknown] = ()
 
     def __post_init__(self) -> None:
         self._check_parameters()
@@ -80,6 +85,15 @@ class MetricRecord:
                 raise OptionError(
                     f"parameter {p.name!r} of metric {self.name!r} must have a default and not be named like an option"
                 )
+
+    @cached_property
+    def exposure_sums(self) -> list[Sum]:
+        """The sums over lists that the kernel reads: those it names, or all that its side tables allow."""
+        if self.per == "list":
+            return []
+        if self.sums is None:
+            return [one for one in SUMS.values() if one.name not in OF_LOG or "log" in self.needs]
+        return [SUMS[one] if isinstance(one, str) else Sum(*one) for one in self.sums]
 
     # ------------------------------------------------------------------- what the kernel says about itself
 

@@ -58,7 +58,6 @@ def mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.
 def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
     features = lists.sides.features
     row_of = features.known(kind, separator)
-    lists.note("pred_without_features", row_of < 0)
     total, n = np.zeros(len(lists)), np.zeros(len(lists))
     product = features.vectors(kind, separator)
     if product is not None:
@@ -114,7 +113,6 @@ def nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
 def _nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
     features, log, matched = lists.sides.features, lists.sides.log, lists.matched
     row_of = features.known(kind, separator)
-    lists.note("pred_without_features", row_of < 0)
     similar, pair_bytes, row_bytes = features.similar(kind, separator)
     start, item, _ = log.pairs
     past_row = row_of[item]

@@ -12,20 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError, RecdfError
-from ..evaluation.evaluate import Evaluation, spec_of
-from ..evaluation.moments import Moments
+from ..errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError
+from ..evaluation.finish import checked, finish_summary
+from ..evaluation.part import ListRows, Part, PartResult, measure
 from ..evaluation.publishing import staged, staging_folder
-from ..evaluation.result import read_parquet
+from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import Written, local_folder, write_files
 from ..evaluation.summary import SUMMARY
-from ..evaluation.summary_rows import merged_table
 from ..inputs.accepted import OptionArguments
 from ..inputs.codes import check_kinds
 from ..inputs.frames import column
@@ -33,15 +32,12 @@ from ..inputs.ids import read_ids
 from ..inputs.options import as_columns, takes_options
 from ..inputs.tables import order_source, read_users, relevance_source
 from ..matching.lists import Matched
-from ..matching.overlap import Overlap, What, no_lists, sample, warn
+from ..matching.overlap import samples_of
 from ..matching.side_tables.given import Given, as_frames, read_sides
 from ..metrics.call import Call
-from ..metrics.compute import compute
 from ..metrics.metric import Metric
 from ..metrics.per_user import label_frame
-from ..metrics.record import Request
 from ..metrics.strings import parse
-from .exposure_sums import Exposure
 from .overlap import compared
 from .progress import Progress
 from .results import NEVER, PLACE, Results, StoredEvaluation, first_rows
@@ -177,8 +173,6 @@ class _Files:
         with suppress(EmptyPopulationError):  # raises what columns, types and options alone can tell
             call.match(empty["true"], empty["pred"])
         doors = read_sides(sides, options)
-        self.of_sides = {name: n for table in doors.tables.values() for name, n in table.counts.items()}
-        self.side_tables = doors.described()
         self.order = order_source(empty["pred"], options)
         self.columns = call.columns
         taken = [name for name in ("n_true", "n_pred", *self.columns) if name in (*self.by, *self.user_cols)]
@@ -260,7 +254,6 @@ class _Files:
 
     def measure(self, folder: Path, stack: ExitStack) -> tuple[pd.DataFrame, dict[str, Any], Written]:
         """Evaluate part by part and write both tables."""
-        self.counts = {**self.of_sides, **self.checks["true"].counts, **self.checks["pred"].counts}
         by = pd.DataFrame(index=range(1))
         if self.by:
             by = self.sources["pred"].as_pandas(self.checks["pred"].by_values)
@@ -272,100 +265,82 @@ class _Files:
         self.span = sum(source.n_rows for source in self.sources.values()) + len(self.given_part) + 1
         results = Results(folder / "results.arrow")
         stack.enter_context(closing(results))
-        n_lists, moments = np.zeros(len(by), np.int64), None
-        exposure = Exposure(self.requests, self.options, self.sides, self.item_types)
-        overlap: Overlap | None = None
-        for part in range(self.n_parts):
-            tables = self._tables(part)
-            with self._match(part, tables) as matched:
-                overlap = matched.overlap if overlap is None else overlap + matched.overlap
-                if len(matched):
-                    found = self._measure(part, tables, matched)
-                    results.add(found)
-                    n_lists += np.bincount(matched.list_by, minlength=len(by))
-                    if self.columns:
-                        values = [found[name].to_numpy() for name in self.columns]
-                        of_part = Moments.of(values, matched.list_by, len(by))
-                        moments = of_part if moments is None else moments + of_part
-                    exposure.add(matched, tables)
-                    del found
-                self._count(matched.counts)
+        total = self._measure_all(results)
+        measured = checked(total)
+        overlap = compared(measured.overlap, self.user_cols, self.options.item_col, self._all_tables, self._match)
+        measured = replace(
+            measured,
+            by=by,
+            order=self.order,
+            relevance_col=self.relevance,
+            counts={**self.checks["true"].counts, **self.checks["pred"].counts, **measured.counts},
+            overlap=replace(overlap, samples=self._samples()),
+        )
+        summary, spec = finish_summary(self.call, replace(total, measured=measured))
+        plain = cast(dict[str, Any], spec)
+        written = write_files(folder, self._blocks(results, by), summary, plain)
+        summary.attrs["recdf"] = plain
+        return summary, plain, written
+
+    def _measure_all(self, results: Results) -> PartResult:
+        """The sum of all parts; their rows go to `results`. It stops at the first part that fails."""
+        by_part = None
+        for number, tables in enumerate(self._all_tables()):
+            found = measure(self._call(number), self._part(number, tables))
+            for rows in found.rows.values():
+                if len(rows):
+                    results.add(self._placed(number, tables, rows))
+            by_part = found.without_rows() if by_part is None else by_part + found.without_rows()
+            if found.failure is not None:
+                everywhere = frozenset(range(self.n_parts))  # of which the message tells
+                return PartResult(everywhere, failure=found.failure)
             self.progress.add(sum(map(len, tables.values())))
-            del tables, matched
+            del tables, found
             pa.default_memory_pool().release_unused()
-        assert overlap is not None
-        if not results.n_rows:
-            raise no_lists(overlap, self.options)
-        parts = lambda: map(self._tables, range(self.n_parts))  # noqa: E731
-        overlap = compared(overlap, self.user_cols, self.options.item_col, parts, self._match)
-        overlap = replace(overlap, samples=self._samples())
-        warn(overlap, self.counts, by, self.options)
-        spec = spec_of(self.requests, self.options, self.order, self.counts, self.relevance)
-        if self.side_tables:
-            spec["side_tables"] = self.side_tables
-        counts = exposure.whole() if exposure.requests else None
-        summary = merged_table(by, n_lists, self.requests, moments, counts, self.options, spec)
-        written = write_files(folder, self._blocks(results, by), summary, spec)
-        summary.attrs["recdf"] = spec
-        return summary, spec, written
+        assert by_part is not None
+        return by_part
 
-    def _samples(self) -> dict[What, str]:
-        """Two ids of each frame, from its first rows."""
-        heads = {role: as_frame(check.head) for role, check in self.checks.items()}
-        names: dict[What, str] = {"user": self.user_cols[0], "item": self.options.item_col}
-        return {
-            what: sample(*(read_ids(frame[name], f"{role}[{name!r}]") for role, frame in heads.items()))
-            for what, name in names.items()
-        }
-
-    def _tables(self, part: int) -> dict[str, pa.Table]:
-        return {role: store.read(part) for role, store in self.stores.items()}
-
-    def _match(self, part: int, tables: dict[str, pa.Table]) -> Matched:
-        """The lists of one part; it may have none."""
-        true, pred = as_frame(tables["true"]), as_frame(tables["pred"])
-        call = self.call
-        if self.given is not None:
-            call = replace(call, options=self.options.updated(users=self.given.iloc[self.given_part == part]))
-        by_values = as_frame(self.checks["pred"].by_values) if self.by else None
-        try:
-            return call.match_part(true, pred, by_values)
-        except RecdfError as error:
-            raise self._counted_here(error) from error
-
-    def _measure(self, part: int, tables: dict[str, pa.Table], matched: Matched) -> pa.Table:
-        """Results of one part's lists, with their places in the whole."""
-        first = self._first_seen(matched, tables, np.flatnonzero(self.given_part == part))
-        columns: dict[str, Any] = {PLACE: matched.list_by * self.span + first}
+    def _call(self, number: int) -> Call:
+        """What is asked of one part: of given users those that stand there, and the largest gain of all of `true`."""
+        call = self.call.knowing(max_gain=self.checks["true"].max_gain)
         if self.given is None:
-            columns.update((name, pa.array(matched.keys[name].array)) for name in self.user_cols)
-        columns |= {"n_true": matched.n_true, "n_pred": matched.n_pred}
-        try:
-            for request in self.call.per_list:
-                columns.update(compute(matched, self._of_whole(request), self.options))
-        except RecdfError as error:
-            raise self._counted_here(error) from error
-        return pa.table(columns)
+            return call
+        return replace(call, options=self.options.updated(users=self.given.iloc[self.given_part == number]))
 
-    def _count(self, counts: Mapping[str, int]) -> None:
-        for name, n in counts.items():
-            if name not in self.of_sides:  # side tables are those of the whole
-                self.counts[name] = self.counts.get(name, 0) + n
+    def _part(self, number: int, tables: dict[str, pa.Table]) -> Part:
+        by_values = as_frame(self.checks["pred"].by_values) if self.by else None
+        frames = {role: as_frame(table) for role, table in tables.items()}
+        return Part(frames["true"], frames["pred"], frozenset({number}), whole=False, by_values=by_values)
 
-    def _counted_here(self, error: RecdfError) -> RecdfError:
-        if self.n_parts == 1 or isinstance(error, OptionError | ColumnError):
-            return error
-        return type(error)(f"{error} (found in one of {self.n_parts:,} buckets of lists; counts are of that one)")
+    def _samples(self) -> dict[str, str]:
+        """Two ids of each frame, from its first rows."""
+        samples: dict[str, str] = {}
+        for role, check in self.checks.items():
+            frame = as_frame(check.head)
+            names = (self.user_cols[0], self.options.item_col)
+            samples |= samples_of(role, *(read_ids(frame[name], f"{role}[{name!r}]") for name in names))
+        return samples
 
-    def _of_whole(self, request: Request) -> Request:
-        """The request with the one parameter whose default looks at all of `true`: the largest gain of `err`."""
-        if request.params.get("max_gain", 0) is not None:
-            return request
-        return replace(request, params={**request.params, "max_gain": self.checks["true"].max_gain})
+    def _all_tables(self) -> Iterator[dict[str, pa.Table]]:
+        """The rows of both frames, part by part."""
+        for number in range(self.n_parts):
+            yield {role: store.read(number) for role, store in self.stores.items()}
 
-    def _first_seen(self, matched: Matched, tables: dict[str, pa.Table], given: np.ndarray) -> np.ndarray:
+    def _match(self, number: int, tables: dict[str, pa.Table]) -> Matched:
+        part = self._part(number, tables)
+        return self._call(number).match_part(part.true, part.pred, part.by_values, part.whole)
+
+    def _placed(self, number: int, tables: dict[str, pa.Table], rows: ListRows) -> pa.Table:
+        """Results of one part's lists, with their places in the whole."""
+        first = self._first_seen(rows, tables, np.flatnonzero(self.given_part == number))
+        columns: dict[str, Any] = {PLACE: rows.list_by * self.span + first}
+        if self.given is None:
+            columns.update((name, pa.array(rows.keys[name].array)) for name in self.user_cols)
+        return pa.table({**columns, **rows.columns})
+
+    def _first_seen(self, rows: ListRows, tables: dict[str, pa.Table], given: np.ndarray) -> np.ndarray:
         """Number below `span` that orders the lists of a `by` value over all parts: their row of first appearance."""
-        labels = label_frame(matched)
+        labels = label_frame(rows)
         frames = {role: as_frame(table) for role, table in tables.items()}
         if self.given is not None:
             return first_rows(labels, self.given.iloc[given], given, self.user_cols)

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ..evaluation.exposure_sums import Distinct
 from ..inputs.codes import encode, encode_keys
 from ..inputs.ids import read_ids
 from ..matching.grouping import spans
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
-from .exposure_sums import Distinct
 from .source import as_frame
 
 Tables = dict[str, pa.Table]

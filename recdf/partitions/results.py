@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from ..evaluation.evaluate import Evaluation
 from ..evaluation.publishing import PER_USER
+from ..evaluation.result import Evaluation
 from ..evaluation.shown import result_html
 from ..evaluation.storage import Written, read_tables
 from ..inputs.codes import encode_keys

@@ -9,6 +9,7 @@ import pytest
 import recdf as rd
 from recdf.matching.lists import Matched
 from recdf.matching.side_tables.given import Given
+from recdf.metrics import call as calling
 from recdf.metrics.call import Call
 from recdf.metrics.metric import ListMetric
 from recdf.metrics.strings import parse
@@ -103,8 +104,8 @@ def test_a_match_is_closed_when_a_metric_raises(work, monkeypatch):
 )
 def test_every_match_is_closed(work, matches, monkeypatch):
     made, closed = [], []
-    real = Call.match
-    monkeypatch.setattr(Call, "match", lambda *given: made.append(real(*given)) or made[-1])
+    real = calling.match
+    monkeypatch.setattr(calling, "match", lambda *given, **more: made.append(real(*given, **more)) or made[-1])
     monkeypatch.setattr(Matched, "close", lambda self: closed.append(self))
     work()
     assert len(made) >= matches

@@ -14,11 +14,12 @@ from registry.seeded import ITEMS, frames, side_tables
 
 import recdf as rd
 from recdf.cli import main
+from recdf.evaluation import exposure_sums as merging
+from recdf.evaluation import part as measuring
 from recdf.evaluation import storage
 from recdf.metrics import __all__ as NAMES
 from recdf.metrics import call as calling
 from recdf.partitions import evaluate_parquet as streaming
-from recdf.partitions import exposure_sums as merging
 from recdf.partitions import results
 from recdf.partitions import source as parts
 
@@ -343,7 +344,7 @@ def own_metrics():
     def at_rank_2(counts):
         return np.bincount(counts.item[counts.rank == 2], minlength=counts.n_items)
 
-    @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None))
+    @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None), sums=[("at rank 2", at_rank_2)])
     def my_sum(counts):
         """Largest number of lists that show one item at rank 2."""
         return counts.summed("at rank 2", at_rank_2).max()
@@ -358,26 +359,31 @@ def own_metrics():
         """Reads the hits where many lists are."""
         return counts.hits.sum() if counts.n_lists > 2 else counts.shown.sum()
 
+    @rd.metric(per="item", arguments=("pred",), bounds=(0.0, None))
+    def my_secret(counts):
+        """Sums what its record does not name."""
+        return counts.summed("at rank 2", at_rank_2).max()
+
     @rd.metric(per="item", arguments=("pred",))
     def my_share(counts):
         """Largest share of one item, with a warning where nothing is shown."""
         return (counts.shown / counts.shown.sum()).max()
 
     yield
-    for name in ("my_sum", "my_lists", "my_whim", "my_share"):
+    for name in ("my_sum", "my_lists", "my_whim", "my_secret", "my_share"):
         del rd.METRICS[name]
 
 
 @pytest.mark.usefixtures("own_metrics")
 def test_a_metric_of_exposure_of_ones_own(tmp_path):
     paths = write(tmp_path, *data())
-    check(paths, ["my_sum", "hhi"], (1, 5), by="model")
+    check(paths, ["my_sum", "my_whim", "hhi"], (1, 5), by="model")
     expected = rd.evaluate(*map(pd.read_parquet, paths), "my_share", **USUAL)
     assert_equal(rd.evaluate_parquet(*paths, "my_share", buckets=50, **USUAL), expected)
     with pytest.raises(rd.OptionError, match=r"^my_lists@3: reads 'lists', which does not add up"):
         rd.evaluate_parquet(*paths, "my_lists@3", buckets=3, **USUAL)
-    with pytest.raises(rd.OptionError, match=r"^my_whim@3: reads 'hits' in some parts"):
-        rd.evaluate_parquet(*paths, "my_whim@3", buckets=20, **USUAL)
+    with pytest.raises(rd.OptionError, match=r"^my_secret@3: reads the sum 'at rank 2', which it does not name"):
+        rd.evaluate_parquet(*paths, "my_secret@3", buckets=20, **USUAL)
 
 
 def test_an_undefined_metric_of_exposure_is_refused_for_the_whole_alone(tmp_path):
@@ -485,7 +491,7 @@ def test_a_result_is_not_replaced_unasked(tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "where"),
-    [(calling, "match"), (streaming, "compute"), (streaming, "part_of"), (merging, "match"), (storage, "to_table")],
+    [(calling, "match"), (measuring, "compute"), (streaming, "part_of"), (merging, "encode"), (storage, "to_table")],
 )
 @pytest.mark.parametrize("earlier", [False, True])
 def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, module, where, earlier):

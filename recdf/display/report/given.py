@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...evaluation.definitions import definitions
-from ...evaluation.evaluate import Evaluation
+from ...evaluation.result import Evaluation
 from ...experiments.report import COMPARED
 from ..leaderboard import EVERYONE, TIDY, Leaderboard, marks, notes, values_frame
 from ..pairs import compare

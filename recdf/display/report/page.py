@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..._version import __version__
 from ...errors import MissingExtraError
-from ...evaluation.evaluate import Evaluation
+from ...evaluation.result import Evaluation
 from ...experiments.cells import visible
 from .about_data import (
     check_section,

@@ -27,18 +27,30 @@ class Sides:
     """The side tables of one call as codes."""
 
     def __init__(
-        self, doors: Doors, codes: dict[str, np.ndarray], items: Codes, keys: pd.DataFrame, base: BaseLists | None
+        self,
+        doors: Doors,
+        codes: dict[str, np.ndarray],
+        items: Codes,
+        keys: pd.DataFrame | None,
+        base: BaseLists | None,
     ) -> None:
-        """`codes` are those of the item column of each table, `keys` the labels of the lists, `base` a baseline."""
+        """Take what the doors read: `codes` of the item column of each table, `keys` of the lists, `base` lists.
+
+        Without lists `keys` is None.
+        """
         self._doors, self._codes, self._n_items, self._base = doors, codes, items.n, base
         self.item_rank = items.rank
         self._users = {name: self._match_users(name, keys) for name in doors.tables if name != "base"}
 
-    def _match_users(self, name: str, keys: pd.DataFrame) -> tuple[np.ndarray | None, np.ndarray | IdTypeError | None]:
+    def _match_users(
+        self, name: str, keys: pd.DataFrame | None
+    ) -> tuple[np.ndarray | None, np.ndarray | IdTypeError | None]:
         """User code of each row of a side table and of each list (-1: not in the table); None for no user column."""
         names, table = self._doors.key_names[name], self._doors.tables[name]
         if not names:
             return None, None
+        if keys is None:
+            return encode_keys([table.keys])[0][0].all(), np.empty(0, np.int64)
         of_lists = [read_ids(keys[column], f"the lists' {column!r}") for column in names]
         try:
             coded, n = encode_keys([of_lists, table.keys])

@@ -1,0 +1,180 @@
+"""Metrics of exposure over parts: what is counted in each part is added up, item by item.
+
+Contract: item codes are of one part, so sums are kept by the labels of `pred` and of `true` and by the rows of the
+log; at the end the kernels run once, on the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..inputs.codes import encode
+from ..inputs.ids import read_ids
+from ..inputs.options import Options
+from ..matching.counts import Counts, ListCounts, Over, Sum
+from ..matching.lists import Matched
+from ..matching.side_tables.given import Given, read_sides
+from ..matching.side_tables.sides import Sides
+from ..metrics.record import Request
+
+Role = Literal["true", "pred"]
+
+
+class Distinct:
+    """Distinct values of a column, in order of first appearance."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.labels = pa.array([], kind)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def add(self, values: Any) -> np.ndarray:
+        """Positions of the values of an Arrow column; new ones are appended."""
+        known = len(self)
+        chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        if not known and self.labels.type == pa.null() and chunks:
+            self.labels = self.labels.cast(chunks[0].type)
+        found = pa.concat_arrays([self.labels, *(chunk.cast(self.labels.type) for chunk in chunks)]).dictionary_encode()
+        self.labels = found.dictionary
+        places: np.ndarray = found.indices.to_numpy()[known:]
+        return places
+
+    def ids(self) -> pd.Series:
+        """The values as a column."""
+        return as_series(self.labels)
+
+
+def as_series(labels: pa.Array) -> pd.Series:
+    """A column over the array's own memory, which keeps integers exact."""
+    return pa.table({"item": labels}).to_pandas(types_mapper=pd.ArrowDtype)["item"]
+
+
+def label_array(series: pd.Series) -> pa.Array:
+    """Labels as Arrow values, without dictionaries and with one zero."""
+    array = pa.Array.from_pandas(series)
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array
+
+
+class SumKey(NamedTuple):
+    """Which lists a sum is over (cut at k, of one position in the `by` values), and its name."""
+
+    k: int | None
+    by: int
+    name: str
+
+
+@dataclass(frozen=True)
+class ExposureSums:
+    """Sums over lists of some parts, for the metrics of exposure.
+
+    labels : distinct items of each frame · over : whose items each sum is over · sums : one number per label of `pred`
+    or `true`, per row of the log, or over lists, to be filled up with zeros.
+    """
+
+    labels: Mapping[Role, pa.Array]
+    over: Mapping[str, Over]
+    sums: Mapping[SumKey, np.ndarray]
+
+    def __add__(self, other: ExposureSums) -> ExposureSums:
+        labels: dict[Role, pa.Array] = {}
+        places: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        for role in self.labels:
+            both = Distinct(self.labels[role].type)
+            places[role] = both.add(self.labels[role]), both.add(other.labels[role])
+            labels[role] = both.labels
+        over = {**self.over, **other.over}
+        sums: dict[SumKey, np.ndarray] = {}
+        for key in dict.fromkeys([*self.sums, *other.sums]):
+            given = [one.sums[key] for one in (self, other) if key in one.sums]
+            at = places.get(over[key.name])
+            if at is None:
+                length = max(map(len, given))
+                where = [np.arange(len(values)) for values in given]
+            else:
+                length = len(labels["true" if over[key.name] == "true" else "pred"])
+                where = [at[i] for i, one in enumerate((self, other)) if key in one.sums]
+            total = np.zeros(length, np.result_type(*given))
+            for rows, values in zip(where, given, strict=True):
+                total[rows] += values
+            sums[key] = total
+        return ExposureSums(labels, over, sums)
+
+
+def needed_sums(requests: Sequence[Request]) -> dict[int | None, list[Sum]]:
+    """The sums that some metrics of exposure name, by k, each once."""
+    found: dict[int | None, dict[str, Sum]] = {}
+    for request in requests:
+        found.setdefault(request.k, {}).update((one.name, one) for one in request.metric.exposure_sums)
+    return {k: list(sums.values()) for k, sums in found.items()}
+
+
+def exposure_sums(
+    matched: Matched, requests: Sequence[Request], true_item: pd.Series, pred_item: pd.Series
+) -> ExposureSums:
+    """Count what some metrics of exposure name; the item columns of both frames give the labels."""
+    true = matched.true_lists
+    codes = {"pred": _distinct(matched.item, matched.n_items), "true": _distinct(true.item, matched.n_items)}
+    labels: dict[Role, pa.Array] = {
+        "true": label_array(true_item.take(true.rows(codes["true"][1]))),
+        "pred": label_array(pred_item.take(matched.rows(codes["pred"][1]))),
+    }
+    over: dict[str, Over] = {}
+    sums: dict[SumKey, np.ndarray] = {}
+    for k, needed in needed_sums(requests).items():
+        for by in range(len(matched.by)):
+            counts = ListCounts(matched.at(k), by)
+            for one in needed:
+                over[one.name] = one.over
+                values = counts.summed(*one)
+                if one.over == "log":
+                    values = values[matched.sides.log.item]
+                elif one.over != "lists":
+                    values = values[codes[one.over][0]]
+                sums[SumKey(k, by, one.name)] = values
+    return ExposureSums(labels, over, sums)
+
+
+def _distinct(item: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct item codes, and a place of each."""
+    place = np.full(n_items, -1, np.int64)
+    place[item] = np.arange(len(item))
+    codes = np.flatnonzero(place >= 0)
+    return codes, place[codes]
+
+
+def counts_of(sums: ExposureSums, options: Options, given: Given) -> Callable[[int | None, int], Counts]:
+    """The counts of all parts, by k and `by` value: labels get codes together with the side tables' items."""
+    doors = read_sides(replace(given, base=None), options)  # a baseline's lists expose nothing
+    roles: tuple[Role, ...] = ("true", "pred")
+    ids = [read_ids(as_series(sums.labels[role]), f"{role}[{options.item_col!r}]") for role in roles]
+    items = encode([*ids, *doors.item_ids.values()])
+    coded = [column.all() for column in items.columns]
+    side_codes = dict(zip(doors.item_ids, coded[2:], strict=True))
+    sides = Sides(doors, side_codes, items, None, None)
+    code = {"true": coded[0], "pred": coded[1], "log": side_codes.get("log")}
+
+    def counts(k: int | None, by: int) -> Counts:
+        found = {}
+        for key, values in sums.sums.items():
+            if key[:2] != (k, by):
+                continue
+            at = code.get(sums.over[key.name])
+            if at is not None:
+                by_code = np.zeros(items.n, values.dtype)
+                by_code[at] = values
+                values = by_code
+            found[key.name] = values
+        return Counts(np.iinfo(np.int64).max if k is None else k, sides, items.n, found)
+
+    return counts

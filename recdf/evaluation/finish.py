@@ -1,0 +1,95 @@
+"""From the sum of all parts to an `Evaluation`: errors are raised, warnings given, and both tables made, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ColumnError, OptionError, RecdfError
+from ..matching.overlap import no_lists, warn
+from ..matching.side_tables.given import read_sides
+from ..metrics.call import Call
+from ..metrics.per_user import per_user_frame
+from .exposure_sums import counts_of
+from .part import Failure, ListRows, Measured, PartResult
+from .result import Evaluation
+from .spec import Spec, spec_of
+from .summary_rows import exposure_rows, summary_table
+
+
+class Finished(NamedTuple):
+    """The summary of a population, and the spec."""
+
+    summary: pd.DataFrame
+    spec: Spec
+
+
+def finish(call: Call, result: PartResult) -> Evaluation:
+    """The evaluation of a population whose parts, with their rows, were measured and added.
+
+    Rows of several parts stand in the order of their buckets, and of the `by` values first.
+    """
+    summary, spec = finish_summary(call, result)
+    rows = _joined(result.rows)
+    per_user = per_user_frame(rows, rows.columns)
+    # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
+    per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
+    return Evaluation(per_user, summary, cast(dict[str, Any], spec))
+
+
+def finish_summary(call: Call, result: PartResult) -> Finished:
+    """The summary alone: for engines that keep the rows of lists elsewhere."""
+    measured = checked(result)
+    if not measured.n_lists.any():
+        raise no_lists(measured.overlap, call.options)
+    counts = {**measured.side_counts, **measured.counts}
+    warn(measured.overlap, counts, measured.by, call.options)
+    exposed = measured.exposed
+    if measured.exposure is not None:
+        of_parts = counts_of(measured.exposure, call.options, call.given)
+        exposed = exposure_rows(of_parts, measured.n_lists, call.requests, call.options)
+    described = measured.side_tables
+    if described is None:
+        described = read_sides(call.given, call.options).described()
+    spec = spec_of(
+        call.requests, call.options, measured.order, measured.relevance_col, counts, described, call.item_by
+    )  # fmt: skip
+    summary = summary_table(
+        measured.by, call.requests, measured.moments, exposed, measured.groups, call.item_by, spec
+    )  # fmt: skip
+    return Finished(summary, spec)
+
+
+def checked(result: PartResult) -> Measured:
+    """The numbers of a result; raises the error of a part that failed."""
+    if result.failure is not None:
+        raise _told(result.failure, len(result.buckets))
+    if result.measured is None:
+        raise ValueError("nothing was measured: there is no part")
+    return result.measured
+
+
+def _told(failure: Failure, n_buckets: int) -> Exception:
+    """The error; where it counted rows of a part alone, it says so."""
+    error = failure.error
+    if n_buckets == 1 or not isinstance(error, RecdfError) or isinstance(error, OptionError | ColumnError):
+        return error
+    told = type(error)(f"{error} (found in one of {n_buckets:,} buckets of lists; counts are of that one)")
+    told.__cause__ = error
+    return told
+
+
+def _joined(rows: Mapping[int, ListRows]) -> ListRows:
+    """Rows of all parts as one: by `by` value, and within one in the order of the buckets."""
+    parts = [rows[bucket] for bucket in sorted(rows) if len(rows[bucket])]
+    if len(parts) == 1:
+        return parts[0]
+    keys = pd.concat([part.keys for part in parts], ignore_index=True)
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+    list_by = np.concatenate([part.list_by for part in parts])
+    order = list_by.argsort(kind="stable")
+    taken = {name: values[order] for name, values in columns.items()}
+    return ListRows(keys.take(order).reset_index(drop=True), parts[0].by, list_by[order], taken)

@@ -1,0 +1,90 @@
+"""Metrics within groups of items: the lists as they are, beside the rows of `true` with items of one group.
+
+Contract: `within` leaves the lists as they are and takes what is not in a group of items out of `true`, so that a
+metric within a group is the metric of `pred` beside that part of `true`, population included. Groups are those of the
+whole catalogue, so that their moments add up over parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ColumnError, OptionError
+from ..inputs.options import Options
+from ..matching.hits import Hits
+from ..matching.lists import Matched
+from ..metrics.compute import compute
+from ..metrics.record import Request
+from .moments import Moments
+from .summary import SUMMARY
+
+
+@dataclass(frozen=True)
+class ItemGroups:
+    """Moments of accuracy metrics within each group: `labels` of the groups, `columns` of the metrics.
+
+    `counts` are rows of `true` whose item is in no group.
+    """
+
+    labels: pd.Series
+    columns: list[str]
+    moments: list[Moments]
+    counts: Mapping[str, int]
+
+    def __add__(self, other: ItemGroups) -> ItemGroups:
+        moments = [one + two for one, two in zip(self.moments, other.moments, strict=True)]
+        counts = {name: n + other.counts[name] for name, n in self.counts.items()}
+        return ItemGroups(self.labels, self.columns, moments, counts)
+
+    def column(self, position: np.ndarray) -> pd.Series:
+        """Labels of groups by position, null at -1, in a dtype that keeps integers."""
+        names = self.labels
+        if pd.api.types.is_integer_dtype(names.dtype):
+            names = names.astype("Int64")
+        elif pd.api.types.is_bool_dtype(names.dtype):
+            names = names.astype("boolean")
+        return names.reindex(position).reset_index(drop=True)
+
+
+def within(matched: Matched, inside: np.ndarray) -> Matched:
+    """The same lists beside what `true` says of some items (bool per item code)."""
+    judged = matched.judged
+    true_lists, rows, to = matched.true_lists.within(inside)
+    there = np.flatnonzero(inside[matched.true_lists.item][judged.true_place])
+    place = to[judged.true_place[there]]
+    hits = Hits.of(judged.list[there], judged.rank[there], judged.gain[there], judged.place[there], place)
+    return matched.beside(hits, true_lists, rows)
+
+
+def item_groups(matched: Matched, requests: Sequence[Request], options: Options, item_by: str) -> ItemGroups:
+    """Measure accuracy metrics within each group of items that the column `item_by` of the catalogue names."""
+    if item_by in (*map(str, matched.by.columns), *SUMMARY):
+        raise ColumnError(f"item_by={item_by!r} is also a column of by or of the summary; rename it in items")
+    accuracy = [one for one in requests if one.metric.per == "list" and "true" in one.metric.needs]
+    refused = [one for one in accuracy if "candidates" in one.metric.needs and options.judged_only]
+    if refused:
+        raise OptionError(f"{refused[0].columns[0]} within groups of items needs items=, not judged_only")
+    labels = matched.sides.catalogue.labels(item_by)
+    counts = {f"true_without_{item_by}": int(np.count_nonzero(labels.length[matched.true_lists.item] == 0))}
+    moments = []
+    for group in range(len(labels.names) if accuracy else 0):
+        inside = np.zeros(matched.n_items, bool)
+        inside[np.repeat(np.arange(matched.n_items), labels.length)[labels.code == group]] = True
+        with within(matched, inside) as part:
+            population = _population(matched, part, options)
+            values = [v[population] for one in accuracy for v in compute(part, one, options).values()]
+        moments.append(Moments.of(values, matched.list_by[population], len(matched.by)))
+    columns = [column for one in accuracy for column in one.columns]
+    return ItemGroups(pd.Series(labels.names), columns, moments, counts)
+
+
+def _population(matched: Matched, part: Matched, options: Options) -> np.ndarray:
+    """Lists that would be there if the group were all of `true`, as bool: not those with rows of other groups only."""
+    if not isinstance(options.users, str) or options.users == "pred":
+        return np.ones(len(matched), bool)
+    population: np.ndarray = part.at(None).n_judged > 0
+    return population | (matched.n_pred > 0) if options.users == "all" else population

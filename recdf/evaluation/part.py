@@ -1,0 +1,208 @@
+"""A part of a population, and what is measured of it: `measure(call, part)` gives a `PartResult`, and results add up.
+
+Contract: a part holds some lists with all their rows. In memory the one part is the whole; other engines cut the
+population into buckets of lists, measure each where it lies, add the results in any order, and `finish` them.
+
+    true, pred ─ part ─ measure ─► PartResult ─┐
+    true, pred ─ part ─ measure ─► PartResult ─┼─ + ─► finish ─► Evaluation
+    true, pred ─ part ─ measure ─► PartResult ─┘
+
+An error of recdf inside a part travels in its result, and `finish` raises it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, RecdfError
+from ..inputs.frames import as_frame
+from ..inputs.tables import Order
+from ..matching.counts import ListCounts
+from ..matching.lists import Matched
+from ..matching.overlap import Overlap
+from ..matching.side_tables.digest import Described
+from ..metrics.call import Call
+from ..metrics.compute import compute
+from ..metrics.unknown import unknown_counts
+from .exposure_sums import ExposureSums, exposure_sums
+from .item_groups import ItemGroups, item_groups
+from .moments import Moments
+from .summary_rows import exposure_rows
+
+WHOLE = frozenset({0})
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some lists of a population, with all their rows.
+
+    true, pred : frames, or what `evaluate` takes · buckets : numbers of the buckets of lists that stand here · whole :
+    the population has no other lists, so that kernels of exposure may read the lists themselves · by_values : the
+    `by` values of the whole, in its order; without them those of the part.
+    """
+
+    true: Any
+    pred: Any
+    buckets: frozenset[int] = WHOLE
+    whole: bool = True
+    by_values: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class ListRows:
+    """One row per list: labels of its key and of its `by` value (a row of `by`), and one array per column."""
+
+    keys: pd.DataFrame
+    by: pd.DataFrame
+    list_by: np.ndarray
+    columns: Mapping[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.list_by)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Numbers of some lists, which add up over disjoint parts of a population.
+
+    by : labels of the `by` values · n_lists : lists of each · moments : of each metric column, None without a list ·
+    counts : rows that were dropped, repeated or unknown to a side table · side_counts : rows that the doors of side
+    tables dropped, the same in every part · side_tables : what side tables held, described once for the whole (None:
+    not yet) · groups : moments within groups of items · exposure : sums for metrics of
+    exposure · exposed : the rows of these metrics in the summary, where the part is the whole.
+    """
+
+    by: pd.DataFrame
+    order: Order
+    relevance_col: str | None
+    n_lists: np.ndarray
+    moments: Moments | None
+    counts: Mapping[str, int]
+    side_counts: Mapping[str, int]
+    overlap: Overlap
+    side_tables: Mapping[str, Described] | None = None
+    groups: ItemGroups | None = None
+    exposure: ExposureSums | None = None
+    exposed: pd.DataFrame | None = None
+
+    def __add__(self, other: Measured) -> Measured:
+        if not self.by.equals(other.by):
+            raise ValueError(f"parts have different by values: {len(self.by)} and {len(other.by)} rows")
+        counts = dict(self.counts)
+        for name, n in other.counts.items():
+            counts[name] = counts.get(name, 0) + n
+        return Measured(
+            by=self.by,
+            order=self.order,
+            relevance_col=self.relevance_col,
+            n_lists=self.n_lists + other.n_lists,
+            moments=_sum(self.moments, other.moments),
+            counts=counts,
+            side_counts={**other.side_counts, **self.side_counts},
+            overlap=self.overlap + other.overlap,
+            groups=_sum(self.groups, other.groups),
+            exposure=_sum(self.exposure, other.exposure),
+        )
+
+
+def _sum(one: Any, two: Any) -> Any:
+    """Both together; None is nothing."""
+    if one is None or two is None:
+        return two if one is None else one
+    return one + two
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error of a part, and the smallest bucket in which there was one."""
+
+    error: Exception
+    bucket: int
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """What was measured of some buckets of lists: numbers, or the error that came up; with or without rows per list.
+
+    Adding results is associative and commutative, floating-point sums to rounding. Rows of lists stand by the
+    smallest bucket of each part.
+    """
+
+    buckets: frozenset[int]
+    measured: Measured | None = None
+    failure: Failure | None = None
+    rows: Mapping[int, ListRows] = field(default_factory=dict)
+
+    def __add__(self, other: PartResult) -> PartResult:
+        both = self.buckets & other.buckets
+        if both:
+            raise DataError(
+                f"bucket {min(both)} was measured in two parts, so its lists were split; each part must hold all rows "
+                "of its lists"
+            )
+        buckets = self.buckets | other.buckets
+        failures = [one.failure for one in (self, other) if one.failure is not None]
+        if failures:
+            return PartResult(buckets, failure=min(failures, key=lambda failure: failure.bucket))
+        return PartResult(buckets, _sum(self.measured, other.measured), None, {**self.rows, **other.rows})
+
+    def without_rows(self) -> PartResult:
+        """The same numbers without rows per list, which are kept elsewhere."""
+        return replace(self, rows={})
+
+
+def measure(call: Call, part: Part) -> PartResult:
+    """Match one part and compute what is asked for; an error is part of the result."""
+    try:
+        measured, rows = _measure(call, part)
+    except (RecdfError, TypeError) as error:
+        return PartResult(part.buckets, failure=Failure(error, min(part.buckets)))
+    return PartResult(part.buckets, measured, None, {min(part.buckets): rows})
+
+
+def _measure(call: Call, part: Part) -> tuple[Measured, ListRows]:
+    options = call.options
+    pred = as_frame(part.pred, "pred", options.user_col, options.item_col)
+    with call.match_part(part.true, pred, part.by_values, part.whole) as matched:
+        columns: dict[str, np.ndarray] = {}
+        for request in call.per_list if len(matched) else []:
+            columns.update(compute(matched, request, options))
+        n_by = len(matched.by)
+        measured = Measured(
+            by=matched.by,
+            order=matched.order,
+            relevance_col=matched.relevance_col,
+            n_lists=np.bincount(matched.list_by, minlength=n_by),
+            moments=Moments.of(columns.values(), matched.list_by, n_by) if columns else None,
+            counts=matched.counts,
+            side_counts=matched.side_counts,
+            overlap=matched.overlap,
+            side_tables=matched.sides.described() if part.whole else None,
+        )
+        if len(matched):
+            measured = _with_the_rest(measured, matched, call, part, pred)
+        counts = {"n_true": matched.n_true, "n_pred": matched.n_pred}
+        return measured, ListRows(matched.keys, matched.by, matched.list_by, {**counts, **columns})
+
+
+def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame) -> Measured:
+    """What side tables do not know, groups of items, and exposure."""
+    options = call.options
+    groups = exposure = exposed = None
+    if part.whole:
+        counts_of = lambda k, by: ListCounts(matched.at(k), by)  # noqa: E731
+        exposed = exposure_rows(counts_of, measured.n_lists, call.requests, options)
+    elif call.per_item:
+        true = pred.iloc[:0]
+        if part.true is not None:
+            true = as_frame(part.true, "true", options.user_col, options.item_col)
+        exposure = exposure_sums(matched, call.per_item, true[options.item_col], pred[options.item_col])
+    if call.item_by is not None:
+        groups = item_groups(matched, call.requests, options, call.item_by)
+    counts = {**measured.counts, **unknown_counts(matched, call.requests), **(groups.counts if groups else {})}
+    return replace(measured, counts=counts, groups=groups, exposure=exposure, exposed=exposed)

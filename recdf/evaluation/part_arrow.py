@@ -1,0 +1,199 @@
+"""A `PartResult` as one Arrow table, in which it crosses from a worker to the driver; no pickle.
+
+Contract: all results have the same schema, one row per piece: its name, details as JSON, and its numbers; labels, whose
+types differ, are the bytes of an Arrow stream of their own. Rows per list do not cross here: engines keep them as a
+table. The rows of exposure of a whole population do not cross either, since such a population needs no crossing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from .. import errors
+from ..matching.counts import Over
+from ..matching.overlap import Overlap
+from .exposure_sums import ExposureSums, Role, SumKey
+from .item_groups import ItemGroups
+from .moments import Moments
+from .part import Failure, Measured, PartResult
+
+SCHEMA = pa.schema(
+    [
+        ("piece", pa.string()),
+        ("details", pa.string()),
+        ("floats", pa.list_(pa.float64())),
+        ("integers", pa.list_(pa.int64())),
+        ("labels", pa.binary()),
+    ]
+)
+
+
+class _Piece(NamedTuple):
+    """One row of the table."""
+
+    piece: str
+    details: dict[str, Any]
+    floats: np.ndarray | None = None
+    integers: np.ndarray | None = None
+    labels: bytes | None = None
+
+
+# ------------------------------------------------------------------------------------------------ write
+
+
+def to_arrow(result: PartResult) -> pa.Table:
+    """The numbers of a result, or its error, as a table."""
+    pieces = [_Piece("buckets", {}, integers=np.array(sorted(result.buckets), np.int64))]
+    if result.failure is not None:
+        error, bucket = result.failure.error, result.failure.bucket
+        pieces.append(_Piece("failure", {"class": type(error).__name__, "message": str(error), "bucket": bucket}))
+    if result.measured is not None:
+        pieces += _measured(result.measured)
+    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
+    for piece in pieces:
+        columns["piece"].append(piece.piece)
+        columns["details"].append(json.dumps(piece.details))
+        columns["floats"].append(piece.floats)
+        columns["integers"].append(piece.integers)
+        columns["labels"].append(piece.labels)
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _measured(measured: Measured) -> Iterator[_Piece]:
+    if measured.exposed is not None:
+        raise ValueError("rows of exposure were made of a whole population, which is no part; measure with whole=False")
+    counts = {
+        "counts": dict(measured.counts),
+        "side_counts": dict(measured.side_counts),
+        "order": measured.order,
+        "relevance_col": measured.relevance_col,
+    }
+    yield _Piece("by", {"rows": len(measured.by)}, labels=_stream(measured.by))
+    yield _Piece("counts", counts, integers=measured.n_lists)
+    overlap = asdict(measured.overlap)
+    n_judged, by_shares_item = overlap.pop("n_judged"), overlap.pop("by_shares_item")
+    yield _Piece("overlap", overlap, by_shares_item.astype(np.float64), n_judged)
+    if measured.moments is not None:
+        yield from _moments("moments", measured.moments)
+    if measured.groups is not None:
+        groups = measured.groups
+        details = {"columns": groups.columns, "counts": dict(groups.counts)}
+        yield _Piece("groups", details, labels=_stream(groups.labels.to_frame("label")))
+        for one in groups.moments:
+            yield from _moments("moments of group", one)
+    if measured.exposure is not None:
+        for role, labels in measured.exposure.labels.items():
+            yield _Piece("items", {"role": role}, labels=_table_stream(pa.table({"item": labels})))
+        for key, values in measured.exposure.sums.items():
+            exact = values if values.dtype.kind in "iub" else None
+            details = {**key._asdict(), "over": measured.exposure.over[key.name]}
+            yield _Piece("sum", details, values if exact is None else None, exact)
+
+
+def _moments(piece: str, moments: Moments) -> Iterator[_Piece]:
+    numbers = np.concatenate([moments.n.ravel(), moments.total.ravel(), moments.squares.ravel()])
+    yield _Piece(piece, {"columns": moments.n.shape[1]}, numbers, moments.rows)
+
+
+def _stream(frame: pd.DataFrame) -> bytes:
+    return _table_stream(pa.Table.from_pandas(frame, preserve_index=False))
+
+
+def _table_stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return cast(bytes, sink.getvalue().to_pybytes())
+
+
+# ------------------------------------------------------------------------------------------------- read
+
+
+def from_arrow(table: pa.Table) -> PartResult:
+    """The result that `to_arrow` wrote."""
+    pieces = [_read(row) for row in table.to_pylist()]
+    (buckets,) = [frozenset(_integers(piece).tolist()) for piece in pieces if piece.piece == "buckets"]
+    for piece in pieces:
+        if piece.piece == "failure":
+            return PartResult(buckets, failure=_failure(piece.details))
+    named = {piece.piece: piece for piece in pieces}
+    return PartResult(buckets, _measured_of(named, pieces) if "by" in named else None)
+
+
+def _read(row: Mapping[str, Any]) -> _Piece:
+    floats = None if row["floats"] is None else np.array(row["floats"], np.float64)
+    integers = None if row["integers"] is None else np.array(row["integers"], np.int64)
+    return _Piece(row["piece"], json.loads(row["details"]), floats, integers, row["labels"])
+
+
+def _failure(details: Mapping[str, Any]) -> Failure:
+    """An error of its own class with its message."""
+    kind = TypeError if details["class"] == "TypeError" else getattr(errors, details["class"])
+    return Failure(kind(details["message"]), details["bucket"])
+
+
+def _measured_of(named: Mapping[str, _Piece], pieces: list[_Piece]) -> Measured:
+    counts, overlap = named["counts"], named["overlap"]
+    by_shares_item = _floats(overlap).astype(bool)
+    moments = [_moments_of(piece) for piece in pieces if piece.piece == "moments"]
+    groups = None
+    if "groups" in named:
+        of_groups = [_moments_of(piece) for piece in pieces if piece.piece == "moments of group"]
+        details = named["groups"].details
+        groups = ItemGroups(_frame(named["groups"])["label"], details["columns"], of_groups, details["counts"])
+    by = _frame(named["by"])
+    return Measured(
+        by=by if len(by.columns) else pd.DataFrame(index=range(named["by"].details["rows"])),
+        order=counts.details["order"],
+        relevance_col=counts.details["relevance_col"],
+        n_lists=_integers(counts),
+        moments=moments[0] if moments else None,
+        counts=counts.details["counts"],
+        side_counts=counts.details["side_counts"],
+        overlap=Overlap(n_judged=_integers(overlap), by_shares_item=by_shares_item, **overlap.details),
+        groups=groups,
+        exposure=_exposure(pieces),
+    )
+
+
+def _exposure(pieces: list[_Piece]) -> ExposureSums | None:
+    labels: dict[Role, pa.Array] = {}
+    over: dict[str, Over] = {}
+    sums: dict[SumKey, np.ndarray] = {}
+    for piece in pieces:
+        if piece.piece == "items":
+            labels[piece.details["role"]] = _open(piece)["item"].combine_chunks()
+        elif piece.piece == "sum":
+            key = SumKey(piece.details["k"], piece.details["by"], piece.details["name"])
+            over[key.name] = piece.details["over"]
+            sums[key] = _integers(piece) if piece.integers is not None else _floats(piece)
+    return ExposureSums(labels, over, sums) if labels else None
+
+
+def _moments_of(piece: _Piece) -> Moments:
+    n, total, squares = _floats(piece).reshape(3, -1, piece.details["columns"])
+    return Moments(_integers(piece), n, total, squares)
+
+
+def _integers(piece: _Piece) -> np.ndarray:
+    return np.empty(0, np.int64) if piece.integers is None else piece.integers
+
+
+def _floats(piece: _Piece) -> np.ndarray:
+    return np.empty(0) if piece.floats is None else piece.floats
+
+
+def _open(piece: _Piece) -> pa.Table:
+    return ipc.open_stream(piece.labels or b"").read_all()
+
+
+def _frame(piece: _Piece) -> pd.DataFrame:
+    return _open(piece).to_pandas()

@@ -1,0 +1,78 @@
+"""`spec`: the JSON-safe record of what was computed, which travels with both tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+from .._version import __version__
+from ..inputs.options import Options, as_columns
+from ..inputs.tables import Order
+from ..matching.side_tables.digest import Described
+from ..metrics.record import Request
+from .summary import CONFIDENCE
+
+
+class MetricSpec(TypedDict):
+    """What a column of `per_user` holds: the metric's name, its k, and the string with every parameter."""
+
+    name: str
+    k: int | None
+    definition: str
+
+
+class Spec(TypedDict):
+    """What was computed: version, key and `by` columns, metrics by column, options, counts of rows, side tables."""
+
+    recdf: str
+    user_col: list[str]
+    by: list[str]
+    metrics: dict[str, MetricSpec]
+    options: dict[str, Any]
+    order: Order
+    relevance: str | None
+    counts: dict[str, int]
+    confidence: float
+    side_tables: NotRequired[dict[str, Described]]
+    item_by: NotRequired[str]
+
+
+def spec_of(
+    requests: Sequence[Request],
+    options: Options,
+    order: Order,
+    relevance_col: str | None,
+    counts: Mapping[str, int],
+    side_tables: Mapping[str, Described],
+    item_by: str | None = None,
+) -> Spec:
+    """The record of a call: what was asked for, what ordered `pred` and graded `true`, and what was counted."""
+    spec: Spec = {
+        "recdf": __version__,
+        "user_col": list(map(str, as_columns(options.user_col))),
+        "by": list(map(str, as_columns(options.by))),
+        "metrics": {name: one for request in requests for name, one in _columns(request)},
+        "options": options.spec(),
+        "order": order,
+        "relevance": None if relevance_col is None else str(relevance_col),
+        "counts": dict(counts),
+        "confidence": CONFIDENCE,
+    }
+    if side_tables:
+        spec["side_tables"] = dict(side_tables)
+    if item_by is not None:
+        spec["item_by"] = item_by
+    return spec
+
+
+def _columns(request: Request) -> list[tuple[str, MetricSpec]]:
+    """The columns of a request; an own name stands for the metric, and each of several outputs for itself."""
+    name = request.name
+    found: list[tuple[str, MetricSpec]] = []
+    for column, output in zip(request.columns, request.metric.outputs, strict=True):
+        if len(request.metric.outputs) > 1:
+            name = output
+        elif request.own_column is not None:
+            name = column
+        found.append((column, {"name": name, "k": request.k, "definition": request.definition}))
+    return found

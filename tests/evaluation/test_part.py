@@ -1,0 +1,233 @@
+"""Parts of a population, measured alone and added in any order, are the whole."""
+
+import functools
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recdf as rd
+from recdf.evaluation.finish import finish, finish_summary
+from recdf.evaluation.part import Part, PartResult, measure
+from recdf.evaluation.part_arrow import SCHEMA, from_arrow, to_arrow
+from recdf.matching.side_tables.given import Given
+from recdf.metrics.call import Call
+from recdf.metrics.strings import parse
+
+USERS, ITEMS = 9, 8
+LISTS = ["ndcg", "err", "recall", "mapr(normalizer=achievable)", "mrr", "precision@3"]
+LISTS += ["unseen", "category_entropy", "ild@3"]
+EXPOSURE = ["hhi", "coverage", "user_coverage", "personalization", "pop_rsp", "exposure_share(group_col=category)"]
+SIDES = {
+    "items": pd.DataFrame({"item_id": range(ITEMS - 1), "category": list("abcabca")}),
+    "log": pd.DataFrame({"user_id": [0, 0, 1, 3, 20, None], "item_id": [1, 2, 2, 5, 1, 3]}),
+    "features": "category",
+}
+
+
+def rows(columns, **more):
+    cells = {"user_id": st.integers(0, USERS - 1), "item_id": st.integers(0, ITEMS - 1), **more}
+    return st.lists(st.tuples(*(cells[name] for name in columns)), min_size=1, max_size=60).map(
+        lambda found: pd.DataFrame(found, columns=columns)
+    )
+
+
+@st.composite
+def cases(draw):
+    """Two frames, options, the bucket of each user, an order of the buckets and a seed for the tree of sums."""
+    true = draw(rows(["user_id", "item_id", "relevance"], relevance=st.sampled_from([0.0, 1.0, 2.0])))
+    columns = ["user_id", "item_id", "score"] + (["model"] if draw(st.booleans()) else [])
+    pred = draw(rows(columns, score=st.sampled_from([0.0, 0.5, 1.0]), model=st.sampled_from(["a", "b", "c"])))
+    options = {
+        "relevance_col": draw(st.sampled_from([False, "relevance"])),
+        "users": draw(st.sampled_from(["true", "pred", "both", "all"])),
+        "ties": draw(st.sampled_from(["item_desc", "worst"])),
+        "duplicates": draw(st.sampled_from(["drop", "keep"])),
+        "null_keys": "drop",
+        "by": "model" if "model" in pred else None,
+    }
+    n_buckets = draw(st.integers(1, 5))
+    bucket = np.array(draw(st.lists(st.integers(0, n_buckets - 1), min_size=USERS, max_size=USERS)))
+    order = draw(st.permutations(range(n_buckets)))
+    return true, pred, options, bucket, list(order), draw(st.integers(0, 2**16))
+
+
+def call_of(options, metrics, true, item_by=None, sides=SIDES):
+    call = Call.of("test", {"null_keys": "drop", **options}, Given(**sides))
+    return call.asking(parse(metrics, [2, 5], call.options), true, item_by)
+
+
+def parts_of(call, true, pred, bucket, order):
+    """The result of each bucket of users, which know the largest gain of all."""
+    gain = true["relevance"] if "relevance" in true and call.options.relevance_col else pd.Series([1.0])
+    call = call.knowing(max_gain=float(gain.max()))
+    by = pred[["model"]].drop_duplicates(ignore_index=True) if "model" in pred else None
+    for number in order:
+        frames = [frame[bucket[frame["user_id"]] == number].reset_index(drop=True) for frame in (true, pred)]
+        yield measure(call, Part(*frames, frozenset({number}), whole=False, by_values=by))
+
+
+def tree(results, seed):
+    """Their sum, two neighbours at a time at random places."""
+    rng, results = np.random.default_rng(seed), list(results)
+    while len(results) > 1:
+        at = int(rng.integers(len(results) - 1))
+        results[at : at + 2] = [results[at] + results[at + 1]]
+    return results[0]
+
+
+def quietly(work, *given, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rd.RecdfWarning)
+        try:
+            return work(*given, **options)
+        except rd.RecdfError as error:
+            return error
+
+
+def assert_same_numbers(found, expected):
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-12, atol=1e-12, check_dtype=True)
+
+
+def in_key_order(per_user):
+    keys = [name for name in ("model", "user_id") if name in per_user]
+    return per_user.sort_values(keys, ignore_index=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases())
+def test_any_split_in_any_order_and_tree_is_the_whole(case):
+    true, pred, options, bucket, order, seed = case
+    call = call_of(options, [*LISTS, *EXPOSURE], true, item_by="category")
+    expected = quietly(rd.evaluate, true, pred, [*LISTS, *EXPOSURE], [2, 5], item_by="category", **options, **SIDES)
+    results = list(parts_of(call, true, pred, bucket, order))
+    total = tree(results, seed)
+    crossed = tree([from_arrow(to_arrow(one)) for one in reversed(results)], seed + 1)
+    if isinstance(expected, rd.RecdfError):  # there may be no list at all
+        for sum_of_all in (total, crossed):
+            error = quietly(finish, call, sum_of_all)
+            assert (type(error), str(error)) == (type(expected), str(expected))
+        return
+    found = quietly(finish, call, total)
+    assert_same_numbers(found.summary, expected.summary)
+    assert_same_numbers(in_key_order(found.per_user), in_key_order(expected.per_user))
+    assert found.spec == expected.spec
+    summary, spec = quietly(finish_summary, call, crossed)
+    assert_same_numbers(summary, expected.summary)
+    assert spec == expected.spec
+
+
+# --------------------------------------------------------------------------------------------- by hand
+
+TRUE = pd.DataFrame({"user_id": [0, 0, 1, 2], "item_id": [1, 2, 1, 3]})
+PRED = pd.DataFrame({"user_id": [0, 0, 1, 2, 2], "item_id": [1, 5, 1, 4, 3], "rank": [1, 2, 1, 1, 2]})
+METRICS = ["mrr", "hhi"]
+BUCKET = np.array([0, 1, 2])
+
+
+def three_parts(metrics=METRICS, **options):
+    call = call_of(options, metrics, TRUE)
+    return call, list(parts_of(call, TRUE, PRED, BUCKET, range(3)))
+
+
+def test_three_lists_by_hand():
+    call, results = three_parts(["mrr@2", "hhi@2"])
+    summary = finish_summary(call, functools.reduce(PartResult.__add__, results)).summary
+    # Reciprocal ranks 1, 1, 1/2; item 1 is shown twice, items 3, 4 and 5 once, so the shares are 2/5 and 1/5.
+    assert summary["value"].tolist() == pytest.approx([2.5 / 3, (2 / 5) ** 2 + 3 * (1 / 5) ** 2], rel=1e-14)
+    assert summary["n"].tolist() == [3, 3]
+
+
+def test_a_split_list_is_refused():
+    _, (one, two, three) = three_parts()
+    with pytest.raises(rd.DataError, match="bucket 0 was measured in two parts, so its lists were split"):
+        (one + two) + (three + one)
+
+
+def test_parts_with_other_by_values_are_refused():
+    call = call_of({"by": "model"}, "mrr", TRUE)
+    one, two = (
+        measure(call, Part(TRUE, PRED.assign(model=model), frozenset({i}), whole=False)) for i, model in enumerate("ab")
+    )
+    with pytest.raises(ValueError, match="different by values"):
+        one + two
+
+
+def test_nothing_measured_is_no_result():
+    with pytest.raises(ValueError, match="there is no part"):
+        finish_summary(call_of({}, "mrr", TRUE), PartResult(frozenset()))
+
+
+@pytest.mark.parametrize("crossing", [lambda one: one, lambda one: from_arrow(to_arrow(one))])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_error_of_the_first_bucket_is_raised_with_its_class_and_message(crossing, order):
+    call, results = three_parts(["recall@1"], relevance_col="gain")  # there is no such column
+    results = [crossing(results[i]) for i in order]
+    with pytest.raises(rd.ColumnError, match=r"^true has no column 'gain'; it has 'user_id', 'item_id'"):
+        finish(call, functools.reduce(PartResult.__add__, results))
+
+
+def test_an_error_that_counts_says_that_it_is_of_one_part():
+    call = call_of({"null_keys": "raise"}, "mrr", TRUE, sides={})
+    true = TRUE.assign(user_id=[0, None, 1, 2])
+    results = [
+        measure(call, Part(frame, PRED[:0], frozenset({i}), whole=False)) for i, frame in enumerate((TRUE[:0], true))
+    ]
+    with pytest.raises(rd.NullKeyError, match=r"^true has null ids: 1 in true\['user_id'\]") as caught:
+        finish(call, results[0] + results[1])
+    assert str(caught.value).endswith("(found in one of 2 buckets of lists; counts are of that one)")
+    whole = measure(call, Part(true, PRED))
+    with pytest.raises(rd.NullKeyError, match=r'pass null_keys="drop"$'):
+        finish(call, whole)
+
+
+def test_every_result_has_the_same_arrow_schema():
+    call, results = three_parts()
+    empty = measure(call, Part(TRUE[:0], PRED[:0], frozenset({7}), whole=False))
+    failed = measure(call_of({"relevance_col": "gain"}, METRICS, TRUE), Part(TRUE, PRED))
+    for result in (*results, empty, failed, results[0] + results[1]):
+        table = to_arrow(result)
+        assert table.schema == SCHEMA
+        assert from_arrow(table).buckets == result.buckets
+
+
+def test_the_rows_of_a_whole_population_do_not_cross():
+    call = call_of({}, "hhi", TRUE)
+    with pytest.raises(ValueError, match="whole=False"):
+        to_arrow(measure(call, Part(TRUE, PRED)))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["x", "y"],
+        [2**62 + 1, 2**62],
+        [0.0, -0.0],
+        pd.to_datetime(["2026-01-01", "2026-01-02"]),
+        pd.Categorical(["x", "y"]),
+    ],
+    ids=["string", "big", "zeros", "instant", "category"],
+)
+def test_items_of_every_kind_are_added_by_their_label(items):
+    pred = pd.DataFrame({"user_id": [0, 1, 1], "item_id": pd.Series(items).take([0, 0, 1]).reset_index(drop=True)})
+    true = pred.iloc[:1]
+    call = Call.of("test", {"users": "pred", "duplicates": "keep"})
+    call = call.asking(parse("hhi", 5, call.options), true)
+    parts = [[frame[frame["user_id"] == i] for frame in (true, pred)] for i in range(2)]
+    results = [measure(call, Part(*frames, frozenset({i}), whole=False)) for i, frames in enumerate(parts)]
+    results = [from_arrow(to_arrow(one)) for one in results]
+    expected = quietly(rd.evaluate, true, pred, "hhi", 5, users="pred", duplicates="keep").summary
+    assert_same_numbers(quietly(finish_summary, call, results[0] + results[1]).summary, expected)
+
+
+def test_a_part_without_a_list_counts_its_rows():
+    call = call_of({"users": "both"}, METRICS, TRUE)
+    twice = pd.concat([TRUE, TRUE])
+    alone = measure(call, Part(twice, PRED[:0], frozenset({3}), whole=False))
+    assert alone.measured.n_lists.tolist() == [0]
+    assert alone.measured.counts == {"true_duplicates": 4}
+    assert replace(alone, rows={}).measured is alone.measured
