@@ -16,7 +16,7 @@ BLOCK = 2**20
 
 
 def mixes(lists: Lists, labels: Labels, log: Log | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Blocks of lists with, per list and category, the items shown and those of the user's log (zeros without)."""
+    """Blocks of lists. For each list and category: the recommended items, and the items of the user's log or zeros."""
     n_labels = max(len(labels.names), 1)
     size = max(1, BLOCK // n_labels)
     for low in range(0, len(lists), size):

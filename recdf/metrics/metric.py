@@ -150,17 +150,17 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     Parameters
     ----------
     kernel : function
-        Takes `Lists` (all lists cut at k, see `rd.Lists`) and parameters with defaults,
-        keyword-only ones or such that may follow k by place; returns one float per list, NaN where undefined.
-        Parameters annotated with `Literal` are checked against its values.
+        It takes `rd.Lists`, which are all lists cut at k, and returns one float per list, NaN where the metric has
+        no value. Its other parameters have defaults and become parameters of the metric; those that are not
+        keyword-only may follow k by place. Parameters annotated with `Literal` are checked against its values.
     bounds : tuple of float or None, default (0, 1)
         Least and largest possible value, None where there is no bound.
     better : {"larger", "smaller", None}, default "larger"
-        Direction.
+        In which direction the metric is better; None if in neither.
     aliases : sequence of str
         Further names for metric strings.
     needs : sequence of {"value", "candidates", "log", "items", "aspects", "features", "base", "popular"}
-        What it needs beyond its arguments.
+        What the metric needs beyond its arguments: side tables, values, or candidates.
     outputs : sequence of str
         Names of the results of a kernel that returns a tuple of arrays.
     cut : bool, default True

@@ -23,7 +23,7 @@ PRODUCT = 2**17
 
 
 def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
-    """Lists × ranks: the row of each item shown in some lists, -1 for none."""
+    """The feature row of each recommended item of some lists, as an array (lists, ranks); -1 where there is none."""
     n_shown = lists.n_shown[which]
     ranks = np.arange(n_shown.max(initial=0))
     places = lists.matched.start[which][:, None] + ranks
@@ -35,13 +35,13 @@ def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
 
 
 def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
-    """Lists in blocks that need about BLOCK_BYTES each, lists that need nothing left out, alike ones together."""
+    """Blocks of lists that need about BLOCK_BYTES each, similar lengths together, without lists that need nothing."""
     order = np.argsort(bytes_of_list, kind="stable")
     order = order[np.searchsorted(bytes_of_list[order], 0, side="right") :]
     low = 0
     while low < len(order):
         high = min(low + max(1, BLOCK_BYTES // int(bytes_of_list[order[low]])), len(order))
-        # The last list of a block needs most, and the block is padded to it.
+        # The last list of a block needs most memory, and all lists of the block are padded to its length.
         while high - low > 1 and (high - low) * bytes_of_list[order[high - 1]] > 2 * BLOCK_BYTES:
             high = low + (high - low + 1) // 2
         yield order[low:high]
@@ -49,7 +49,7 @@ def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
-    """Mean similarity over the pairs of items shown in each list; NaN for lists without a pair."""
+    """Mean similarity over the pairs of recommended items of each list; NaN for lists without a pair."""
     key = ("similarity", lists.cut, kind, separator)
     found: np.ndarray = lists.matched.once(key, lambda: _mean_similarity(lists, kind, separator))
     return found
@@ -61,7 +61,7 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
     total, n = np.zeros(len(lists)), np.zeros(len(lists))
     product = features.vectors(kind, separator)
     if product is not None:
-        # Σ over pairs of x·y = (|Σ x|² − Σ |x|²) / 2, so no pair is ever formed.
+        # The sum of x·y over all pairs is (|Σ x|² − Σ |x|²) / 2, so no pair has to be formed.
         vectors, scale = product
         squares = np.einsum("ij,ij->i", vectors, vectors)
         for some in blocks(lists.n_shown * 8 * max(vectors.shape[1], 1)):
@@ -84,7 +84,7 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
 
 
 def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows: np.ndarray, step: int) -> np.ndarray:
-    """Sum of the similarities of all pairs of rows of each list, without those of -1, some ranks at a time."""
+    """Sum of the similarities of all pairs of rows of each list, `step` ranks at a time. Rows of -1 add nothing."""
     own = kind if callable(kind) else features.function
     if own is not None:
         one, two = np.triu_indices(rows.shape[1], 1)
@@ -97,7 +97,7 @@ def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows:
         found = similar(rows[:, some], rows[:, low:])
         if not known.all():
             found = np.where(known[:, some, None] & known[:, None, low:], found, 0.0)
-        # Of the square at the front, each pair stands there twice, and each row with itself.
+        # The square at the front holds each of its pairs twice, and the similarity of each row with itself.
         square = found[:, :, : found.shape[1]]
         total += found.sum(axis=(1, 2)) - (square.sum(axis=(1, 2)) + np.einsum("ijj->i", square)) / 2
     return total

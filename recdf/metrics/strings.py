@@ -1,6 +1,6 @@
 """Metric strings: "ndcg@10", "mapr(normalizer=achievable)@20", and mappings of own names to them.
 
-Contract: `parse` turns what a caller names into `Request`s, with every parameter checked before anything is computed.
+`parse` turns what a caller names into `Request`s. Every parameter is checked before anything is computed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def parse(
     k: int | Sequence[int],
     options: Options,
 ) -> list[Request]:
-    """Read metric strings, records, or a mapping of own names to them, each at every k it does not name."""
+    """Requests for metric strings, metric records, or a mapping of own names to them; those without a k get every k."""
     if isinstance(k, Sequence | np.ndarray | pd.Index | pd.Series | range) and not isinstance(k, str):
         ks = [check_k(one) for one in k]
         if not ks:

@@ -1,7 +1,7 @@
-"""Aspects of relevant items: what a list covers of them, and the best it could.
+"""Aspects of relevant items: which of them a list covers, and which the best list could cover.
 
-Contract: the aspects of a row of `true` are those that the list's user has for its item. Items that are not relevant
-have none, whatever the aspect table says.
+The aspects of a row of `true` are those that the aspect table has for the row's item and the user of the list. Rows
+that are not relevant have none, whatever the aspect table says.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def aspects_of_truth(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np
 
 
 def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One entry per hit and aspect, in rank order: code of (list, aspect), rank, earlier hits with that aspect."""
+    """One entry per hit and aspect, in rank order: code of (list, aspect), rank, number of earlier hits with it."""
     first, length = aspects_of_truth(lists.matched, aspects)
     hits = lists.hits
     n = length[hits.true_place]
@@ -55,9 +55,10 @@ def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
 
 
 def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
-    """α-DCG of the relevant items of each list when the next one is always the one that adds most.
+    """α-DCG of the relevant items of each list, ordered so that the next one is always the one that adds most.
 
-    All lists take their next item in one step; of items that add the same, the smaller id goes first.
+    Each round of the loop takes the next item of all lists at once. Of items that add the same, the one with the
+    smaller id is taken.
     """
     matched = lists.matched
     truth, item_rank = matched.true_lists, lists.sides.item_rank()
@@ -92,9 +93,9 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
 
 
 def even_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
-    """DCG of as many items as are shown, dealt out over the user's aspects in turn.
+    """DCG of as many items as the list has, dealt out over the user's aspects in turn, as rs_metrics computes it.
 
-    As rs_metrics computes it: whole rounds gain 1 an item, the last, broken round (1 − α)^(whole rounds).
+    Each item of a whole round has gain 1, and each item of the last, incomplete round has gain (1 − α)^(whole rounds).
     """
     n_shown, n_aspects = lists.n_shown, aspects.n_of_list(len(lists))
     rounds = n_shown // np.maximum(n_aspects, 1)
