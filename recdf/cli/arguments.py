@@ -60,7 +60,8 @@ def in_flags(text: str, flags: Mapping[str, str]) -> str:
     # An option that this command lacks is one of `recdf evaluate`.
     flags = {name: flag(name) for name in NAMES} | dict(flags)
     text = re.sub(rf"\brd\.({'|'.join(COMMANDS)})\b(?:\([^()]*\))?", lambda found: COMMANDS[found[1]], text)
-    text = re.sub(r",? ?(?:e\.g\. )?(both )?with \.astype\(str\)", r" \1to text", text)
+    text = text.replace("both with .astype(str) on", "both as text:").replace("with .astype(str)", "to text")
+    text = text.replace(".astype(str)", " as text")
 
     def as_flag(found: re.Match[str]) -> str:
         value = found[2] or found[3]
@@ -70,8 +71,14 @@ def in_flags(text: str, flags: Mapping[str, str]) -> str:
 
 
 def add_out(group: Any, text: str) -> None:
-    group.add_argument("--out", type=Path, metavar="FOLDER", help=text)
+    group.add_argument("--out", type=_folder, metavar="FOLDER", help=text)
     group.add_argument("--overwrite", action="store_true", help="replace a result that is already there")
+
+
+def _folder(text: str) -> Path:
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"{text} is an address; results are written to a folder: copy it from there")
+    return Path(text)
 
 
 def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> None:
