@@ -84,7 +84,8 @@ def _ope(given: argparse.Namespace) -> None:
     asked = {name: options[name] for name in OF_DIAGNOSTICS if name in options}
     if _one_interaction(options):
         tables["ope_diagnostics"] = ope_diagnostics(log, **asked, **by)
-    lines = [_shown(tables["ope"], given.by or [], ("value", "ci_low", "ci_high", "logging_value", "lift"), "ess_reward")]
+    numbers = ("value", "ci_low", "ci_high", "logging_value", "lift")
+    lines = [_shown(tables["ope"], given.by or [], numbers, "ess_reward")]
     if given.pred is not None and given.by and len(given.by) == 1 and log[given.by[0]].nunique() > 1:
         asked = {name: options[name] for name in OF_COMPARE if name in options}
         tables["ope_comparison"] = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
