@@ -1,6 +1,6 @@
 """`python -m recdf`, the same as the command `recdf`."""
 
-from .cli import main
+from .cli import run
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run()

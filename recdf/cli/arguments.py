@@ -17,7 +17,8 @@ from ..inputs.options import CHOICES, DESCRIPTION, NAMES, Options
 __all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags", "option_texts"]
 
 FILES = (
-    "Files are .parquet (or a folder of them), .csv or .tsv (also .csv.gz). Ids in text files "
+    "A FILE is a .parquet, .csv or .tsv file (also .csv.gz), a folder of them, a quoted glob ('pred/*.parquet'), or an "
+    "address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make a column. Ids in text files "
     "are integers where every file writes the column as plain integers (7, not 007 or 7.0), else text."
 )
 
@@ -40,10 +41,27 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+# What the functions are on the command line; longer names first.
+COMMANDS = {
+    "evaluate_parquet": "recdf evaluate --stream",
+    "Evaluation.to_parquet": "recdf evaluate --out",
+    "compare_variants": "recdf experiment",
+    "experiment_health": "recdf experiment",
+    "join_experiment": "recdf experiment",
+    "compare_models": "recdf compare",
+    "from_impressions": "recdf impressions",
+    "evaluate": "recdf evaluate",
+    "check": "recdf check",
+}
+
+
 def in_flags(text: str, flags: Mapping[str, str]) -> str:
     """A message in the words of the command line: Python's `null_keys="drop"` is `--null-keys drop` here."""
     # An option that this command lacks is one of `recdf evaluate`.
     flags = {name: flag(name) for name in NAMES} | dict(flags)
+    text = re.sub(rf"\brd\.({'|'.join(COMMANDS)})\b(?:\([^()]*\))?", lambda found: COMMANDS[found[1]], text)
+    text = text.replace("both with .astype(str) on", "both as text:").replace("with .astype(str)", "to text")
+    text = text.replace(".astype(str)", " as text")
 
     def as_flag(found: re.Match[str]) -> str:
         value = found[2] or found[3]
@@ -53,8 +71,14 @@ def in_flags(text: str, flags: Mapping[str, str]) -> str:
 
 
 def add_out(group: Any, text: str) -> None:
-    group.add_argument("--out", type=Path, metavar="FOLDER", help=text)
+    group.add_argument("--out", type=_folder, metavar="FOLDER", help=text)
     group.add_argument("--overwrite", action="store_true", help="replace a result that is already there")
+
+
+def _folder(text: str) -> Path:
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"{text} is an address; results are written to a folder: copy it from there")
+    return Path(text)
 
 
 def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from ..experiments.join import join_experiment
 from ..experiments.report import report_table
 from .arguments import FILES, add_out, add_parameters, check_out, given_parameters
 from .files import read_beside
+from .output import note, print_tables, verdicts_fail, write_files
 
 __all__ = ["add_compare", "add_experiment"]
 
@@ -64,7 +63,7 @@ def add_compare(commands: Any) -> None:
     command.set_defaults(run=_compare, parser=command)
 
 
-def _compare(given: argparse.Namespace) -> None:
+def _compare(given: argparse.Namespace) -> int:
     check_out(given.out, ["comparison.parquet"], given.overwrite)
     result = read_parquet(given.results)
     model_col = given.model_col or (result.spec["by"][0] if len(result.spec["by"]) == 1 else None)
@@ -85,9 +84,10 @@ def _compare(given: argparse.Namespace) -> None:
     )
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     how = given_parameters(given, OF_BOTH).get("correction", "holm")
-    print(f"{' to '.join(n)} users, test {table['test'].iloc[0]}, {_adjusted(table, how)}\n")
-    print(_compact(table))
+    head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, {_adjusted(table, how)}"
+    print_tables(given, f"{head}\n\n{_compact(table)}", {"comparison": table})
     _write(given, {"comparison": table}, result)
+    return verdicts_fail(given, table)
 
 
 def _label(argument: str, text: str, values: pd.Series) -> Any:
@@ -114,7 +114,7 @@ def add_experiment(commands: Any) -> None:
     )
     files = _add_results(command, "health.parquet, comparison.parquet and segments.parquet")
     files.add_argument(
-        "--assignment", required=True, type=Path, metavar="FILE", help="one row per assigned user: id, variant, more"
+        "--assignment", required=True, metavar="FILE", help="one row per assigned user: id, variant, more"
     )
     what = command.add_argument_group("what is compared")
     what.add_argument("--control", required=True, metavar="NAME", help="variant that the others are compared with")
@@ -180,7 +180,7 @@ def add_experiment(commands: Any) -> None:
     command.set_defaults(run=_experiment, parser=command)
 
 
-def _experiment(given: argparse.Namespace) -> None:
+def _experiment(given: argparse.Namespace) -> int:
     names = ["health", "comparison", *(["segments"] if given.segment else [])]
     check_out(given.out, [f"{name}.parquet" for name in names], given.overwrite)
     result = read_parquet(given.results)
@@ -220,13 +220,15 @@ def _experiment(given: argparse.Namespace) -> None:
     tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
     if segments:
         tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
-    print(_health(health, join, given.expected is not None))
     how = options.get("correction", "holm")
-    print(f"\nAll users, {_adjusted(tables['comparison'], how)}\n\n{_compact(tables['comparison'])}")
+    lines = [_health(health, join, given.expected is not None)]
+    lines.append(f"\nAll users, {_adjusted(tables['comparison'], how)}\n\n{_compact(tables['comparison'])}")
     if segments:
-        by = " and ".join(segments)
-        print(f"\nBy {by}, {_adjusted(tables['segments'], how)}\n\n{_compact(tables['segments'])}")
+        head = f"By {' and '.join(segments)}, {_adjusted(tables['segments'], how)}"
+        lines.append(f"\n{head}\n\n{_compact(tables['segments'])}")
+    print_tables(given, "\n".join(lines), {**tables, "health": health})
     _write(given, {"health": health, **tables}, result)
+    return verdicts_fail(given, *tables.values())
 
 
 def _shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:
@@ -365,12 +367,7 @@ def _text(table: pd.DataFrame) -> str:
 def _write(given: argparse.Namespace, tables: dict[str, pd.DataFrame], result: Evaluation) -> None:
     if given.out is None:
         return
-    given.out.mkdir(parents=True, exist_ok=True)
-    # All files are complete before the first one takes its place.
-    with tempfile.TemporaryDirectory(prefix=".recdf-", dir=given.out) as staging:
-        for name, table in tables.items():
-            table.attrs["recdf"] = result.spec  # pandas writes attrs, and what was evaluated belongs to the numbers
-            table.to_parquet(Path(staging) / f"{name}.parquet", index=False)
-        for name in tables:
-            os.replace(Path(staging) / f"{name}.parquet", given.out / f"{name}.parquet")
-    print(f"\nwrote {', '.join(str(given.out / f'{name}.parquet') for name in tables)}")
+    for table in tables.values():
+        table.attrs["recdf"] = result.spec  # pandas writes attrs, and what was evaluated belongs to the numbers
+    paths = write_files(given.out, {f"{name}.parquet": table for name, table in tables.items()})
+    note(given, f"\nwrote {paths}")

@@ -18,6 +18,7 @@ from ..evaluation.result import Evaluation
 from ..evaluation.summary import summarize
 from .arguments import add_out, check_out
 from .evaluating import RESULT_FILES
+from .output import note, print_tables
 
 __all__ = ["add_demo"]
 
@@ -44,12 +45,13 @@ def _demo(given: argparse.Namespace) -> None:
     result = evaluate(shop.true, shop.pred, DEMO_METRICS, by="model", value_col="value")
     joined = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = summarize(joined, by=["model", "segment"], metrics=["ndcg@10"])
-    print(_demo_report(shop, result, segments))
+    print_tables(given, _demo_report(shop, result, segments), {"summary": result.summary, "segments": segments})
     folder.mkdir(parents=True, exist_ok=True)
     for name in FRAMES:
         getattr(shop, name).to_parquet(folder / f"{name}.parquet", index=False)
     result.to_parquet(folder, overwrite=overwrite)
-    print(
+    note(
+        given,
         f"""
 Wrote to {folder}: the frames ({", ".join(FRAMES)}) and the result (per_user, summary).
 {_write_report(folder / "report.html", shop, result)}
@@ -60,7 +62,7 @@ Try next:
   recdf report {folder} --out report.html --baseline popularity
   recdf compare {folder} --baseline popularity --metric ndcg@10 --test randomization
   recdf evaluate --help
-  python -c "import recdf as rd; print(rd.metrics_table().to_string())\""""
+  python -c "import recdf as rd; print(rd.metrics_table().to_string())\"""",
     )
 
 

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import glob
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ..diagnostics.check import check
-from ..errors import OptionError
+from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
+from ..evaluation.publishing import PER_USER, SUMMARY_FILE
 from ..inputs.options import CHOICES, NAMES, Options, as_columns
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from .arguments import FILES, add_options, add_out, check_out, given_options, in_flags
-from .files import is_text_file, read_beside, read_files
+from .files import is_address, is_text_file, read_beside, read_files
+from .output import failed, note, print_tables, verbose, write_files
 
 __all__ = ["add_check", "add_evaluate"]
 
-RESULT_FILES = ("per_user.parquet", "summary.parquet")
+RESULT_FILES = (PER_USER, SUMMARY_FILE)
+FINDINGS_FILE = "findings.parquet"
+SIDES = {
+    "log": "past interactions: rows of user and item",
+    "aspects": "aspects of items, as rows of aspect and item, with a user where they differ by user",
+    "base": "recommendations of a baseline, in the columns of --pred",
+    "popular": "items that everybody knows: one row per item",
+}
 
 PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}
 
@@ -36,6 +47,19 @@ def add_evaluate(commands: Any) -> None:
         epilog=FILES,
     )
     files = _add_files(command)
+    for name, text in SIDES.items():
+        files.add_argument(f"--{name}", metavar="FILE", help=text)
+    files.add_argument(
+        "--features",
+        nargs="+",
+        metavar="FILE or COLUMN",
+        help="what items are compared by: a file with a row per item, or columns of --items",
+    )
+    files.add_argument(
+        "--allow-empty",
+        action="store_true",
+        help="evaluate files without rows, or without a common user or item; else exit code 1",
+    )
     files.add_argument(
         "--stream",
         action="store_true",
@@ -50,6 +74,7 @@ def add_evaluate(commands: Any) -> None:
     add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
     what = command.add_argument_group("metrics")
     what.add_argument("-m", "--metrics", required=True, nargs="+", action="extend", metavar="METRIC", help="as ndcg@10")
+    what.add_argument("--item-by", metavar="COLUMN", help="column of --items: metrics within each group of items too")
     what.add_argument(
         "-k", nargs="+", action="extend", type=int, help="cut-offs of metrics that name none (default 10)"
     )
@@ -60,60 +85,96 @@ def add_evaluate(commands: Any) -> None:
 def _add_files(command: Any) -> Any:
     files = command.add_argument_group("files")
     files.add_argument(
-        "--true", required=True, type=Path, metavar="FILE", help="what was wanted: rows of user and item"
+        "--true", required=True, metavar="FILE", help="what was wanted: rows of user and item"
     )
-    files.add_argument("--pred", required=True, type=Path, metavar="FILE", help="what was recommended, best first")
-    files.add_argument("--items", type=Path, metavar="FILE", help="catalogue: one row per item")
+    files.add_argument("--pred", required=True, metavar="FILE", help="what was recommended, best first")
+    files.add_argument("--items", metavar="FILE", help="catalogue: one row per item")
     return files
 
 
 def _evaluate(given: argparse.Namespace) -> None:
     check_out(given.out, RESULT_FILES, given.overwrite)
+    started = time.perf_counter()
     options = given_options(given)
-    more = {}
+    paths = {name: path for name in ("items", *SIDES) if (path := getattr(given, name)) is not None}
     if options.get("users", "true") not in CHOICES["users"]:
-        more["users"] = Path(options.pop("users"))
-        if not more["users"].exists():
-            known = ", ".join(CHOICES["users"])
-            raise OptionError(f"--users {more['users']}: neither one of {known} nor a file of ids")
+        paths["users"] = _file_of_users(options.pop("users"))
+    of_items = given.features and not _is_file(given.features)
+    if given.features and not of_items:
+        paths["features"] = given.features[0]
     stream = given.stream or given.memory_limit is not None
-    frames = _read_sides(given, options, more) if stream else _read(given, ["true", "pred", "items"], options, more)
-    if "users" in frames:
-        options["users"] = frames["users"]
-    options |= {"k": given.k or 10, "items": frames.get("items")}
+    frames = _read_beside_stream(given, options, paths) if stream else _read(given, options, paths)
+    if of_items:
+        options["features"] = given.features
+    options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
+    if "features" in frames:
+        options["features"] = frames["features"].set_index(options.get("item_col", Options.item_col))
+    if given.item_by is not None:
+        options["item_by"] = given.item_by
+    options["k"] = given.k or 10
     if stream:
+        _refuse_empty(given, {name: Source(getattr(given, name), name).n_rows for name in ("true", "pred")})
         where = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
         result = evaluate_parquet(given.true, given.pred, given.metrics, **where, **options)
     else:
+        _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
         result = evaluate(frames["true"], frames["pred"], given.metrics, **options)
         if given.out is not None:
             result.to_parquet(given.out, overwrite=given.overwrite)
-    print(result.summary.to_string(index=False))
+    print_tables(given, result.summary.to_string(index=False), {"summary": result.summary})
     if given.out is not None:
-        from pyarrow.parquet import read_metadata  # costs time that other commands need not take
+        per_user, summary = (given.out / name for name in RESULT_FILES)
+        note(given, f"\nwrote {per_user} ({_n_rows(per_user):,} rows) and {summary}")
+    verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
 
-        n_rows = read_metadata(given.out / RESULT_FILES[0]).num_rows
-        print(f"\nwrote {given.out / RESULT_FILES[0]} ({n_rows:,} rows) and {given.out / RESULT_FILES[1]}")
+
+def _file_of_users(name: str) -> str:
+    if not is_address(name) and not glob.glob(name):
+        known = ", ".join(CHOICES["users"])
+        raise OptionError(f"--users {name}: neither one of {known} nor a file of ids")
+    return name
 
 
-def _read_sides(given: argparse.Namespace, options: dict[str, Any], more: dict[str, Path]) -> dict[str, pd.DataFrame]:
+def _is_file(features: Sequence[str]) -> bool:
+    """Whether --features names a file and not columns."""
+    return len(features) == 1 and (is_address(features[0]) or bool(glob.glob(features[0])))
+
+
+def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
+    """A file without rows is most often the fault of the job before this one."""
+    empty = [f"--{name} {getattr(given, name)}" for name, n in n_rows.items() if not n]
+    if empty and not given.allow_empty:
+        raise EmptyPopulationError(f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows")
+
+
+def _n_rows(path: Path) -> int:
+    from pyarrow.parquet import read_metadata  # costs time that other commands need not take
+
+    return int(read_metadata(path).num_rows)
+
+
+def _read_beside_stream(
+    given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]
+) -> dict[str, pd.DataFrame]:
     """The files beside the streamed ones, with ids like theirs."""
     for path in (given.true, given.pred):
-        if is_text_file(path):
-            raise OptionError(f"--stream reads parquet files; {path} is none")
-    paths = more | ({} if given.items is None else {"items": given.items})
-    keys = [*as_columns(options.get("user_col", Options.user_col)), options.get("item_col", Options.item_col)]
-    like = Path(Source(given.pred, "pred").fragments[0].path)
-    return {name: read_beside(path, like, keys, []) for name, path in paths.items()}
+        if is_text_file(path) or is_address(path):
+            raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
+    like = Source(given.pred, "pred").fragments[0].path
+    return {name: read_beside(path, like, _keys(options), []) for name, path in paths.items()}
 
 
-def _read(
-    given: argparse.Namespace, names: Sequence[str], options: dict[str, Any], more: dict[str, Path] | None = None
-) -> dict[str, pd.DataFrame]:
-    """The files that were given, with ids alike in all of them."""
-    paths = {name: path for name in names if (path := getattr(given, name)) is not None} | (more or {})
-    keys = [*as_columns(options.get("user_col", Options.user_col)), options.get("item_col", Options.item_col)]
-    return read_files(paths, keys, as_columns(options.get("by")))
+def _read(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]) -> dict[str, pd.DataFrame]:
+    """True, pred and the files beside them, with ids alike in all of them."""
+    paths = {"true": given.true, "pred": given.pred, **paths}
+    frames = read_files(paths, _keys(options), as_columns(options.get("by")))
+    for name, frame in frames.items():
+        verbose(given, f"read --{name} {paths[name]}: {len(frame):,} rows")
+    return frames
+
+
+def _keys(options: Mapping[str, Any]) -> list[str]:
+    return [*as_columns(options.get("user_col", Options.user_col)), options.get("item_col", Options.item_col)]
 
 
 # --------------------------------------------------------------------------------------------- check
@@ -127,19 +188,25 @@ def add_check(commands: Any) -> None:
         epilog=FILES,
     )
     files = _add_files(command)
-    files.add_argument("--log", type=Path, metavar="FILE", help="past interactions: rows of user and item")
+    files.add_argument("--log", metavar="FILE", help=SIDES["log"])
+    add_out(files, "folder for findings.parquet; without it nothing is written")
     command.add_argument("-k", type=int, default=10, help="cut-off that the findings refer to (default 10)")
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
     command.set_defaults(run=_check, parser=command)
 
 
 def _check(given: argparse.Namespace) -> int:
+    check_out(given.out, [FINDINGS_FILE], given.overwrite)
     options = given_options(given)
-    frames = _read(given, ["true", "pred", "items", "log"], options)
-    log, items = frames.get("log"), frames.get("items")
-    found = check(frames["true"], frames["pred"], given.k, log=log, items=items, **options)
-    print(_findings(found) if len(found) else f"nothing odd found at k = {given.k}")
-    return int((found["severity"] == "error").any())
+    frames = _read(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
+    sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}
+    found = check(frames["true"], frames["pred"], given.k, **sides, **options)
+    found["effect"] = found["effect"].map(lambda text: in_flags(text, given.parser.flags()))
+    print_tables(given, _findings(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found})
+    if given.out is not None:
+        note(given, f"\nwrote {write_files(given.out, {FINDINGS_FILE: found})}")
+    severe = {"error", "warning"} if failed(given, "warning") else {"error"}
+    return int(found["severity"].isin(severe).any())
 
 
 def _findings(found: pd.DataFrame) -> str:
@@ -148,7 +215,7 @@ def _findings(found: pd.DataFrame) -> str:
     for finding, severity, count, part, examples, effect in zip(*(found[name] for name in found.columns), strict=True):
         lines.append(f"{severity:<9}{finding}: {count:,}" + ("" if pd.isna(part) else f" ({_percent(part)})"))
         lines += [
-            f"{'':9}{name}: {text}" for name, text in (("seen", examples), ("effect", in_flags(effect, {}))) if text
+            f"{'':9}{name}: {text}" for name, text in (("seen", examples), ("effect", effect)) if text
         ]
     counts = found["severity"].value_counts()
     words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]

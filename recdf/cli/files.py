@@ -1,38 +1,48 @@
 """Files of the command line to frames: parquet, CSV and TSV, with no id changed on the way.
 
+A frame may stand in one file, in all files of a folder, or in those of a glob; columns that stand in the names of
+folders (day=2026-11-20/) are read too. An address (s3://, gs://, https://) is read through fsspec.
+
 Contract: a column of a parquet file keeps its type. In text files, an id column is of integers where every file
 writes it as plain integers (7, not 007, 7.0 or +7) and no parquet file holds it as text; else it is text.
 """
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DataError
+from ..errors import DataError, MissingExtraError, OptionError, RecdfError
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-COMPRESSIONS = (".gz", ".bz2", ".zst")
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 
-def read_files(paths: Mapping[str, Path], keys: Sequence[str], by: Sequence[str]) -> dict[str, pd.DataFrame]:
+def read_files(paths: Mapping[str, Any], keys: Sequence[str], by: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of single files."""
-    texts = [name for name, path in paths.items() if is_text_file(path)]
-    return _as_frames({name: _read_file(path) for name, path in paths.items()}, texts, keys, by)
+    sets = {name: FileSet.of(path) for name, path in paths.items()}
+    texts = [name for name, files in sets.items() if files.is_text]
+    return _as_frames({name: files.read() for name, files in sets.items()}, texts, keys, by)
 
 
-def read_beside(path: Path, parquet: Path, keys: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
-    """Read one file to a frame, its ids alike those of a parquet file, of which only the types are read."""
+def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
+    """Read one frame, its ids alike those of a parquet file, of which only the types are read."""
     from pyarrow import parquet as pq  # costs import time that other commands need not pay
 
-    tables = {"beside": pq.read_schema(parquet).empty_table(), "own": _read_file(path)}
-    return _as_frames(tables, ["own"] if is_text_file(path) else [], keys, by)["own"]
+    files = FileSet.of(path)
+    tables = {"beside": pq.read_schema(parquet).empty_table(), "own": files.read()}
+    return _as_frames(tables, ["own"] if files.is_text else [], keys, by)["own"]
 
 
 def _as_frames(
@@ -54,39 +64,144 @@ def _as_frames(
     return {name: table.to_pandas(integer_object_nulls=True, ignore_metadata=True) for name, table in tables.items()}
 
 
-def _read_file(path: Path) -> Any:
-    """Read one file to an Arrow table; of a text file, every column is text."""
-    from pyarrow import csv, parquet  # cost import time that other commands need not pay
+@dataclass(frozen=True)
+class FileSet:
+    """The files of one frame: `name` as it was given, their paths, and the fsspec file system of an address."""
 
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
-    if not path.is_dir() and _format(path) not in (*SEPARATORS, ".parquet", ".pq"):
-        raise DataError(f"{path}: expected a .parquet, .csv or .tsv file (or .csv.gz, ...)")
+    name: str
+    paths: list[str]
+    system: Any = None
+
+    @classmethod
+    def of(cls, path: Any) -> FileSet:
+        """Find the files; what begins with a dot or an underscore is none."""
+        name = os.fspath(path)
+        if is_address(name):
+            return cls(name, *_files_of_address(name))
+        if os.path.isdir(name):
+            inside = [file.relative_to(name) for file in sorted(Path(name).rglob("*")) if file.is_file()]
+            paths = [str(Path(name) / file) for file in inside if not _hidden(file.parts)]
+        elif os.path.exists(name):
+            paths = [name]
+        else:
+            paths = [file for one in sorted(glob.glob(name, recursive=True)) for file in cls.of(one).paths]
+        if not paths:
+            what = "holds no file" if os.path.isdir(name) else "no such file, and no file has a name like it"
+            raise FileNotFoundError(f"{name}: {what if _is_pattern(name) or os.path.isdir(name) else 'no such file'}")
+        return cls(name, paths)
+
+    @property
+    def is_text(self) -> bool:
+        return is_text_file(self.paths[0])
+
+    def read(self) -> Any:
+        """Read all files to one Arrow table; of text files, every column is text."""
+        endings = {_format(path) for path in self.paths}
+        single = len(self.paths) == 1 and self.paths[0] == self.name
+        if single and not endings <= {*SEPARATORS, ".parquet", ".pq"}:
+            raise DataError(f"{self.name}: expected a .parquet, .csv or .tsv file (or .csv.gz, ...)")
+        if endings & set(SEPARATORS) and len(endings) > 1:
+            raise DataError(f"{self.name} holds files of several kinds ({', '.join(sorted(endings))}); expected one")
+        try:
+            tables = [self._read_one(path) for path in self.paths]
+            return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+        except RecdfError:
+            raise
+        except Exception as error:  # whatever a reader makes of a broken file
+            raise DataError(f"{self.name} cannot be read: {error}") from error
+
+    def _read_one(self, path: str) -> Any:
+        from pyarrow import parquet  # costs import time that other commands need not pay
+
+        with ExitStack() as stack:
+            file = path if self.system is None else stack.enter_context(self.system.open(path, "rb"))
+            if is_text_file(path):
+                table = _read_text(file, path)
+            elif self.system is None:
+                table = parquet.read_table(path, partitioning=None)
+            else:
+                table = parquet.read_table(file)
+        for name, value in _folder_columns(path).items():
+            if name not in table.column_names:
+                text = pa.repeat(pa.scalar(value, pa.large_string()), len(table))
+                table = table.append_column(name, text if is_text_file(path) else _as_integers(text))
+        return table
+
+
+def is_address(path: Any) -> bool:
+    """Whether a path is one of another machine, such as s3://bucket/file.parquet."""
+    return "://" in os.fspath(path)
+
+
+def _files_of_address(address: str) -> tuple[list[str], Any]:
     try:
-        if not is_text_file(path):
-            return parquet.read_table(path)
-        layout = csv.ParseOptions(delimiter=SEPARATORS[_format(path)], newlines_in_values=True)
-        with csv.open_csv(path, parse_options=layout) as reader:
-            names = reader.schema.names
-        types = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()))
-        table = csv.read_csv(path, parse_options=layout, convert_options=types)
-    except Exception as error:  # whatever a reader makes of a broken file
-        raise DataError(f"{path} cannot be read: {error}") from error
+        import fsspec
+    except ImportError:
+        raise MissingExtraError(f"{address}: reading an address needs the package fsspec: pip install fsspec") from None
+    try:
+        system, path = fsspec.core.url_to_fs(address)
+    except ImportError as error:  # the file system of s3:// is in a package of its own, s3fs
+        raise MissingExtraError(f"{address}: {error}") from None
+    except ValueError as error:
+        raise OptionError(f"{address}: {error}") from None
+    if _is_pattern(path):
+        found = sorted(system.glob(path))
+    elif system.exists(path) and system.isdir(path):
+        start = len(path.rstrip("/")) + 1
+        found = [file for file in sorted(system.find(path)) if not _hidden(file[start:].split("/"))]
+    else:
+        found = [path]
+    if not found or not system.exists(found[0]):
+        raise FileNotFoundError(f"{address}: no such file")
+    return found, system
+
+
+def _is_pattern(name: str) -> bool:
+    return any(sign in name for sign in "*?[")
+
+
+def _hidden(parts: Sequence[str]) -> bool:
+    return any(part.startswith((".", "_")) for part in parts)
+
+
+def _folder_columns(path: str) -> dict[str, str | None]:
+    """Columns in the names of the folders: {"day": "2026-11-20"} for day=2026-11-20/part.parquet."""
+    pairs = [part.partition("=") for part in Path(path).parts[:-1] if "=" in part.strip("=")]
+    return {name: None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for name, _, value in pairs}
+
+
+def _as_integers(text: Any) -> Any:
+    try:
+        return text.cast(pa.int32())
+    except pa.ArrowInvalid:
+        return text.dictionary_encode()
+
+
+def _read_text(file: Any, path: str) -> Any:
+    from pyarrow import csv  # costs import time that other commands need not pay
+
+    compression = next((name for ending, name in COMPRESSIONS.items() if path.lower().endswith(ending)), None)
+    with pa.input_stream(file, compression=compression) as stream:
+        data = stream.read()
+    layout = csv.ParseOptions(delimiter=SEPARATORS[_format(path)], newlines_in_values=True)
+    with csv.open_csv(pa.BufferReader(data), parse_options=layout) as reader:
+        names = reader.schema.names
     if len(set(names)) < len(names):
         raise DataError(f"{path} has two columns of one name: {', '.join(names)}")
-    return table
+    types = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()))
+    return csv.read_csv(pa.BufferReader(data), parse_options=layout, convert_options=types)
 
 
-def _format(path: Path) -> str:
+def _format(path: Any) -> str:
     """Ending of the file's name, without that of its compression."""
-    endings = [ending.lower() for ending in path.suffixes]
+    endings = [ending.lower() for ending in Path(path).suffixes]
     while endings and endings[-1] in COMPRESSIONS:
         endings.pop()
     return endings[-1] if endings else ""
 
 
-def is_text_file(path: Path) -> bool:
-    return _format(path) in SEPARATORS and not path.is_dir()
+def is_text_file(path: Any) -> bool:
+    return _format(path) in SEPARATORS and not os.path.isdir(path)
 
 
 def _holds_text(kind: Any) -> bool:

@@ -15,6 +15,7 @@ from ..partitions.deal_impressions import FILES as WRITTEN
 from ..partitions.deal_impressions import deal_impressions
 from .arguments import FILES, add_out, add_parameters, check_out, given_parameters
 from .files import is_text_file, read_files
+from .output import note
 
 __all__ = ["add_impressions"]
 
@@ -84,7 +85,7 @@ def _impressions(given: argparse.Namespace) -> None:
         if files != paths:
             for path in files.values():
                 path.unlink()
-    print(_report(spec, given.out))
+    note(given, _report(spec, given.out))
 
 
 def _span(text: str) -> Any:

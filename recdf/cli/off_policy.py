@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -19,6 +16,7 @@ from ..off_policy.flags import MEANINGS
 from ..off_policy.target_from_recs import target_from_recs
 from .arguments import FILES, add_out, add_parameters, check_out, given_parameters
 from .files import read_files
+from .output import note, print_tables, write_files
 
 __all__ = ["add_ope"]
 
@@ -43,9 +41,9 @@ def add_ope(commands: Any) -> None:
         epilog=FILES,
     )
     files = command.add_argument_group("files")
-    files.add_argument("log", type=Path, metavar="LOG", help="one row per item that was shown, with its propensity")
+    files.add_argument("log", metavar="LOG", help="one row per item that was shown, with its propensity")
     files.add_argument(
-        "--pred", type=Path, metavar="FILE", help="recommendations whose value is asked (default: --target-col of LOG)"
+        "--pred", metavar="FILE", help="recommendations whose value is asked (default: --target-col of LOG)"
     )
     add_out(files, "folder for ope.parquet, ope_diagnostics.parquet and, for several targets, ope_comparison.parquet")
     what = command.add_argument_group("what is estimated")
@@ -86,13 +84,16 @@ def _ope(given: argparse.Namespace) -> None:
     asked = {name: options[name] for name in OF_DIAGNOSTICS if name in options}
     if _one_interaction(options):
         tables["ope_diagnostics"] = ope_diagnostics(log, **asked, **by)
-    print(_shown(tables["ope"], given.by or [], ("value", "ci_low", "ci_high", "logging_value", "lift"), "ess_reward"))
+    numbers = ("value", "ci_low", "ci_high", "logging_value", "lift")
+    lines = [_shown(tables["ope"], given.by or [], numbers, "ess_reward")]
     if given.pred is not None and given.by and len(given.by) == 1 and log[given.by[0]].nunique() > 1:
         asked = {name: options[name] for name in OF_COMPARE if name in options}
         tables["ope_comparison"] = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
-        print(_shown(tables["ope_comparison"], ["baseline", *given.by], ("diff", "ci_low", "ci_high"), "n_clusters"))
-    print(_explained(tables["ope"]))
-    _write(given.out, tables)
+        compared = tables["ope_comparison"]
+        lines.append(_shown(compared, ["baseline", *given.by], ("diff", "ci_low", "ci_high"), "n_clusters"))
+    print_tables(given, "\n".join([*lines, _explained(tables["ope"])]), tables)
+    if given.out is not None:
+        note(given, f"\nwrote {write_files(given.out, {f'{name}.parquet': table for name, table in tables.items()})}")
 
 
 def _one_interaction(options: dict[str, Any]) -> bool:
@@ -132,16 +133,3 @@ def _explained(table: pd.DataFrame) -> str:
     found = set(table["flags"].str.split(", ").explode())
     lines = [f"{name}: {text}" for name, text in MEANINGS.items() if name in found]
     return "\n".join(lines or ["no flags: the intervals hold what they say if the propensities are right"])
-
-
-def _write(out: Path | None, tables: dict[str, pd.DataFrame]) -> None:
-    if out is None:
-        return
-    out.mkdir(parents=True, exist_ok=True)
-    # All files are complete before the first one takes its place.
-    with tempfile.TemporaryDirectory(prefix=".recdf-", dir=out) as staging:
-        for name, table in tables.items():
-            table.to_parquet(Path(staging) / f"{name}.parquet", index=False)
-        for name in tables:
-            os.replace(Path(staging) / f"{name}.parquet", out / f"{name}.parquet")
-    print(f"\nwrote {', '.join(str(out / f'{name}.parquet') for name in tables)}")

@@ -13,6 +13,7 @@ from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
 from .arguments import FILES
 from .files import read_beside
+from .output import note
 
 __all__ = ["add_report"]
 
@@ -70,7 +71,7 @@ def _report(given: argparse.Namespace) -> None:
         result, given.out, title=given.title, baseline=_baseline(given.baseline, result), k=given.k, segments=segments,
         examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite, **tables,
     )  # fmt: skip
-    print(f"wrote {path}, {path.stat().st_size / 1e6:.1f} MB: open it in a browser")
+    note(given, f"wrote {path}, {path.stat().st_size / 1e6:.1f} MB: open it in a browser")
 
 
 def _baseline(name: str | None, result: Evaluation) -> Any:

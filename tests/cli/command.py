@@ -1,6 +1,12 @@
 """The command `recdf`, called as a shell calls it."""
 
+import os
+from pathlib import Path
+
 from recdf.cli import main
+
+# The environment of a process that finds this checkout's package.
+WITH_RECDF = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 def run(capsys, *arguments):
@@ -14,6 +20,16 @@ def fails(capsys, *arguments):
     """The one line with which `recdf arguments` fails."""
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    return err
+
+
+def refused(capsys, *arguments):
+    """The one line with which `recdf arguments` refuses a result: exit code 1, and nothing on stdout."""
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (1, "")
     assert err.endswith("\n")
     assert err.count("\n") == 1
     assert "Traceback" not in err

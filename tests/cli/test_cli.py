@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli.command import fails, run
+from cli.command import WITH_RECDF, fails, run
 
 import recdf as rd
 from recdf.inputs.options import CHOICES, NAMES
@@ -263,7 +263,6 @@ def test_usage_errors(capsys, arguments, expected):
         (["-m", "mrr", "--true", "latin.csv"], "latin.csv cannot be read"),
         (["-m", "mrr", "--true", "long_row.csv"], "long_row.csv cannot be read"),
         (["-m", "mrr", "--true", "notes.txt"], "expected a .parquet, .csv or .tsv file"),
-        (["-m", "mrr", "--true", "header.csv"], "there is no list to evaluate"),
         (["-m", "mrr", "--out", "true.csv/results"], "true.csv"),
     ],
 )
@@ -274,18 +273,22 @@ def test_errors_are_one_line(capsys, files, arguments, expected):
     Path("latin.csv").write_bytes("user_id,item_id\nZoë,1\n".encode("latin-1"))
     csv("long_row.csv", "user_id,item_id\n1,2,3\n")
     csv("notes.txt", "user_id,item_id\n")
-    csv("header.csv", "user_id,item_id\n")
     call = ["evaluate", "--true", "true.csv", "--pred", "pred.csv", "--by", "model", *arguments]
     assert expected in fails(capsys, *call)
 
 
 def test_warnings_are_one_line_each(capsys, files):
     PRED.assign(item_id=99).to_csv("pred.csv", index=False)
-    code, out, err = run(capsys, "evaluate", "--true", "true.csv", "--pred", "pred.csv", "-m", "mrr@2", "--by", "model")
+    call = ["evaluate", "--true", "true.csv", "--pred", "pred.csv", "-m", "mrr@2", "--by", "model", "--allow-empty"]
+    code, out, err = run(capsys, *call)
     assert code == 0
     assert "mrr" in out
     assert err
     assert all(line.startswith("recdf: warning: ") for line in err.splitlines())
+    assert "recdf check" in err
+    assert "rd.check" not in err
+    assert run(capsys, *call, "--quiet") == (0, "", "")
+    assert run(capsys, *call, "--fail-on", "warning")[0] == 1
 
 
 def test_messages_speak_of_arguments_not_of_parameters(capsys, files):
@@ -339,15 +342,15 @@ def test_installed_command(files):
     script = shutil.which("recdf", path=sysconfig.get_path("scripts"))
     command = [script] if script else [sys.executable, "-m", "recdf"]
     call = [*command, "evaluate", "--true", "true.csv", "--pred", "pred.parquet", "-m", "mrr@2", "--by", "model"]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    done = subprocess.run(call, capture_output=True, text=True, check=False, env=WITH_RECDF)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == rd.evaluate(TRUE, PRED, "mrr@2", by="model").summary.to_string(index=False) + "\n"
-    done = subprocess.run([*call, "--item-col", "itm_id"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*call, "--item-col", "itm_id"], capture_output=True, text=True, check=False, env=WITH_RECDF)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("recdf evaluate: error: true has no column 'itm_id'")
 
 
 def test_a_closed_pipe_is_no_error(files):
     call = f"{sys.executable} -m recdf evaluate --true true.csv --pred pred.csv --by model -m mrr"
-    done = subprocess.run(["sh", "-c", f"{call} | true"], capture_output=True, text=True, check=False)
+    done = subprocess.run(["sh", "-c", f"{call} | true"], capture_output=True, text=True, check=False, env=WITH_RECDF)
     assert (done.returncode, done.stderr) == (0, "")

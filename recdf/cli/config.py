@@ -1,0 +1,94 @@
+"""`--config job.toml`: options from a file, as if they had been typed before those of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import OptionError, closest
+
+__all__ = ["add_config", "with_config"]
+
+
+def add_config(command: Any) -> None:
+    command.add_argument(
+        "--config",
+        metavar="FILE",
+        help="TOML file of options, with the names of the flags as keys (by = 'model'), for this command, or in a "
+        "table of its name ([evaluate]) beside those of others; a flag that is given wins",
+    )
+
+
+def with_config(argv: Sequence[str], parser: argparse.ArgumentParser, command: str) -> list[str]:
+    """The arguments of a command, with those of its --config file before them.
+
+    Raises
+    ------
+    OptionError
+        If the file has a key that the command has no flag for, or a value that no flag takes.
+    """
+    path = _config_of(argv)
+    if path is None:
+        return list(argv)
+    try:
+        keys = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise OptionError(f"--config {path} is no TOML file: {error}") from None
+    tables = [name for name, value in keys.items() if isinstance(value, dict)]
+    if tables:
+        if command not in tables:
+            raise OptionError(f"--config {path} has no table [{command}]; it has {', '.join(tables)}")
+        keys = keys[command]
+    actions = {name: action for action in parser._actions for name in _names(action)}
+    before: list[str] = []
+    after: list[str] = []
+    for key, value in keys.items():
+        action = actions.get(key.replace("_", "-"))
+        if action is None or key == "config":
+            known = sorted(actions)
+            raise OptionError(f"--config {path}: recdf {command} has no option {key!r}{closest(key, known)}")
+        if not action.option_strings:
+            after.append(str(value))
+        elif not _is_given(action, argv):
+            before += _as_arguments(action, key, value, path)
+    at = 1 + list(argv).index(command)
+    typed = list(argv)[at:]
+    positional = [] if typed and not typed[0].startswith("-") else after
+    return [*argv[:at], *positional, *before, *typed]
+
+
+def _config_of(argv: Sequence[str]) -> str | None:
+    for place, word in enumerate(argv):
+        if word == "--config" and place + 1 < len(argv):
+            return argv[place + 1]
+        if word.startswith("--config="):
+            return word.partition("=")[2]
+    return None
+
+
+def _names(action: argparse.Action) -> list[str]:
+    """Keys of an argument: its flags without dashes; the name of one without a flag."""
+    return [flag.lstrip("-") for flag in action.option_strings] or [action.dest]
+
+
+def _is_given(action: argparse.Action, argv: Sequence[str]) -> bool:
+    return any(word == flag or word.startswith(f"{flag}=") for word in argv for flag in action.option_strings)
+
+
+def _as_arguments(action: argparse.Action, key: str, value: Any, path: str) -> list[str]:
+    flag = action.option_strings[-1]
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise OptionError(f"--config {path}: {key} = {value!r}; expected true or false")
+        return [flag] if value else []
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in values):
+        raise OptionError(f"--config {path}: {key} = {value!r}; expected text, a number, or a list of them")
+    if len(values) > 1 and action.nargs is None and not isinstance(action, argparse._ExtendAction):
+        raise OptionError(f"--config {path}: {key} = {value!r}; expected one value")
+    # One word each: a value may begin with a dash.
+    join = "=" if flag.startswith("--") else ""
+    return [f"{flag}{join}{one}" for one in values]
