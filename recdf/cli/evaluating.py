@@ -13,6 +13,7 @@ from ..diagnostics.check import check
 from ..errors import OptionError
 from ..evaluation.evaluate import evaluate
 from ..inputs.options import CHOICES, NAMES, Options, as_columns
+from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from .arguments import FILES, add_options, add_out, check_out, given_options, in_flags
@@ -63,7 +64,7 @@ def _add_files(command: Any) -> Any:
         "--true", required=True, type=Path, metavar="FILE", help="what was wanted: rows of user and item"
     )
     files.add_argument("--pred", required=True, type=Path, metavar="FILE", help="what was recommended, best first")
-    files.add_argument("--items", type=Path, metavar="FILE", help="catalogue: one row per item")
+    files.add_argument("--items", type=Path, metavar="FILE", help=SIDE_TABLES["items"].flag)
     return files
 
 
@@ -127,7 +128,7 @@ def add_check(commands: Any) -> None:
         epilog=FILES,
     )
     files = _add_files(command)
-    files.add_argument("--log", type=Path, metavar="FILE", help="past interactions: rows of user and item")
+    files.add_argument("--log", type=Path, metavar="FILE", help=SIDE_TABLES["log"].flag)
     command.add_argument("-k", type=int, default=10, help="cut-off that the findings refer to (default 10)")
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
     command.set_defaults(run=_check, parser=command)
