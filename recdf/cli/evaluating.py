@@ -16,6 +16,7 @@ from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import PER_USER, SUMMARY_FILE
 from ..inputs.options import CHOICES, NAMES, Options, as_columns
+from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from .arguments import FILES, add_options, add_out, check_out, given_options, in_flags
@@ -26,12 +27,6 @@ __all__ = ["add_check", "add_evaluate"]
 
 RESULT_FILES = (PER_USER, SUMMARY_FILE)
 FINDINGS_FILE = "findings.parquet"
-SIDES = {
-    "log": "past interactions: rows of user and item",
-    "aspects": "aspects of items, as rows of aspect and item, with a user where they differ by user",
-    "base": "recommendations of a baseline, in the columns of --pred",
-    "popular": "items that everybody knows: one row per item",
-}
 
 PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}
 
@@ -47,14 +42,11 @@ def add_evaluate(commands: Any) -> None:
         epilog=FILES,
     )
     files = _add_files(command)
-    for name, text in SIDES.items():
-        files.add_argument(f"--{name}", metavar="FILE", help=text)
-    files.add_argument(
-        "--features",
-        nargs="+",
-        metavar="FILE or COLUMN",
-        help="what items are compared by: a file with a row per item, or columns of --items",
-    )
+    for name, one in SIDE_TABLES.items():
+        if one.shape == "features":  # columns of the catalogue may be named in place of a file
+            files.add_argument(f"--{name}", nargs="+", metavar="FILE or COLUMN", help=one.flag)
+        elif name != "items":  # a file of `check` too
+            files.add_argument(f"--{name}", metavar="FILE", help=one.flag)
     files.add_argument(
         "--allow-empty",
         action="store_true",
@@ -88,7 +80,7 @@ def _add_files(command: Any) -> Any:
         "--true", required=True, metavar="FILE", help="what was wanted: rows of user and item"
     )
     files.add_argument("--pred", required=True, metavar="FILE", help="what was recommended, best first")
-    files.add_argument("--items", metavar="FILE", help="catalogue: one row per item")
+    files.add_argument("--items", metavar="FILE", help=SIDE_TABLES["items"].flag)
     return files
 
 
@@ -96,7 +88,8 @@ def _evaluate(given: argparse.Namespace) -> None:
     check_out(given.out, RESULT_FILES, given.overwrite)
     started = time.perf_counter()
     options = given_options(given)
-    paths = {name: path for name in ("items", *SIDES) if (path := getattr(given, name)) is not None}
+    names = [name for name, one in SIDE_TABLES.items() if one.shape != "features"]
+    paths = {name: path for name in names if (path := getattr(given, name)) is not None}
     if options.get("users", "true") not in CHOICES["users"]:
         paths["users"] = _file_of_users(options.pop("users"))
     of_items = given.features and not _is_file(given.features)
@@ -188,7 +181,7 @@ def add_check(commands: Any) -> None:
         epilog=FILES,
     )
     files = _add_files(command)
-    files.add_argument("--log", metavar="FILE", help=SIDES["log"])
+    files.add_argument("--log", metavar="FILE", help=SIDE_TABLES["log"].flag)
     add_out(files, "folder for findings.parquet; without it nothing is written")
     command.add_argument("-k", type=int, default=10, help="cut-off that the findings refer to (default 10)")
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
