@@ -12,8 +12,10 @@ Four parts, each of which prints what it counted and stops at the first differen
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -235,14 +237,14 @@ def soak_kills(n: int, seed: int) -> None:
         folder = Path(name)
         results, shared = two_results(folder), folder / "shared"
         for _ in range(n):
-            writer = start(WRITER, folder, stdout=subprocess.PIPE)
-            writer.stdout.readline()
-            time.sleep(rng.random() * 0.08)  # a few writes, and then anywhere in one
-            writer.kill()
-            writer.wait()
-            writer.stdout.close()
+            writer = os.fork()
+            if not writer:
+                write_forever(results, shared)
+            time.sleep(rng.random() * 0.1)  # a few writes, and then anywhere in one
+            os.kill(writer, signal.SIGKILL)
+            os.waitpid(writer, 0)
             left = {path.name for path in shared.iterdir()}
-            seen["hidden folders left by the kill"] += len(left - FILES)
+            seen["hidden folders left by kills"] += len(left - FILES)
             apart = sum((shared / file).read_bytes() not in written(folder, file) for file in FILES)
             assert not apart, "a file is of no result"
             found = rd.read_parquet(shared)
@@ -251,6 +253,15 @@ def soak_kills(n: int, seed: int) -> None:
             assert {path.name for path in shared.iterdir()} == FILES
             pd.testing.assert_frame_equal(pd.read_parquet(shared / "summary.parquet"), found.summary)
     print(f"kills: {n:,}; " + ", ".join(f"{count:,} {what}" for what, count in seen.items()), flush=True)
+
+
+def write_forever(results: list[rd.Evaluation], shared: Path) -> None:
+    """What a child process does until it is killed."""
+    try:
+        for turn in itertools.count(1):
+            results[turn % 2].to_parquet(shared, overwrite=True)
+    finally:
+        os._exit(1)
 
 
 def written(folder: Path, file: str) -> list[bytes]:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -364,3 +366,15 @@ def test_the_handler_of_the_caller_comes_back(capsys):
 def test_folder_columns():
     assert cli_files._folder_columns("a/day=2026-01-01/x%20y=1/p.parquet") == {"day": "2026-01-01", "x%20y": "1"}
     assert cli_files._folder_columns("a/day=__HIVE_DEFAULT_PARTITION__/p.parquet") == {"day": None}
+
+
+# ------------------------------------------------------------------------------------------ the page
+
+
+def test_the_commands_of_the_page_end_with_the_codes_that_it_gives(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+    Path("job.toml").write_text(re.search(r"```toml\n(.*?)```", page, flags=re.S)[1], encoding="utf-8")
+    commands = re.findall(r"^recdf (.*?) +# (\d+)$", page, flags=re.M)
+    assert len(commands) > 8
+    for command, code in commands:
+        assert (command, run(capsys, *shlex.split(command))[0]) == (command, int(code))
