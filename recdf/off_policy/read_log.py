@@ -49,6 +49,7 @@ class LogColumns:
     ragged: bool = False
     reward_range: tuple[float, float] | None = None
     ordered: bool = False
+    unclustered: bool = False  # no cluster is named although users have several rows
 
 
 @dataclass(frozen=True)
