@@ -32,10 +32,10 @@ def sampled_values(
 
     Formula
     -------
-    With R the rank among n = `n_items` items, r the rank among m = `n_sampled` random negatives and the relevant item,
-    r − 1 is binomial(m, (R − 1)/(n − 1)). Let A[R, r] = P(r given R)/√n, b[R] = f(R)/√n with the metric f, and c[r] = Σ_R
-    P(r given R)/n. The values are ((1 − γ)·AᵀA + γ·diag(c))⁻¹·Aᵀb: of all functions of r, they have the least bias² +
-    γ·variance on average over R.
+    With R the rank among n = `n_items` items and r the rank among m = `n_sampled` random negatives and the relevant
+    item, r − 1 is binomial(m, (R − 1)/(n − 1)). Let A[R, r] = P(r given R)/√n, b[R] = f(R)/√n with the metric f, and
+    c[r] = Σ_R P(r given R)/n. The values are ((1 − γ)·AᵀA + γ·diag(c))⁻¹·Aᵀb, which of all functions of r have the
+    least bias² + γ·variance on average over R.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..errors import DataError
 from ..inputs.options import as_columns, check_choice
-from .columns import beside_groups, log_frame, repeats_users, split_groups
+from .columns import Groups, beside_groups, log_frame, repeats_users, split_groups
 from .estimators import Interaction, Request
 from .flags import Evidence, Method, find_flags, trust
 from .influence import Estimates, estimate
@@ -235,10 +235,19 @@ def ope_estimate(
     if not columns.cluster and not columns.unit and repeats_users(frame, as_columns(by)):
         columns = replace(columns, unclustered=True)
     arrays = read_log(frame, columns)
-    return beside_groups(groups, [group_rows(arrays, some, plan) for some in groups.rows], Row._fields)
+    return beside_groups(groups, [_named_group(arrays, groups, g, plan) for g in range(len(groups.rows))], Row._fields)
 
 
 # -------------------------------------------------------------------------------------------- one group
+
+
+def _named_group(log: Log, groups: Groups, g: int, plan: Plan) -> list[Row]:
+    """Rows of one group; an error says which group it is about."""
+    try:
+        return group_rows(log, groups.rows[g], plan)
+    except DataError as error:
+        label = ", ".join(f"{name}={value!r}" for name, value in groups.labels.iloc[g].to_dict().items())
+        raise DataError(f"{label}: {error}" if label else str(error)) from None
 
 
 def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Row]:
@@ -277,7 +286,7 @@ def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogCo
     target = f"log[{columns.target!r}]"
     if not weights.n_matched:
         raise DataError(
-            f"{target} is 0 in all {len(rows):,} rows (of a group): the log has nothing that the target policy shows; "
+            f"{target} is 0 in all {len(rows):,} rows: the log has nothing that the target policy shows; "
             "nothing can be estimated"
         )
     if rows.position is not None:
