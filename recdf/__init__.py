@@ -71,6 +71,7 @@ from .matching.hits import Hits
 from .matching.lists import Lists
 from .metrics import *  # noqa: F403  (the metrics of the registry; metrics/__init__.pyi names them for type checkers)
 from .metrics.metric import METRICS, Metric, metric, metrics_table
+from .metrics.sampled import sampled_values
 from .off_policy.compare_targets import ope_compare
 from .off_policy.diagnostics import ope_diagnostics
 from .off_policy.estimate import ope_estimate
@@ -140,6 +141,7 @@ __all__ = [
     "reward_table",
     "roll_up",
     "sample_shop",
+    "sampled_values",
     "summarize",
     "target_from_recs",
     "time_slice",

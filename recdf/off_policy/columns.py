@@ -116,6 +116,17 @@ def key_codes(frame: pd.DataFrame, names: Sequence[str], argument: str, hint: st
     return Keys(joint, max(n, 1))
 
 
+def repeats_users(frame: pd.DataFrame, by: Sequence[str], user_col: str = "user_id") -> bool:
+    """Whether a column of users is there and some user has several rows in one group."""
+    names = list(dict.fromkeys([*by, user_col]))
+    if user_col not in frame.columns or any(isinstance(frame[name], pd.DataFrame) for name in names):
+        return False
+    try:  # most logs show it early, and then the whole column need not be read
+        return bool(frame[names].head(10_000).duplicated().any() or frame[names].duplicated().any())
+    except TypeError:  # values that cannot be compared are no users
+        return False
+
+
 def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str = "log") -> Groups:
     """Rows of every value of the `by` columns; one group of all rows without them."""
     names = as_columns(by)

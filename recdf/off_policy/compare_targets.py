@@ -198,7 +198,7 @@ def _target(log: Log, some: Codes | None, plan: Plan) -> _Target:
         effective = effective_numbers(rows, request.estimator.rule, request.clip)
         model_only = request.estimator.rule == "model"
         clustered = bool(log.columns.cluster)
-        flags.append(find_flags(Evidence(one, weights, effective, estimates.n_clusters, clustered, model_only)))
+        flags.append(find_flags(Evidence(one, weights, effective, estimates.n_clusters, clustered, False, model_only)))
     codes = np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
     counts = np.bincount(codes, minlength=rows.n_codes)
     rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)

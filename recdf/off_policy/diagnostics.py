@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import as_columns, check_choice
-from .columns import beside_groups, log_frame, split_groups
+from .columns import beside_groups, log_frame, repeats_users, split_groups
 from .estimate import check_weights
 from .estimators import Interaction
 from .flags import Evidence, find_flags, trust
@@ -132,6 +133,8 @@ def ope_diagnostics(
         cluster=tuple(as_columns(cluster)), kind=propensity_kind, ragged=ragged == "as_logged",
     )  # fmt: skip
     groups = split_groups(frame, by, Diagnosis._fields)
+    if not columns.cluster and not columns.unit and repeats_users(frame, as_columns(by)):
+        columns = replace(columns, unclustered=True)
     arrays = read_log(frame, columns)
     return beside_groups(groups, [[_diagnose(arrays, some, plan)] for some in groups.rows], Diagnosis._fields)
 
@@ -143,7 +146,8 @@ def _diagnose(log: Log, some: Codes | None, plan: Plan) -> Diagnosis:
     found = estimate(rows, plan.requests)
     one = found.rows[0]
     limits = delta_intervals(found, plan.confidence)[0]
-    flags = find_flags(Evidence(one, weights, effective, found.n_clusters, bool(log.columns.cluster), False))
+    clustered, unclustered = bool(log.columns.cluster), log.columns.unclustered
+    flags = find_flags(Evidence(one, weights, effective, found.n_clusters, clustered, unclustered, False))
     p50, p99 = np.quantile(rows.weight, [0.5, 0.99])
     n_worst = max(int(np.ceil(WORST * len(rows))), 1)
     worst = np.partition(rows.weight, len(rows) - n_worst)[-n_worst:]

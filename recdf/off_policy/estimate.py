@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 
 from ..errors import DataError
 from ..inputs.options import as_columns, check_choice
-from .columns import beside_groups, log_frame, split_groups
+from .columns import Groups, beside_groups, log_frame, repeats_users, split_groups
 from .estimators import Interaction, Request
 from .flags import Evidence, Method, find_flags, trust
 from .influence import Estimates, estimate
@@ -193,7 +194,8 @@ def ope_estimate(
     * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 20, or the influence is skewed, so
       that few rows or users carry the standard error.
     * `clip_bias`: clipping may have moved the value by 0.3 standard errors. `model_only`: the interval of dm knows
-      nothing of the model's error. `mean_weight_untestable`: ess is too small to test the mean weight.
+      nothing of the model's error. `mean_weight_untestable`: ess is too small to test the mean weight. `unclustered`:
+      cluster=None, but a user of the column user_id has several rows. Neither of these two forbids use.
 
     Without a flag that forbids use, `trust` is "wide" if half the interval is above a fifth of the value, else "ok".
 
@@ -230,11 +232,22 @@ def ope_estimate(
     )  # fmt: skip
     check_bounded(plan, columns)
     groups = split_groups(frame, by, Row._fields)
+    if not columns.cluster and not columns.unit and repeats_users(frame, as_columns(by)):
+        columns = replace(columns, unclustered=True)
     arrays = read_log(frame, columns)
-    return beside_groups(groups, [group_rows(arrays, some, plan) for some in groups.rows], Row._fields)
+    return beside_groups(groups, [_named_group(arrays, groups, g, plan) for g in range(len(groups.rows))], Row._fields)
 
 
 # -------------------------------------------------------------------------------------------- one group
+
+
+def _named_group(log: Log, groups: Groups, g: int, plan: Plan) -> list[Row]:
+    """Rows of one group; an error says which group it is about."""
+    try:
+        return group_rows(log, groups.rows[g], plan)
+    except DataError as error:
+        label = ", ".join(f"{name}={value!r}" for name, value in groups.labels.iloc[g].to_dict().items())
+        raise DataError(f"{label}: {error}" if label else str(error)) from None
 
 
 def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Row]:
@@ -254,7 +267,7 @@ def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Row]:
             key = (request.estimator.rule, request.clip)
             if key not in effective:
                 effective[key] = effective_numbers(rows, *key)
-            numbers = Numbers(weights, effective[key], bool(log.columns.cluster))
+            numbers = Numbers(weights, effective[key], bool(log.columns.cluster), log.columns.unclustered)
             found[request] = _row(request, rows, estimates, j, intervals[j], numbers, plan)
     return [found[request] for request in plan.requests]
 
@@ -265,6 +278,7 @@ class Numbers(NamedTuple):
     weights: WeightNumbers
     effective: EffectiveNumbers
     clustered: bool
+    unclustered: bool
 
 
 def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogColumns) -> None:
@@ -272,7 +286,7 @@ def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogCo
     target = f"log[{columns.target!r}]"
     if not weights.n_matched:
         raise DataError(
-            f"{target} is 0 in all {len(rows):,} rows (of a group): the log has nothing that the target policy shows; "
+            f"{target} is 0 in all {len(rows):,} rows: the log has nothing that the target policy shows; "
             "nothing can be estimated"
         )
     if rows.position is not None:
@@ -307,9 +321,9 @@ def _row(
     request: Request, rows: Rows, estimates: Estimates, j: int, interval: Interval, numbers: Numbers, plan: Plan
 ) -> Row:
     one, logging = estimates.rows[j], estimates.logging_value
-    weights, effective, clustered = numbers
+    weights, effective, clustered, unclustered = numbers
     model_only = request.estimator.rule == "model"
-    flags = find_flags(Evidence(one, weights, effective, estimates.n_clusters, clustered, model_only))
+    flags = find_flags(Evidence(one, weights, effective, estimates.n_clusters, clustered, unclustered, model_only))
     return Row(
         estimator=request.label,
         clip=np.nan if request.clip is None else request.clip,

@@ -41,6 +41,7 @@ FLAGS: dict[str, str] = {
     "clip_bias": "do not use: clipping bias",
     "model_only": "do not use alone: reward model only",
     "mean_weight_untestable": "",
+    "unclustered": "",
 }
 
 # What a flag means and what to do, in a sentence for those who meet it first.
@@ -55,6 +56,7 @@ MEANINGS: dict[str, str] = {
     "clip_bias": "clipping may have moved the value by 0.3 standard errors or more; use a larger clip",
     "model_only": "the interval knows nothing of errors of the reward model; compare with dr",
     "mean_weight_untestable": "too few effective rows to test whether the propensities fit",
+    "unclustered": "cluster=None, but users have several rows: intervals are too narrow if these are alike",
 }
 
 # What the bounded interval allows for, so that the interval may be used although the value may not.
@@ -69,6 +71,7 @@ class Evidence(NamedTuple):
     effective: EffectiveNumbers
     n_clusters: int
     clustered: bool
+    unclustered: bool
     model_only: bool
 
 
@@ -88,6 +91,7 @@ def find_flags(found: Evidence) -> list[str]:
         "clip_bias": moved > CLIP_BIAS * found.estimate.se,
         "model_only": found.model_only,
         "mean_weight_untestable": not testable,
+        "unclustered": found.unclustered,
     }
     return [name for name in FLAGS if hold[name]]
 

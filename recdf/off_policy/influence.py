@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .estimators import Request, effective_weight
-from .rows import Bools, Floats, Rows
+from .rows import Bools, Floats, Rows, dot
 
 
 class Totals(NamedTuple):
@@ -177,7 +177,7 @@ def _pair_squares(psis: Sequence[Floats], pairs: Sequence[tuple[int, int | None]
     found = []
     for own, other in pairs:
         psi = psis[own] if other is None else psis[own] - psis[other] if other != own else None
-        found.append(0.0 if psi is None else float(psi @ psi))
+        found.append(0.0 if psi is None else dot(psi, psi))
     return np.array(found)
 
 
@@ -186,7 +186,7 @@ def _higher_powers(psis: Sequence[Floats]) -> Floats:
     found = []
     for psi in psis:
         square = psi * psi
-        found.append((float(square @ psi), float(square @ square)))
+        found.append((dot(square, psi), dot(square, square)))
     return np.array(found)
 
 

@@ -28,6 +28,10 @@ from .slates import (
 )
 
 NO_CLUSTER = "pass cluster=None if every row is independent of all others"
+# Fourth powers of weight times reward are summed, and must stay below the largest float.
+LARGEST_WEIGHT = 1e15
+LARGEST_REWARD = 1e55
+
 NO_UNIT = "pass unit=None if every row is a decision of its own"
 
 
@@ -49,6 +53,7 @@ class LogColumns:
     ragged: bool = False
     reward_range: tuple[float, float] | None = None
     ordered: bool = False
+    unclustered: bool = False  # no cluster is named although users have several rows
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class Log:
             with np.errstate(over="ignore"):
                 weight = _take(self.target, some) / _take(self.propensity, some)
             return Rows(
-                _finite(weight),
+                _usable(weight),
                 _take(self.reward, some),
                 _take(self.q_logged, some),
                 _take(self.q_target, some),
@@ -106,7 +111,7 @@ class Log:
                 f"(cluster={list(self.columns.cluster)}); expected one cluster per unit"
             )
         return Rows(
-            _finite(slate_weights(ratio, layout, interaction, self.columns.kind)),
+            _usable(slate_weights(ratio, layout, interaction, self.columns.kind)),
             _take(self.reward, rows),
             sample_weight=self._unit_sample_weight(rows, layout),
             position=place,
@@ -165,6 +170,12 @@ def read_log(frame: pd.DataFrame, columns: LogColumns) -> Log:
     )
     target = read_probabilities(frame, columns.target, zero=True, what="the target policy's probability of the item")
     reward = read_floats(frame, columns.reward)
+    largest = max(abs(float(reward.min())), abs(float(reward.max())))
+    if largest > LARGEST_REWARD:
+        raise DataError(
+            f"log[{columns.reward!r}] holds rewards up to {largest:.3g} in size; expected at most {LARGEST_REWARD:g}, "
+            "whose powers are still numbers"
+        )
     if columns.reward_range is not None:
         low, high = columns.reward_range
         outside = int(np.count_nonzero((reward < low) | (reward > high)))
@@ -239,9 +250,12 @@ def _slate_order(unit: Codes, position: Codes, n_positions: int) -> Codes | None
     return None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
 
 
-def _finite(weight: Floats) -> Floats:
-    if not np.isfinite(weight.max()):
-        n = int(np.count_nonzero(~np.isfinite(weight)))
-        raise DataError(f"target/propensity is infinite in {n:,} rows: propensities that are this small are no numbers")
+def _usable(weight: Floats) -> Floats:
+    if not weight.max() <= LARGEST_WEIGHT:
+        n = int(np.count_nonzero(~(weight <= LARGEST_WEIGHT)))
+        raise DataError(
+            f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; propensities that are this small are no "
+            "probabilities with which an item was shown"
+        )
     return weight
 

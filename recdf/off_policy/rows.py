@@ -23,6 +23,11 @@ PIECE = 2**17
 LONGEST_PIECE = 2**21
 
 
+def dot(one: Floats, other: Floats) -> float:
+    """Sum of products. A product of the linear algebra library would wait for its threads on a busy machine."""
+    return float((one * other).sum())
+
+
 @dataclass(frozen=True)
 class Rows:
     """Arrays over the rows of one group of a log."""

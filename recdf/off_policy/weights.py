@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .estimators import Rule, effective_weight
-from .rows import Floats, Rows
+from .rows import Floats, Rows, dot
 
 # Size of z over rows from which the mean weight is tested over clusters too.
 CLUSTERS_ARE_ASKED_ABOVE = 2.0
@@ -59,7 +59,7 @@ def effective_numbers(rows: Rows, rule: Rule, clip: float | None) -> EffectiveNu
         else:
             np.maximum.at(largest, rows.position[piece], g)
         earned = np.abs(rows.unit_sums(g * rows.reward[piece], piece))
-        reward_sum, reward_square = reward_sum + float(earned.sum()), reward_square + float(earned @ earned)
+        reward_sum, reward_square = reward_sum + float(earned.sum()), reward_square + dot(earned, earned)
         if clip is not None:
             over = raw > clip
             n_clipped += int(np.count_nonzero(over))

@@ -61,7 +61,14 @@ TABLE = [
     ),
     (some("target_propensity", [None]), {}, rd.DataError, ["log['target_propensity'] is null in 1 of 40 rows"]),
     (LOG.assign(target_propensity=0), {}, rd.DataError, ["is 0 in all 40 rows", "nothing can be estimated"]),
-    (LOG.assign(propensity=5e-324), {}, rd.DataError, ["infinite"]),
+    (
+        pd.concat([LOG.assign(model="a"), LOG.assign(model="b", target_propensity=0)]),
+        {"by": "model"},
+        rd.DataError,
+        ["model='b': log['target_propensity'] is 0 in all 40 rows"],
+    ),
+    (LOG.assign(propensity=5e-324), {}, rd.DataError, ["above 1e+15"]),
+    (some("reward", [-1e60]), {}, rd.DataError, ["log['reward']", "up to 1e+60"]),
     # rewards, sample weights and models
     (some("reward", [None, np.inf]), {}, rd.DataError, ["log['reward'] holds 2 null or infinite values in 40 rows"]),
     (LOG, {"reward_range": (0, 2)}, rd.DataError, ["log['reward'] is outside reward_range=(0, 2)", "from 0 to 3"]),

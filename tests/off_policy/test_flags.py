@@ -87,6 +87,20 @@ def test_few_clusters(users, flagged):
     assert "few_clusters" not in flags_of(log, cluster=None)
 
 
+def test_rows_of_users_that_are_taken_for_independent():
+    log = even_log(2000, users=1000)
+    assert flags_of(log, cluster=None) == ["unclustered"]
+    assert flags_of(log) == [""]
+    assert flags_of(even_log(2000), cluster=None) == [""]
+    assert flags_of(log.drop(columns="user_id"), cluster=None) == [""]
+    assert rd.ope_diagnostics(log, cluster=None)["flags"][0] == "unclustered"
+    # A log that is stacked by model repeats its users, but not within a model.
+    stacked = pd.concat([even_log(2000).assign(model=model) for model in "ab"])
+    assert rd.ope_estimate(stacked, by="model", cluster=None)["flags"].tolist() == [""] * 4
+    # A note does not forbid use.
+    assert rd.ope_estimate(log, cluster=None)["trust"].tolist() == ["ok", "ok"]
+
+
 def test_concentrated():
     # One user in a hundred has half of the rows.
     rng = np.random.default_rng(0)
