@@ -16,7 +16,8 @@ BAD = "<script>alert(1)</script>|\u202e"
 def comparison():
     users = [f"u{i}" for i in range(40)]
     values = [i % 7 / 7 for i in range(40)]
-    rows = {"model": ["old"] * 40 + [BAD] * 40, "user_id": users * 2, "ndcg@5": [*values, *(v / 2 + 0.1 for v in values)]}
+    models, scores = ["old"] * 40 + [BAD] * 40, [*values, *(value / 2 + 0.1 for value in values)]
+    rows = {"model": models, "user_id": users * 2, "ndcg@5": scores}
     return rd.compare_models(pd.DataFrame(rows), "ndcg@5", baseline="old")
 
 
