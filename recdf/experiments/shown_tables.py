@@ -1,7 +1,7 @@
 """Tables that show themselves: comparisons and findings as people read them, in a notebook and in a terminal.
 
-Contract: each is a DataFrame in every respect but its look. A part of it that lacks the columns of the whole looks as
-pandas shows it.
+Contract: each is a DataFrame in every respect but its look. What is taken from it, rows or columns, is a plain
+DataFrame, which `rd.report_table` shows in the same way.
 """
 
 from __future__ import annotations
@@ -35,10 +35,6 @@ class _AnyFrame(type):
 class Comparison(pd.DataFrame, metaclass=_AnyFrame):
     """What `compare_models` and `compare_variants` return: a DataFrame that shows effects, intervals and verdicts."""
 
-    @property
-    def _constructor(self) -> type[Comparison]:
-        return Comparison
-
     @classmethod
     def of(cls, frame: pd.DataFrame) -> Self:
         """Return a frame as this class, its attrs included."""
@@ -60,12 +56,8 @@ class Comparison(pd.DataFrame, metaclass=_AnyFrame):
 class Findings(pd.DataFrame, metaclass=_AnyFrame):
     """What `check` returns: a DataFrame that shows every finding with the whole text of its effect."""
 
-    @property
-    def _constructor(self) -> type[Findings]:
-        return Findings
-
     def _whole(self) -> bool:
-        return len(self) > 0 and all(name in self.columns for name in FOUND)
+        return all(name in self.columns for name in FOUND)
 
     def __repr__(self) -> str:
         return findings_text(self) if self._whole() else super().__repr__()
@@ -73,6 +65,8 @@ class Findings(pd.DataFrame, metaclass=_AnyFrame):
     def _repr_html_(self) -> str | None:
         if not self._whole():
             return _html_of_pandas(self)
+        if not len(self):
+            return "<p>no findings</p>"
         rows = [
             [Cell(str(row["severity"]), bold=row["severity"] == "error"), Cell(row["finding"]), *_numbers(row),
              Cell(row["effect"]), Cell(str(row["examples"]))]
@@ -107,6 +101,8 @@ def _numbers(row: dict[Any, Any]) -> tuple[Cell, Cell]:
 
 def findings_text(findings: pd.DataFrame) -> str:
     """Return findings for a terminal, the effect wrapped to its width and the examples below it."""
+    if not len(findings):
+        return "no findings"
     sides: list[Align] = ["left", "left", "right", "right"]
     head = ["severity", "finding", "count", "share"]
     shown = findings.head(SHOWN_ROWS).to_dict("records")
@@ -114,7 +110,7 @@ def findings_text(findings: pd.DataFrame) -> str:
     left = to_text(head, cells, sides).splitlines()
     margin = max(map(len, left)) + 2
     width = max(NARROWEST, shutil.get_terminal_size((120, 24)).columns - margin)
-    lines = [left[0].ljust(margin) + "effect on the metrics, examples"]
+    lines = [left[0].ljust(margin) + "effect, examples"]
     for start, row in zip(left[1:], shown, strict=True):
         texts = [part for part in (visible(row["effect"]), visible(row["examples"])) if part]
         wrapped = [line for part in texts for line in textwrap.wrap(part, width)] or [""]
