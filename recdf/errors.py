@@ -70,6 +70,10 @@ class DuplicateWarning(RecdfWarning):
     """Duplicate (list, item) rows were dropped."""
 
 
+class RankWarning(RecdfWarning):
+    """A rank stands twice in a list, as when `by=` is missing."""
+
+
 class NoOverlapWarning(RecdfWarning):
     """No recommended pair shares a user, or no item, with `true`."""
 

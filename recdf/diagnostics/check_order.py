@@ -19,7 +19,13 @@ TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
 def check_order(found: Findings, data: Data, matched: Matched) -> None:
     """Add the findings about the order of `pred`."""
-    if matched.tie_level is not None:
+    if matched.tie_level is not None and data.order["by"] == "rank":
+        repeats = _lists_where(matched, _tied(matched))
+        effect = f"lists of several recommenders may be one list here; {_tie_range(matched, data.k)}"
+        n_served = np.count_nonzero(matched.n_pred > 0)
+        names = labels_where(matched, repeats)
+        found.add("ranks repeat within a list; is by= missing?", "warning", repeats.sum(), n_served, names, effect)
+    elif matched.tie_level is not None:
         _check_ties(found, data, matched, matched.tie_level)
     if data.order["by"] == "rank" and "pred_duplicates" not in matched.counts:
         _check_ranks(found, data, matched)

@@ -5,7 +5,7 @@ Contract: each takes what `evaluate` takes (or gives), and returns one tidy fram
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any, Unpack
@@ -13,6 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from ..errors import ColumnError
 from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
 from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame
@@ -32,6 +33,13 @@ def _call(what: str, pred: Any, items: Any, options: Mapping[str, Any]) -> tuple
     """What the function `what` was asked for, and `pred` as a frame, from which labels are taken at the end."""
     call = Call.of(what, options, Given(items=items))
     return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)
+
+
+def _refuse_names(labels: Iterable[Any], own: Sequence[str]) -> None:
+    """A key, item or `by` column may not be called like a column of the table, which would take its place."""
+    taken = [name for name in labels if name in own]
+    if taken:
+        raise ColumnError(f"the column {taken[0]!r} has the name of a column of the table; rename it")
 
 
 @takes_options
@@ -76,6 +84,7 @@ def hit_table(
 
 
 def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> pd.DataFrame:
+    _refuse_names([*matched.by.columns, *matched.keys.columns, item_col], ["rank", "hit", "gain", "value"])
     lists = matched.at(k)
     places = spans(matched.start, lists.n_shown)
     of_list = np.repeat(np.arange(len(lists)), lists.n_shown)
@@ -133,6 +142,7 @@ def position_table(true: Any, pred: Any, k: int = 10, **options: Unpack[OptionAr
 
 
 def _position_rows(matched: Matched, k: int) -> pd.DataFrame:
+    _refuse_names(matched.by.columns, ["rank", "shown", "hits", "hit_rate", "ci_low", "ci_high"])
     lists, n_by = matched.at(k), len(matched.by)
     # How many lists show an item at rank r: those of at least r items.
     deep = np.zeros((n_by, k + 2), np.int64)
@@ -193,6 +203,7 @@ def exposure_table(
 
 
 def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_col: str) -> pd.DataFrame:
+    _refuse_names([*matched.by.columns, item_col], ["shown", "first_shown", "share", "exposure"])
     lists = matched.at(k)
     everywhere = matched.item[np.sort(spans(matched.start, lists.n_shown))]
     labels, codes = [], np.empty(0, np.int32)

@@ -6,7 +6,7 @@ Contract: a summary has one row per group and metric, in the columns `SUMMARY`; 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,25 @@ CONFIDENCE = 0.95
 SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined")
 
 
+class HasPerUser(Protocol):
+    """An `Evaluation`, as far as it is looked at here: its table of lists, which carries its record."""
+
+    @property
+    def per_user(self) -> pd.DataFrame: ...
+
+
+def table_of(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
+    """The table of lists of a result, or the one that was given."""
+    if isinstance(given, pd.DataFrame):
+        return given
+    found = getattr(given, "per_user", None)
+    if isinstance(found, pd.DataFrame):
+        return found
+    raise TypeError(f"per_user is a {type(given).__name__}; expected Evaluation.per_user, or the Evaluation itself")
+
+
 def summarize(
-    per_user: pd.DataFrame,
+    per_user: pd.DataFrame | HasPerUser,
     by: str | Sequence[str] | None = None,
     *,
     user_col: str | Sequence[str] | None = None,
@@ -38,9 +55,9 @@ def summarize(
 
     Parameters
     ----------
-    per_user : DataFrame
-        `Evaluation.per_user`, perhaps joined to segments, variants or dates, many rows to one. One row per
-        list (and `by` value of the evaluation): a join that repeats lists is refused.
+    per_user : DataFrame or Evaluation
+        `Evaluation.per_user` (or the `Evaluation` itself), perhaps joined to segments, variants or dates, many rows
+        to one. One row per list (and `by` value of the evaluation): a join that repeats lists is refused.
     by : str or list of str, optional
         Columns to group by; [] for none. By default the `by` columns of the evaluation; where a merge has lost
         which those are and there may be some, an error asks for them. A null is a group of its own.
@@ -76,6 +93,7 @@ def summarize(
     0     new    mrr  1    1.0  1
     1     old    mrr  1    0.0  1
     """
+    per_user = table_of(per_user)
     spec = evaluated(per_user)
     keys = as_columns(user_col)
     if by is None:
@@ -136,6 +154,13 @@ def means(
     return mean_table(labels, names, Moments.of(columns, group, n_groups), spec, confidence)
 
 
+def refuse_summary_names(by: pd.DataFrame) -> None:
+    """A `by` column may not be called like a column of the summary, which would take its place."""
+    taken = [name for name in map(str, by.columns) if name in SUMMARY]
+    if taken:
+        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
+
+
 def mean_table(
     labels: pd.DataFrame,
     names: Sequence[str],
@@ -144,9 +169,7 @@ def mean_table(
     confidence: float = CONFIDENCE,
 ) -> pd.DataFrame:
     """One row per group (a row of `labels`) and metric column."""
-    taken = [name for name in map(str, labels.columns) if name in SUMMARY]
-    if taken:
-        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
+    refuse_summary_names(labels)
     statistics, n_groups = moments.statistics(confidence), len(labels)
     described = [_describe(name, spec) for name in names]
     columns: dict[str, Any] = {

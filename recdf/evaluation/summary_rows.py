@@ -14,7 +14,7 @@ from ..metrics.record import Request
 from .item_groups import ItemGroups
 from .moments import Moments
 from .spec import Spec
-from .summary import SUMMARY, mean_table
+from .summary import SUMMARY, mean_table, refuse_summary_names
 
 STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
 
@@ -46,6 +46,7 @@ def summary_table(
         if of_group.rows.any():
             assert groups is not None
             parts.append(_placed(groups.columns, of_group, by, number, spec, group))
+    refuse_summary_names(by)
     table, labelled = _in_order(parts, by)
     if groups is not None and item_by is not None:
         labelled[item_by] = groups.column(table["_group"].to_numpy())

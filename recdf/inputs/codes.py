@@ -23,6 +23,9 @@ from .threads import each
 # Integer ids whose values span at most this many numbers (or four times the rows) are their own codes.
 DIRECT_SPAN = 2**20
 
+# Units of datetimes, each a thousand times finer than the one before it.
+UNITS = ["s", "ms", "us", "ns"]
+
 # Strings of a column from which both halves are encoded at once.
 HALVED_ROWS = 2**20
 
@@ -180,19 +183,41 @@ def _encode_leaves(leaves: list[Ids]) -> Codes:
         return Codes([], 0)
     arrays = [leaf.values for leaf in leaves]
     if all(isinstance(array, pa.ChunkedArray) for array in arrays):
+        if len({array.type for array in arrays}) > 1:  # strings that UTF-8 does not have are bytes
+            arrays = [array.cast(pa.large_binary()) for array in arrays]
         return _encode_arrow(arrays)
     if any(isinstance(array, pa.ChunkedArray) or array.dtype.kind == "O" for array in arrays):
         return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
     if any(array.dtype.kind == "M" for array in arrays):
-        together = np.concatenate(arrays)  # brings all to the finest unit
-        sizes = np.cumsum([len(array) for array in arrays])[:-1]
-        arrays = np.split(together.view(np.int64), sizes)
+        arrays = _instants(arrays)
+        if any(array.dtype.kind == "O" for array in arrays):
+            return _encode_hashed(arrays)
     if len({array.dtype for array in arrays}) > 1:  # int64 beside uint64 with values beyond int64
         smallest = min(array.min() for array in arrays if len(array))
         arrays = [array.astype(object if smallest < 0 else np.uint64) for array in arrays]
         if smallest < 0:
             return _encode_hashed(arrays)
     return encode_integers(arrays)
+
+
+def _instants(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Datetimes as numbers in the finest of their units: int64, or Python integers where one would not fit."""
+    finest = max((np.datetime_data(array.dtype)[0] for array in arrays), key=UNITS.index)
+    steps = [10 ** (3 * (UNITS.index(finest) - UNITS.index(np.datetime_data(array.dtype)[0]))) for array in arrays]
+    numbers = [array.view(np.int64) for array in arrays]
+    there = [number[number != np.iinfo(np.int64).min] for number in numbers]  # that one is NaT
+    limit = np.iinfo(np.int64).max
+    fits = all(
+        not len(some) or max(abs(int(some.min())), abs(int(some.max()))) <= limit // step
+        for some, step in zip(there, steps, strict=True)
+    )
+    if fits:
+        nat = np.iinfo(np.int64).min
+        return [
+            number if step == 1 else np.where(number == nat, nat, number * np.int64(step))
+            for number, step in zip(numbers, steps, strict=True)
+        ]
+    return [number.astype(object) * step for number, step in zip(numbers, steps, strict=True)]
 
 
 def encode_integers(arrays: list[np.ndarray]) -> Codes:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples
 from .options import as_columns
@@ -24,7 +25,7 @@ def as_frame(
 ) -> pd.DataFrame:
     """Return `data` as a DataFrame: a frame as it is, a mapping by `from_dict`, an Arrow stream without copies."""
     if isinstance(data, pd.DataFrame):
-        return data
+        return _plain_frame(data)
     if isinstance(data, Mapping):
         if not isinstance(user_col, str):
             raise ColumnError(f"{role} is a mapping, which has one key column, but user_col={list(user_col)!r}")
@@ -35,18 +36,51 @@ def as_frame(
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
         # polars gives plain strings by its own method, and views, which pandas computes little with, by the stream.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
-        return _without_views(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
+        return _plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
     raise TypeError(
         f"{role} is a {type(data).__name__}; expected a DataFrame, a mapping user -> items, "
         "or an object with the Arrow stream interface (pyarrow, polars, DuckDB)"
     )
 
 
-def _without_views(table: pa.Table) -> pa.Table:
-    """Views of strings, as polars gives them, as strings: pandas computes little with views."""
-    plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
-    fields = [field.with_type(plain.get(str(field.type), field.type)) for field in table.schema]
-    return table if fields == list(table.schema) else table.cast(pa.schema(fields))
+def _plain_table(table: pa.Table) -> pa.Table:
+    """The table with its columns in types that pandas computes with."""
+    for i, name in enumerate(table.column_names):
+        if (plain := plain_column(table.column(i))) is not None:
+            table = table.set_column(i, name, plain)
+    return table
+
+
+def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same frame, or a shallow copy whose Arrow columns are of types that pandas computes with."""
+    changed = {}
+    for i, dtype in enumerate(frame.dtypes):
+        if not isinstance(dtype, pd.ArrowDtype):
+            continue
+        array = pa.array(frame.iloc[:, i].array)
+        plain = plain_column(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+        if plain is not None:
+            of_arrow: Any = pd.ArrowDtype(plain.type)
+            changed[i] = pd.Series(of_arrow.__from_arrow__(plain), index=frame.index)
+    if not changed:
+        return frame
+    columns = [changed.get(i, frame.iloc[:, i]) for i in range(frame.shape[1])]
+    return pd.DataFrame(dict(enumerate(columns)), copy=False).set_axis(frame.columns, axis=1)
+
+
+def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """A column in a type that pandas and Arrow compute with; None where it is of one.
+
+    Those that are not: views of strings, as polars gives them, runs of equal values, and dictionaries that hold a null.
+    """
+    kind = column.type
+    if str(kind) in ("string_view", "binary_view"):
+        return column.cast(pa.large_string() if str(kind) == "string_view" else pa.large_binary())
+    if pa.types.is_run_end_encoded(kind):
+        return pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type)
+    if pa.types.is_dictionary(kind) and any(chunk.dictionary.null_count for chunk in column.chunks):
+        return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], kind.value_type)
+    return None
 
 
 def from_dict(
@@ -93,14 +127,22 @@ def from_dict(
     numbered = [isinstance(items, Mapping) for items in lists.values()]
     if any(numbered) and not all(numbered):
         raise TypeError("some users have a list of items and some a mapping item -> number; give all the same form")
-    users = pd.Series(list(lists), name=user_col)
+    users = _labels(list(lists))
     rows = [list(items) for items in lists.values()]
     lengths = np.fromiter((len(items) for items in rows), dtype=np.int64, count=len(rows))
     frame = pd.DataFrame({user_col: users.take(np.repeat(np.arange(len(users)), lengths)).reset_index(drop=True)})
-    frame[item_col] = pd.Series([item for items in rows for item in items], dtype=None if lengths.any() else object)
+    frame[item_col] = _labels([item for items in rows for item in items])
     if numbered and all(numbered):
         frame[value_name] = pd.Series([number for items in lists.values() for number in items.values()], dtype=float)
     return frame
+
+
+def _labels(ids: list[Any]) -> pd.Series:
+    """Ids in the dtype that pandas gives them; as objects if there is none, or if strings have no UTF-8 form."""
+    try:
+        return pd.Series(ids, dtype=None if ids else object)
+    except UnicodeEncodeError:  # lone surrogates
+        return pd.Series(ids, dtype=object)
 
 
 def from_labelled(
@@ -153,6 +195,9 @@ def from_labelled(
     scores = as_columns(score_cols)
     for name in [*keys, relevance_col, *scores]:
         column(frame, name, "frame")
+    taken = [name for name in (*keys, "score") if name == model_col] + [name for name in keys if name == "score"]
+    if taken:
+        raise ColumnError(f"{taken[0]!r} names two columns of pred: the key, model_col= and 'score' must be distinct")
     if "relevance" in keys:
         raise ColumnError("a key column is named 'relevance', the name of the labels in true; rename it")
     true = frame[keys].reset_index(drop=True)
@@ -192,6 +237,43 @@ def read_numbers(series: pd.Series, where: str) -> np.ndarray:
     if found in ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"):
         return pd.to_numeric(series.astype(object).where(series.notna(), np.nan)).to_numpy(dtype=np.float64)
     raise DataError(f"{where} holds {found} values ({examples(series.dropna().head(5))}); expected numbers")
+
+
+# Whole numbers up to here are exact as float64.
+EXACT = 2**53
+
+
+def read_order(series: pd.Series, where: str) -> np.ndarray:
+    """Numbers that only put rows in order, NaN for null: as `read_numbers` gives them, or their places in that order.
+
+    Float64 beside nulls would make neighbours above 2**53 equal, and Decimals that differ in a late digit. Such columns
+    become 0, 1, 2, ... in ascending order of their values, equal where the values are.
+    """
+    dtype = series.dtype
+    if pd.api.types.is_bool_dtype(dtype) or (isinstance(dtype, np.dtype) and dtype.kind in "iu"):
+        return read_numbers(series, where)
+    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize <= 8:
+        return read_numbers(series, where)
+    number = read_numbers(series, where)
+    if number.dtype.kind != "f" or not len(number):
+        return number
+    whole = pd.api.types.is_integer_dtype(dtype) and bool((np.abs(number[~np.isnan(number)]) < EXACT).all())
+    if whole or (pd.api.types.is_float_dtype(dtype) and getattr(dtype, "itemsize", 8) <= 8):
+        return number
+    null = series.isna().to_numpy(dtype=bool)
+    present = series[~null].astype(object).to_numpy()
+    kinds = set(map(type, present.tolist()))
+    if kinds <= {float, bool, np.float64} or not _some_rounded(present, number[~null]):
+        return number
+    # Python compares int, float and Decimal by their exact values.
+    places = np.full(len(series), np.nan)
+    places[~null] = np.unique(present, return_inverse=True)[1]
+    return places
+
+
+def _some_rounded(exact: np.ndarray, rounded: np.ndarray) -> bool:
+    """Whether a number was changed when it was read as float64; objects compare by their exact values."""
+    return bool((exact != rounded.astype(object)).any())
 
 
 def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:

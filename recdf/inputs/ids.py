@@ -55,7 +55,13 @@ class Ids:
         some = self.take(np.asarray(rows, dtype=np.int64))
         if some.dictionary is not None:
             return some.dictionary.show(some.values)
-        return list(some.values.to_pylist() if isinstance(some.values, pa.ChunkedArray) else some.values.tolist())
+        if isinstance(some.values, pa.ChunkedArray):
+            found = some.values.to_pylist()
+            odd = self.kind == "string" and pa.types.is_large_binary(some.values.type)
+            return [one.decode("utf-8", "surrogatepass") for one in found] if odd else found
+        if some.values.dtype.kind == "M":  # dates as dates, not as the number of nanoseconds that they are inside
+            return [str(one) for one in some.values.astype("datetime64[us]").astype(object)]
+        return list(some.values.tolist())
 
 
 def _take(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
@@ -94,7 +100,10 @@ def read_ids(series: pd.Series, where: str) -> Ids:
     if pd.api.types.is_float_dtype(dtype):
         return _float_ids(series, where)
     if isinstance(dtype, pd.StringDtype):
-        return _arrow_ids(series, where)
+        try:
+            return _arrow_ids(series, where)
+        except UnicodeEncodeError:
+            return _odd_strings(series, where)
     if isinstance(dtype, pd.ArrowDtype):
         kind = dtype.pyarrow_dtype
         if pa.types.is_dictionary(kind):
@@ -163,16 +172,25 @@ def _integer_ids(series: pd.Series, where: str) -> Ids:
 def _float_ids(series: pd.Series, where: str) -> Ids:
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     null = np.isnan(values)
-    whole = null | ((np.abs(values) < 2.0**53) & (np.floor(values) == values))
+    digits = _exact_bits(series.dtype)
+    whole = null | ((np.abs(values) < 2.0**digits) & (np.floor(values) == values))
     if not whole.all():
         raise IdTypeError(
-            f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers below 2**53 "
+            f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers below 2**{digits} "
             f"({examples(values[~whole])}); ids that went through float may have lost digits: "
             "read them as integers or strings"
         )
     integers = np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
     kind = "empty" if null.all() else "integer"
     return Ids(where, kind, integers, null if null.any() else None)
+
+
+def _exact_bits(dtype: Any) -> int:
+    """Whole numbers below 2 to this power are exact in a dtype of floats."""
+    name = str(dtype).lower()
+    if "16" in name or "half" in name:
+        return 11
+    return 24 if "32" in name or name == "float[pyarrow]" else 53
 
 
 def _to_arrow(series: pd.Series) -> Any:
@@ -186,6 +204,14 @@ def _arrow_ids(series: pd.Series, where: str) -> Ids:
     array = array.cast(pa.large_string() if text else pa.large_binary())
     null = array.is_null().to_numpy(zero_copy_only=False).astype(bool) if array.null_count else None
     return Ids(where, "string" if text else "bytes", array, null)
+
+
+def _odd_strings(series: pd.Series, where: str) -> Ids:
+    """Strings with lone surrogates, which UTF-8 does not have: as the bytes that it would give them."""
+    null = _nulls(series)
+    texts = series.astype(object).to_numpy()
+    encoded = [text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None for text in texts.tolist()]
+    return Ids(where, "string", pa.chunked_array([pa.array(encoded, type=pa.large_binary())]), null)
 
 
 def _object_ids(series: pd.Series, where: str) -> Ids:
@@ -214,8 +240,8 @@ def _distinct_object_ids(series: pd.Series, where: str) -> Ids:
     if inferred == "string":
         try:
             array = pa.chunked_array([pa.array(series.to_numpy(), type=pa.large_string(), from_pandas=True)])
-        except UnicodeEncodeError:  # lone surrogates have no UTF-8 form
-            return Ids(where, "string", series.to_numpy(), _nulls(series))
+        except UnicodeEncodeError:
+            return _odd_strings(series, where)
         return Ids(where, "string", array, _nulls(series))
     if inferred == "boolean":
         raise IdTypeError(f"{where} holds bool objects; ids are never bool")

@@ -41,7 +41,8 @@ judged_only : bool, default False
 by : str or list of str, optional
     Columns of `pred` that tell recommenders apart; each value is evaluated on the whole population.
 users : {"true", "pred", "both", "all"}, list of ids or frame of ids, default "true"
-    Population: the lists over which a mean is taken.
+    Population: the lists over which a mean is taken. Key columns have the dtype of the frame that it comes from; of
+    "all", the one in which the keys of both frames fit (as `pandas.concat` has it); of files, that of all files.
 ties : {"item_desc", "item_asc", "row", "worst", "raise"}, default "item_desc"
     Order of equal scores: larger item id first, smaller first, row order, relevant last, or an error.
 duplicates : {"drop", "keep", "raise"}, default "drop"

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, NullKeyError, OptionError
-from .frames import column, id_frame, read_numbers
+from .frames import column, id_frame, read_numbers, read_order
 from .ids import Ids, read_by, read_ids
 from .options import Options, as_columns
 from .row_rules import Broken, RowFindings, broken_ids, broken_order, broken_relevance
@@ -161,7 +161,7 @@ def read_pred(frame: pd.DataFrame, order: Order, options: Options, role: str = "
     if name is None:
         return _read(frame, role, None, by, options, [])
     where = f"{role}[{name!r}]"
-    number = read_numbers(column(frame, name, role), where)
+    number = read_order(column(frame, name, role), where)
     broken = broken_order(_null_numbers(number), where, order["by"])
     table = _read(frame, role, number, by, options, broken)
     return replace(table, descending=order["by"] == "score", number_col=name)
@@ -211,4 +211,8 @@ def raw_scores(table: Table, rows: np.ndarray, order: Order) -> np.ndarray:
     """Scores of rows of `pred`."""
     if order["by"] != "score" or table.number is None:
         raise OptionError("needs score_col= (the predicted rating in pred)")
-    return table.number.take(rows).astype(np.float64)
+    name = table.number_col
+    assert name is not None
+    # The numbers of the table may be places in their order.
+    scores = read_numbers(table.frame[name], f"{table.role}[{name!r}]").astype(np.float64)
+    return scores.take(table.frame_rows(rows))

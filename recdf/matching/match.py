@@ -8,7 +8,7 @@ nothing and takes an empty population: `overlap.warn` and `overlap.no_lists` are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -271,7 +271,9 @@ def _repeats_kept(options: Options, counts: Mapping[str, int]) -> bool:
 
 
 def _overlap(rows: _Rows, codes: _Codes, ranked: _RankedLists, true_list: np.ndarray, compare: bool) -> Overlap:
-    return overlap_of(
+    # Null ranks, all last, repeat by the caller's own choice.
+    by_rank = rows.order["by"] == "rank" and rows.options.nan_score != "last"
+    overlap = overlap_of(
         rows.true,
         rows.pred,
         (codes.true_key, codes.pred_key),
@@ -285,3 +287,4 @@ def _overlap(rows: _Rows, codes: _Codes, ranked: _RankedLists, true_list: np.nda
         n_with_true=int(np.count_nonzero(true_list >= 0)),
         compare=compare,
     )
+    return replace(overlap, ranks_repeat=by_rank and ranked.pred.some_tie)

@@ -8,13 +8,13 @@ for parts whoever has them all, since an item may stand in one part of `pred` an
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DuplicateWarning, EmptyPopulationError, NoOverlapWarning, outside_recdf
+from ..errors import DuplicateWarning, EmptyPopulationError, NoOverlapWarning, RankWarning, outside_recdf
 from ..inputs.codes import Coded, Codes
 from ..inputs.ids import Ids
 from ..inputs.options import Options
@@ -31,7 +31,8 @@ class Overlap:
     emptiness is worth a warning · given : the population is given · n_with_true : lists of the population that `true`
     judges · n_judged : recommended rows that `true` judges, by `by` value · shares_user, shares_item : some user, some
     item is in both · by_shares_item : some item recommended to the population by each `by` value is in `true` ·
-    samples : two ids of each frame as text, by what they are, such as "true user".
+    samples : two ids of each frame as text, by what they are, such as "true user" ·
+    ranks_repeat : a rank stands twice in some list.
     """
 
     n_true_rows: int
@@ -45,6 +46,7 @@ class Overlap:
     shares_item: bool
     by_shares_item: np.ndarray
     samples: Mapping[str, str]
+    ranks_repeat: bool = False
 
     def __add__(self, other: Overlap) -> Overlap:
         return Overlap(
@@ -59,6 +61,7 @@ class Overlap:
             self.shares_item or other.shares_item,
             self.by_shares_item | other.by_shares_item,
             {**other.samples, **self.samples},
+            self.ranks_repeat or other.ranks_repeat,
         )
 
     @property
@@ -89,7 +92,7 @@ def overlap_of(
     by_shares_item = n_judged > 0
     samples: dict[str, str] = {}
     for table in (true, pred) if not shares else ():
-        samples |= samples_of(table.role, table.keys[0], table.item)
+        samples |= samples_of(table.role, table.keys, table.item)
     if compare and not by_shares_item.all():
         in_true = np.zeros(items.n, bool)
         in_true[items.columns[0].all()] = True
@@ -107,13 +110,14 @@ def overlap_of(
     )  # fmt: skip
 
 
-def samples_of(role: str, user: Ids, item: Ids) -> dict[str, str]:
-    """Two users and two items of a frame, to show in a message."""
+def samples_of(role: str, keys: Sequence[Ids], item: Ids) -> dict[str, str]:
+    """Two users and two items of a frame, to show in a message; a user by all columns of the list key."""
     samples = {}
-    for what, ids in (("user", user), ("item", item)):
-        if len(ids):
-            some = list(dict.fromkeys(ids.show(np.arange(min(100, len(ids))))))[:2]
-            samples[f"{role} {what}"] = f"{ids.where}: {', '.join(map(repr, some))}"
+    for what, columns in (("user", keys), ("item", [item])):
+        if len(columns[0]):
+            shown = zip(*(ids.show(np.arange(min(100, len(ids)))) for ids in columns), strict=True)
+            some = [repr(one[0]) if len(one) == 1 else repr(one) for one in list(dict.fromkeys(shown))[:2]]
+            samples[f"{role} {what}"] = f"{', '.join(ids.where for ids in columns)}: {', '.join(some)}"
     return samples
 
 
@@ -131,6 +135,7 @@ def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
 def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
     """Give the warnings about repeated rows and about what has nothing in common; `by` are the labels."""
     _warn_duplicates(counts, options)
+    _warn_ranks(overlap, options)
     if not overlap.n_judged.any():
         _warn_nothing_shared(overlap)
     elif len(overlap.silent):
@@ -146,6 +151,17 @@ def _warn_duplicates(counts: Mapping[str, int], options: Options) -> None:
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
             '(duplicates="keep" counts them, "raise" refuses them); rd.check(true, pred) tells more',
             DuplicateWarning,
+            stacklevel=outside_recdf(),
+        )
+
+
+def _warn_ranks(overlap: Overlap, options: Options) -> None:
+    if overlap.ranks_repeat:
+        more = "another column in by=" if options.by else "by="
+        warnings.warn(
+            f"ranks repeat within a list, whose order then says nothing; is {more} missing, or a column of user_col=? "
+            "rd.check(true, pred) tells more",
+            RankWarning,
             stacklevel=outside_recdf(),
         )
 

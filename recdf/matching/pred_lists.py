@@ -150,6 +150,11 @@ class PredLists:
         return self._table.frame_rows(self._lists.rows(places))
 
     @property
+    def some_tie(self) -> bool:
+        """Whether some list has equal scores, or equal ranks."""
+        return self._has_levels
+
+    @property
     def level(self) -> np.ndarray | None:
         """Equal for equal scores of a list, larger for every later one; None without ties."""
         return self._lists.level if self._has_levels else None

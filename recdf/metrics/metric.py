@@ -265,9 +265,14 @@ def metrics_table() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def written(name: str) -> str:
+    """The name as metrics and columns have it: as it stands, if a metric is called so, else in lower case."""
+    return name if name in METRICS or name in _ALIASES else name.lower()
+
+
 def find(name: str) -> Metric:
-    """The metric of this name or alias."""
-    found = METRICS.get(_ALIASES.get(name, name))
+    """The metric of this name or alias, in any case."""
+    found = METRICS.get(_ALIASES.get(written(name), written(name)))
     if found is None:
         known = sorted([*METRICS, *_ALIASES])
         raise OptionError(f"unknown metric {name!r}{closest(name, known)}; valid are {', '.join(known)}")

@@ -15,7 +15,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..inputs.options import Options
 from .call import check_k
-from .metric import Metric, find
+from .metric import Metric, find, written
 from .record import Request
 
 _STRING = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*(?:@\s*(\w+))?\s*")
@@ -56,6 +56,7 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Opti
                 f"metric string {text!r} is not of the form 'name', 'name@k' or 'name(parameter=value)@k'"
             )
         name, inside, at = match_.groups()
+        name = written(name)
         found = find(name)
         params = _parse_parameters(found, text, inside or "")
         given = ",".join(part.replace(" ", "") for part in (inside or "").split(",") if part.strip())

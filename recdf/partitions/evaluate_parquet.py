@@ -42,7 +42,7 @@ from .overlap import compared
 from .progress import Progress
 from .results import NEVER, PLACE, Results, StoredEvaluation, first_rows
 from .row_checks import HEAD, RowCheck
-from .source import Source, Store, as_frame, memory_bytes, part_of
+from .source import Source, Store, as_frame, common_type, given_ids, labels_as, memory_bytes, part_of
 
 __all__ = ["evaluate_parquet"]
 
@@ -178,6 +178,9 @@ class _Files:
         taken = [name for name in ("n_true", "n_pred", *self.columns) if name in (*self.by, *self.user_cols)]
         if taken:
             raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
+        taken = [name for name in (*self.by, *self.user_cols, options.item_col) if name in (ROW, PLACE)]
+        if taken:
+            raise ColumnError(f"{taken[0]!r} names a column that evaluate_parquet adds to the rows; rename it")
         taken = [name for name in self.by if name in SUMMARY]
         if taken:
             raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
@@ -192,6 +195,13 @@ class _Files:
                     column(frame, options.value_col, role)  # says what there is
                 if options.value_col in frame.columns:
                     names[role].append(options.value_col)
+        # A part may have lists of one frame alone, in its type, where another part has them of both.
+        users = options.users if isinstance(options.users, str) else "given"
+        of_keys = {"true": ["true"], "pred": ["pred"], "both": ["true"]}.get(users, ["true", "pred"])
+        self.key_types = {
+            name: common_type([self.sources[role].schema.field(name).type for role in of_keys])
+            for name in self.user_cols
+        }
         self.item_types = {role: source.schema.field(options.item_col).type for role, source in self.sources.items()}
         self.names = {role: list(dict.fromkeys(filter(None, listed))) for role, listed in names.items()}
 
@@ -260,7 +270,7 @@ class _Files:
         by.columns = pd.Index(map(str, by.columns), dtype=object if not len(by.columns) else None)
         self.given_part = np.empty(0, np.uint16)
         if self.given is not None:
-            ids = [pa.array(self.given[name], from_pandas=True) for name in self.user_cols]
+            ids = [given_ids(self.given[name]) for name in self.user_cols]
             self.given_part = part_of(ids, self.n_parts)
         self.span = sum(source.n_rows for source in self.sources.values()) + len(self.given_part) + 1
         results = Results(folder / "results.arrow")
@@ -317,8 +327,9 @@ class _Files:
         samples: dict[str, str] = {}
         for role, check in self.checks.items():
             frame = as_frame(check.head)
-            names = (self.user_cols[0], self.options.item_col)
-            samples |= samples_of(role, *(read_ids(frame[name], f"{role}[{name!r}]") for name in names))
+            names = [*self.user_cols, self.options.item_col]
+            *keys, item = (read_ids(frame[name], f"{role}[{name!r}]") for name in names)
+            samples |= samples_of(role, keys, item)
         return samples
 
     def _all_tables(self) -> Iterator[dict[str, pa.Table]]:
@@ -335,7 +346,8 @@ class _Files:
         first = self._first_seen(rows, tables, np.flatnonzero(self.given_part == number))
         columns: dict[str, Any] = {PLACE: rows.list_by * self.span + first}
         if self.given is None:
-            columns.update((name, pa.array(rows.keys[name].array)) for name in self.user_cols)
+            for name in self.user_cols:
+                columns[name] = labels_as(pa.array(rows.keys[name].array), self.key_types[name])
         return pa.table({**columns, **rows.columns})
 
     def _first_seen(self, rows: ListRows, tables: dict[str, pa.Table], given: np.ndarray) -> np.ndarray:

@@ -96,6 +96,7 @@ def _nulls(column: Any) -> np.ndarray | None:
 
 def _distinct(table: pa.Table) -> pa.Table:
     """Distinct rows, in order of first appearance."""
-    rows = table.append_column("__row__", pa.array(np.arange(len(table))))
-    found = rows.group_by(table.column_names).aggregate([("__row__", "min")])
-    return table.take(found["__row___min"].combine_chunks().sort() if len(found) else pa.array([], pa.int64()))
+    row = "row" + "_" * max(map(len, table.column_names), default=0)  # longer than the name of any column
+    found = table.append_column(row, pa.array(np.arange(len(table)))).group_by(table.column_names)
+    first = found.aggregate([(row, "min")])
+    return table.take(first[f"{row}_min"].combine_chunks().sort() if len(first) else pa.array([], pa.int64()))

@@ -111,13 +111,18 @@ class Source:
         if pa.types.is_dictionary(column.type):
             if name not in self._last or not self._last[name].equals(column.dictionary):
                 self._last[name] = column.dictionary
-                own = column.dictionary.cast(self.schema.field(name).type)
-                chunks = [self.categories[name], own] if name in self.categories else [own]
-                self.categories[name] = pa.chunked_array(chunks).unique()
+                self._add_categories(name, column.dictionary)
             column = column.dictionary_decode()
+        elif pa.types.is_dictionary(self.files_schema.field(name).type):  # in another of the files
+            self._add_categories(name, column.unique().drop_null())
         column = column.cast(self.schema.field(name).type)
         # Arrow groups -0.0 apart from 0.0, which are equal.
         return pc.add(column, 0.0) if column.type in (pa.float32(), pa.float64()) else column
+
+    def _add_categories(self, name: str, values: pa.Array) -> None:
+        own = values.cast(self.schema.field(name).type)
+        chunks = [self.categories[name], own] if name in self.categories else [own]
+        self.categories[name] = pa.chunked_array(chunks).unique()
 
     def as_pandas(self, table: pa.Table) -> pd.DataFrame:
         """Columns in the dtypes that pandas reads from the whole of the files."""
@@ -201,6 +206,31 @@ def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
     for column in columns:
         _hash_into(hashed, column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
     return ((hashed >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32)).astype(np.uint16)
+
+
+def given_ids(series: pd.Series) -> pa.Array:
+    """Ids that a caller gave, as `part_of` takes them: no file holds integers beyond 64 bits, but a caller may."""
+    try:
+        return pa.array(series, from_pandas=True)
+    except OverflowError:
+        return pa.array((series.astype(object).to_numpy() % 2**64).astype(np.uint64))
+
+
+def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """The type in which the values of several columns fit; None if there is none."""
+    wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+    schemas = [pa.schema([("key", wide.get(kind, kind))]) for kind in kinds]
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except (pa.ArrowException, TypeError):
+        return None
+
+
+def labels_as(labels: Any, kind: pa.DataType | None) -> Any:
+    """Labels of a part in the type that they have in all parts."""
+    if pa.types.is_dictionary(labels.type):
+        labels = labels.dictionary_decode()
+    return labels if kind is None else labels.cast(kind)
 
 
 def _hash_into(hashed: np.ndarray, column: Any) -> None:

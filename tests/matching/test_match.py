@@ -143,6 +143,7 @@ def test_scores_tie_only_where_they_are_equal():
     assert rd.mrr(true, pred.assign(score=[decimal.Decimal(2), decimal.Decimal(1)])) == 1.0
 
 
+@pytest.mark.filterwarnings("ignore::recdf.RankWarning")
 def test_tied_ranks_are_ties():
     pred = lists("u: a b").assign(rank=[1, 1])
     assert rd.mrr(lists("u: a"), pred) == 0.5

@@ -1,0 +1,135 @@
+"""Numbers and ids keep every digit, in whatever dtype they come."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import recdf as rd
+
+BIG = 2**53
+TRUE = pd.DataFrame({"user_id": [1], "item_id": ["a"]})
+
+
+def ranked(values, nan_score="raise", column="score", dtype=None):
+    """Rank of item "a" among items whose scores are given; "a" is the first of them."""
+    scores = pd.Series(values, dtype=dtype)
+    pred = pd.DataFrame({"user_id": 1, "item_id": list("abcdef")[: len(scores)], column: scores})
+    return 1 / rd.mrr(TRUE, pred, k=9, nan_score=nan_score, ties="worst")
+
+
+# "a" has the larger score by 1, or the smaller rank, but for a float64 they are equal.
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([BIG + 1, BIG, None], "Int64"),
+        ([BIG + 1, BIG, None], object),
+        ([2**63 + 2, 2**63 + 1, None], "UInt64"),
+        ([2**63 + 2, 2**63 + 1, None], object),
+        ([2**70 + 1, 2**70, None], object),
+        ([BIG + 1, BIG, None], pd.ArrowDtype(pa.int64())),
+        ([Decimal(BIG + 1), Decimal(BIG), None], object),
+        ([Decimal("0.10000000000000000001"), Decimal("0.1"), None], object),
+        ([Decimal("9007199254740993.5"), Decimal("9007199254740993.4"), None], pd.ArrowDtype(pa.decimal128(30, 1))),
+        ([-BIG, -BIG - 1, None], "Int64"),
+    ],
+    ids=str,
+)
+def test_scores_beside_nulls_are_not_rounded(values, dtype):
+    assert ranked(values, "last", dtype=dtype) == 1
+    assert ranked(values, "drop", dtype=dtype) == 1
+    swapped = [values[1], values[0], *values[2:]]
+    assert ranked(swapped, "last", dtype=dtype) == 2
+    assert ranked(swapped, "last", "rank", dtype) == 1
+
+
+def test_ordinary_scores_are_kept_as_they_are():
+    pred = pd.DataFrame({"user_id": 1, "item_id": ["a", "b"], "score": [Decimal("3.5"), None]})
+    true = TRUE.assign(relevance=3.0)
+    assert rd.mae(true, pred, nan_score="last") == 0.5
+    big = pd.DataFrame({"user_id": 1, "item_id": ["a", "b"], "score": [BIG + 1, None]}).astype({"score": "Int64"})
+    assert rd.mae(true, big, nan_score="last") == float(BIG + 1) - 3
+
+
+# ------------------------------------------------------------------------------------------------ ids
+
+
+def hits(true_ids, pred_ids):
+    """How many of the recommended ids are hits."""
+    true = pd.DataFrame({"user_id": 1, "item_id": true_ids})
+    pred = pd.DataFrame({"user_id": 1, "item_id": pred_ids})
+    return rd.hits(true, pred, k=100)
+
+
+@pytest.mark.filterwarnings("ignore::recdf.NoOverlapWarning")
+def test_datetimes_of_mixed_units_are_instants():
+    # In nanoseconds since 1970, the year 2603 wraps around to 2018 or so.
+    far = np.array(["2603-10-12T12:34:56"], "datetime64[s]")
+    wrapped = (far.astype("int64") * 10**9).view("datetime64[ns]")
+    assert hits(far, wrapped) == 0
+    assert hits(far, far.astype("datetime64[ms]")) == 1
+    near = np.array(["2019-01-02T03:04:05"], "datetime64[s]")
+    assert hits(near, near.astype("datetime64[ns]")) == 1
+    both = np.concatenate([far, near])
+    assert hits(both, np.concatenate([wrapped, near.astype("datetime64[ns]")])) == 1
+    assert hits(pd.Series(far), far.astype("datetime64[us]")) == 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "limit"),
+    [("float32", 24), ("Float32", 24), (pd.ArrowDtype(pa.float32()), 24), ("float16", 11), ("float64", 53)],
+    ids=str,
+)
+def test_float_ids_may_have_lost_digits(dtype, limit):
+    exact = pd.Series([2**limit - 1, 5] if limit > 11 else [2047, 5]).astype(dtype)
+    assert hits(exact, [2**limit - 1, 7]) == 1
+    rounded = pd.Series([2**limit, 5]).astype(dtype)
+    with pytest.raises(rd.IdTypeError, match=rf"not whole numbers below 2\*\*{limit}"):
+        hits(rounded, [2**limit, 7])
+
+
+@pytest.mark.filterwarnings("ignore::recdf.NoOverlapWarning")
+def test_lone_surrogates_stay_apart():
+    one, two = pd.Series(["\ud800", "x"], dtype=object), pd.Series(["\ud801", "y"], dtype=object)
+    assert hits(one, two) == 0
+    assert hits(one, one) == 2
+    assert hits(one, ["x"]) == 1  # beside plain strings, whatever their dtype
+    assert hits(pd.Series(["x"], dtype="string"), one) == 1
+    with pytest.raises(rd.DuplicateError, match=r"\\ud800"):
+        rd.mrr({"u": ["x"]}, {"u": ["\ud800", "\ud800"]}, k=2, duplicates="raise")
+
+
+def encoded(kind):
+    """Users 1, 1, 2 and items a, b, a in columns of one kind of Arrow array."""
+    users, items = pa.array([1, 1, 2]), pa.array(["a", "b", "a"])
+    if kind == "runs":
+        import pyarrow.compute as pc
+
+        return pc.run_end_encode(users), pc.run_end_encode(items)
+    with_null = pa.array([None, "a", "b"])
+    return users, pa.DictionaryArray.from_arrays(pa.array([1, 2, 1], pa.int32()), with_null)
+
+
+@pytest.mark.parametrize("kind", ["runs", "a null in the dictionary"])
+def test_arrow_encodings_are_decoded_at_the_door(kind):
+    users, items = encoded(kind)
+    table = pa.table({"user_id": users, "item_id": items})
+    frame = pd.DataFrame(
+        {name: pd.Series(pd.ArrowDtype(table[name].type).__from_arrow__(table[name])) for name in table.column_names}
+    )
+    plain = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "a"]})
+    for given in (table, frame):
+        assert rd.recall.per_user(given, plain, k=5)["recall@5"].tolist() == [1.0, 1.0]
+        result = rd.evaluate(plain, given, ["recall@5", "popularity@5"], log=given)
+        assert result.per_user["recall@5"].tolist() == [1.0, 1.0]
+        assert result.per_user["user_id"].tolist() == [1, 2]
+        assert rd.check(plain, given, k=2)["severity"].eq("error").sum() == 0
+
+
+def test_a_null_by_dictionary_is_a_null():
+    items = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array([None, "a"]))
+    table = pa.table({"user_id": [1, 1], "item_id": items})
+    with pytest.raises(rd.NullKeyError, match=r"1 in pred\['item_id'\]"):
+        rd.recall(TRUE, table, k=5)

@@ -1,0 +1,63 @@
+"""The dtype of a key column: the unified type of both frames, and of all files of one, in memory and from files."""
+
+import itertools
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import recdf as rd
+
+LARGE = pd.ArrowDtype(pa.large_string())
+DTYPES = [
+    *itertools.product(["int64", "int32", "Int64", "uint8", "int64[pyarrow]"], repeat=2),
+    *itertools.product(["str", "object", "string", "category", LARGE], repeat=2),
+    *itertools.product(["datetime64[ns]", "datetime64[s]"], repeat=2),
+]
+DATES = pd.to_datetime(["2020-01-01", "2020-01-02"])
+VALUES = {"i": ([1, 2], [2, 3]), "s": (["a", "b"], ["b", "c"]), "d": (DATES, DATES)}
+
+
+def values(dtype):
+    name = str(dtype).lower()
+    return VALUES["d" if "date" in name else "i" if "int" in name else "s"]
+
+
+@pytest.mark.parametrize(("one", "two"), DTYPES, ids=str)
+@pytest.mark.parametrize("users", ["all", "true"])
+def test_both_frames_agree_on_a_dtype(one, two, users, tmp_path):
+    left, right = values(one)
+    true = pd.DataFrame({"user_id": pd.Series(left).astype(one), "item_id": ["a", "b"]})
+    pred = pd.DataFrame({"user_id": pd.Series(right).astype(two), "item_id": ["b", "a"]})
+    paths = tmp_path / "true.parquet", tmp_path / "pred.parquet"
+    for frame, path in zip((true, pred), paths, strict=True):
+        frame.to_parquet(path)
+    in_memory = rd.evaluate(*map(pd.read_parquet, paths), "hits@2", users=users).per_user
+    from_files = rd.evaluate_parquet(*paths, "hits@2", users=users, buckets=3).per_user
+    pd.testing.assert_frame_equal(from_files, in_memory)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "expected"),
+    [
+        ("int32", "int64", "int64"),
+        ("uint8", "int32", "int32"),
+        ("category", "str", "category"),
+        ("str", "category", "str"),
+        ("category", LARGE, "category"),
+        ("datetime64[s]", "datetime64[ns]", "datetime64[ns]"),
+    ],
+    ids=str,
+)
+def test_files_of_one_frame_may_drift(one, two, expected, tmp_path):
+    """No label is lost where a column is of another type in the second file, and all parts have one dtype."""
+    labels = [5, 6, 7, 8] if "int" in one else list("abcd")
+    if "date" in one:
+        labels = list(pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-04"]))
+    for number, (some, dtype) in enumerate(((labels[:2], one), (labels[2:], two))):
+        frame = pd.DataFrame({"user_id": pd.Series(some).astype(dtype), "item_id": ["a", "b"]})
+        frame.to_parquet(tmp_path / f"{number}.parquet")
+    for users in ("true", "pred", "all"):
+        found = rd.evaluate_parquet(tmp_path, tmp_path, "hits@2", users=users, buckets=3).per_user
+        assert found["user_id"].tolist() == labels
+        assert found["user_id"].dtype == expected
