@@ -16,6 +16,7 @@ from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import PER_USER, SUMMARY_FILE
 from ..inputs.options import CHOICES, NAMES, Options, as_columns
+from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from .arguments import FILES, add_options, add_out, check_out, given_options, in_flags
@@ -26,12 +27,8 @@ __all__ = ["add_check", "add_evaluate"]
 
 RESULT_FILES = (PER_USER, SUMMARY_FILE)
 FINDINGS_FILE = "findings.parquet"
-SIDES = {
-    "log": "past interactions: rows of user and item",
-    "aspects": "aspects of items, as rows of aspect and item, with a user where they differ by user",
-    "base": "recommendations of a baseline, in the columns of --pred",
-    "popular": "items that everybody knows: one row per item",
-}
+# Side tables that are files beside the catalogue, and what the flag of each says.
+SIDES = {name: one.flag for name, one in SIDE_TABLES.items() if one.flag and name != "items"}
 
 PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}
 
@@ -85,10 +82,10 @@ def add_evaluate(commands: Any) -> None:
 def _add_files(command: Any) -> Any:
     files = command.add_argument_group("files")
     files.add_argument(
-        "--true", required=True, metavar="FILE", help="what was wanted: rows of user and item"
+        "--true", required=True, metavar="FILE", help="what is relevant: rows of user and item"
     )
     files.add_argument("--pred", required=True, metavar="FILE", help="what was recommended, best first")
-    files.add_argument("--items", metavar="FILE", help="catalogue: one row per item")
+    files.add_argument("--items", metavar="FILE", help=SIDE_TABLES["items"].flag)
     return files
 
 

@@ -8,7 +8,8 @@ from typing import Any, Unpack
 from ..errors import OptionError
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import takes_options
-from ..matching.side_tables.given import SIDES, Given
+from ..matching.side_tables.given import Given
+from ..matching.side_tables.records import SIDES
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.strings import parse

@@ -18,7 +18,8 @@ from ..inputs.options import NAMES, Options, check_names
 from ..matching.lists import Matched
 from ..matching.match import match
 from ..matching.overlap import no_lists, warn
-from ..matching.side_tables.given import NOTHING, SIDES, Given
+from ..matching.side_tables.given import NOTHING, Given
+from ..matching.side_tables.records import SIDES
 from .record import Request
 
 # What a metric may need beyond `pred`, and the argument that gives it.

@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..matching.side_tables.records import SIDE_TABLES
+
 
 class Argument(NamedTuple):
     """One argument: its type for a type checker (a name of `inputs.accepted`), its type in words, its meaning."""
@@ -25,32 +27,7 @@ ARGUMENTS = {
     "pred": Argument(
         "Rows", "DataFrame, mapping or Arrow stream", "What was recommended: one row per (list key, item)."
     ),
-    "items": Argument(
-        "Ids",
-        "DataFrame, list, Series or Index",
-        "Catalogue: all items that could have been recommended, one row each; with `value_col` also their values.",
-    ),
-    "log": Argument(
-        "Rows",
-        "DataFrame, mapping or Arrow stream",
-        "Past interactions: one row per (user, item), with those columns of the list key that it has.",
-    ),
-    "aspects": Argument(
-        "Rows",
-        "mapping or DataFrame",
-        "User -> list of item sets; or one row per (user, aspect, item); or per (aspect, item), for all users.",
-    ),
-    "features": Argument(
-        "Features",
-        "str, list of str, DataFrame, Series, mapping or callable",
-        "Columns of `items`, or a frame indexed by item. Columns hold numbers, lists "
-        "of numbers,\n    categories, `A|B` strings or lists of categories. A callable takes two arrays of "
-        "positions in `items` and returns\n    the similarities of these pairs.",
-    ),
-    "base": Argument(
-        "Rows", "DataFrame, mapping or Arrow stream", "The baseline's recommendations, in the columns of `pred`."
-    ),
-    "popular": Argument("Ids", "list, Series, Index or DataFrame", "Items that everybody knows."),
+    **{name: Argument(one.hint, one.kind, one.meaning) for name, one in SIDE_TABLES.items()},
 }
 
 

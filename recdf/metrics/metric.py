@@ -13,7 +13,8 @@ import pandas as pd
 from ..errors import OptionError, closest
 from ..inputs.options import NAMES, Options
 from ..matching.counts import ListCounts
-from ..matching.side_tables.given import SIDES, Given
+from ..matching.side_tables.given import Given
+from ..matching.side_tables.records import SIDES
 from .call import Call, check_k
 from .compute import compute, compute_counts, mean
 from .per_user import per_user_frame

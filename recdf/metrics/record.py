@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import OptionError, closest
 from ..inputs.options import NAMES, Options, check_choice, parameters
 from ..matching.counts import OF_LOG, SUMS, Sum
-from ..matching.side_tables.given import SIDES
+from ..matching.side_tables.records import SIDES
 from .docstrings import full_doc, section
 
 Kernel = Callable[..., Any]

@@ -7,28 +7,18 @@ and `pred`. `sides.Sides` then holds the tables as codes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from ...errors import ColumnError, DataError, OptionError
+from ...errors import DataError, OptionError
 from ...inputs.frames import as_frame, column
 from ...inputs.ids import Ids, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.tables import Table, order_source, read_catalogue, read_keyed, read_pred
 from .digest import Described, described, described_function
-
-# What each side table is, for the messages and the docstrings.
-SIDES = {
-    "items": "items= (the catalogue: one row per item)",
-    "log": "log= (past interactions: one row per user and item)",
-    "aspects": "aspects= (user -> list of item sets, or a frame with the columns aspect and item)",
-    "features": "features= (columns of items=, or a frame indexed by item)",
-    "base": "base= (the baseline's recommendations)",
-    "popular": "popular= (items that everybody knows)",
-}
+from .records import SIDE_TABLES, SideTable
 
 
 @dataclass(frozen=True)
@@ -47,7 +37,6 @@ class Given:
 
 
 NOTHING = Given()
-NAMES = tuple(one.name for one in fields(Given))
 
 
 # ------------------------------------------------------------------------------------------------ door
@@ -55,19 +44,10 @@ NAMES = tuple(one.name for one in fields(Given))
 
 def as_frames(given: Given, options: Options) -> Given:
     """The same tables in a form that can be read more than once."""
-    found = {}
-    for name in ("log", "aspects", "base"):
-        data = getattr(given, name)
-        if name == "aspects" and isinstance(data, Mapping):
-            data = _aspect_frame(data, options)
-        found[name] = None if data is None else as_frame(data, name, options.user_col, options.item_col)
-    for name in ("items", "popular"):
-        data = getattr(given, name)
-        found[name] = None if data is None else read_catalogue(data, options.item_col, name)[0]
-    features = given.features
-    if hasattr(features, "__arrow_c_stream__") and not isinstance(features, pd.DataFrame | pd.Series):
-        features = as_frame(features, "features")
-    return Given(**found, features=features)
+    found = {name: getattr(given, name) for name in SIDE_TABLES}
+    return Given(
+        **{name: None if data is None else SIDE_TABLES[name].frame(data, options) for name, data in found.items()}
+    )
 
 
 @dataclass(frozen=True)
@@ -104,7 +84,6 @@ class Doors:
             found["popular"] = self.popular[1]
         return found
 
-
     def described(self) -> dict[str, Described]:
         """Each table as `spec` records it, by its role."""
         found = {}
@@ -127,25 +106,10 @@ def read_sides(given: Given, options: Options) -> Doors:
     catalogue = None if given.items is None else read_catalogue(given.items, options.item_col)
     tables: dict[str, Table] = {}
     key_names: dict[str, list[str]] = {}
-    user_cols = as_columns(options.user_col)
-    for name in ("log", "aspects"):
-        if not given.has(name):
-            continue
-        data = getattr(given, name)
-        if name == "aspects" and isinstance(data, Mapping):
-            data = _aspect_frame(data, options)
-        frame = as_frame(data, name, options.user_col, options.item_col)
-        # A log knows users, while the lists may be of sessions: the key columns that it has must match.
-        have = [column for column in user_cols if column in frame.columns]
-        if not have and name == "log":
-            column(frame, user_cols[0], name)  # says what there is
-        key_names[name] = have
-        tables[name] = read_keyed(frame, name, have, options)
-    if given.base is not None:
-        frame = as_frame(given.base, "base", options.user_col, options.item_col)
-        key_names["base"] = user_cols
-        alone = options.updated(by=None)
-        tables["base"] = read_pred(frame, order_source(frame, alone), alone, "base")
+    for name, one in SIDE_TABLES.items():
+        if one.shape in ("keyed", "keyed or by item", "lists") and given.has(name):
+            frame = one.frame(getattr(given, name), options)
+            key_names[name], tables[name] = _read_rows(one, frame, options)
     columns, similarity, feature_ids, labels = _read_features(given.features, catalogue, options)
     popular = None
     if given.popular is not None:
@@ -153,21 +117,17 @@ def read_sides(given: Given, options: Options) -> Doors:
     return Doors(catalogue, tables, key_names, columns, similarity, feature_ids, labels, popular, options.item_col)
 
 
-def _aspect_frame(aspects: Mapping[Any, Any], options: Options) -> pd.DataFrame:
-    """Long frame of a mapping user -> list of item sets."""
-    if len(as_columns(options.user_col)) > 1:
-        raise ColumnError(f"aspects is a mapping, which has one key column, but user_col={options.user_col!r}")
-    rows = [
-        (user, number, item) for user, sets in aspects.items() for number, items in enumerate(sets) for item in items
-    ]
-    users, numbers, items = zip(*rows, strict=True) if rows else ((), (), ())
-    return pd.DataFrame(
-        {
-            as_columns(options.user_col)[0]: pd.Series(users, dtype=None if rows else object),
-            "aspect": pd.Series(numbers, dtype=np.int64),
-            options.item_col: pd.Series(items, dtype=None if rows else object),
-        }
-    )
+def _read_rows(one: SideTable, frame: pd.DataFrame, options: Options) -> tuple[list[str], Table]:
+    """Key columns and rows of a side table of users and items."""
+    user_cols = as_columns(options.user_col)
+    if one.shape == "lists":
+        alone = options.updated(by=None)
+        return user_cols, read_pred(frame, order_source(frame, alone), alone, one.name)
+    # A log knows users, while the lists may be of sessions: the key columns that it has must match.
+    have = [name for name in user_cols if name in frame.columns]
+    if not have and one.shape == "keyed":
+        column(frame, user_cols[0], one.name)  # says what there is
+    return have, read_keyed(frame, one.name, have, options)
 
 
 def _read_features(

@@ -19,8 +19,9 @@ from .baseline import BaseLists
 from .catalogue import Catalogue, unique_rows
 from .digest import Described
 from .features import Features
-from .given import SIDES, Doors
+from .given import Doors
 from .log import Log
+from .records import SIDES
 
 
 class Sides:

@@ -1,0 +1,161 @@
+"""One record per side table: its name, what pages and messages say of it, and how it is read and coded.
+
+Contract: whatever lists side tables follows from `SIDE_TABLES`, in its order: the fields of `given.Given`, the
+arguments of `evaluate` and of metrics, their docstrings, the needs of a metric, and the flags of the command. To add
+one is to add a record here, a field to `Given`, and the property of `sides.Sides` that holds it as codes; a test
+compares the lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ...errors import ColumnError
+from ...inputs.frames import as_frame
+from ...inputs.options import Options, as_columns
+from ...inputs.tables import read_catalogue
+
+# catalogue: one row per item · keyed: rows of (user, item), where the user must be there or may be absent ·
+# lists: rows as in `pred` · features: what items are compared by · ids: items alone
+Shape = Literal["catalogue", "keyed", "keyed or by item", "lists", "features", "ids"]
+
+
+@dataclass(frozen=True)
+class SideTable:
+    """What is known of one side table.
+
+    name : of the argument · about : for messages, behind `name=` · hint : its type for a type checker (a name of
+    `inputs.accepted`) · kind, meaning : its type and its meaning for docstrings · shape : how its door reads it ·
+    frame : the same data in a form that can be read more than once · codes : the property of `Sides` that holds it ·
+    flag : help of the command's flag, empty without one.
+    """
+
+    name: str
+    about: str
+    hint: str
+    kind: str
+    meaning: str
+    shape: Shape
+    frame: Callable[[Any, Options], Any]
+    codes: str
+    flag: str = ""
+
+    @property
+    def argument(self) -> str:
+        """The argument and what it is, for messages."""
+        return f"{self.name}= ({self.about})"
+
+
+def _rows(role: str) -> Callable[[Any, Options], pd.DataFrame]:
+    return lambda data, options: as_frame(data, role, options.user_col, options.item_col)
+
+
+def _ids(role: str) -> Callable[[Any, Options], pd.DataFrame]:
+    return lambda data, options: read_catalogue(data, options.item_col, role)[0]
+
+
+def _aspects(data: Any, options: Options) -> pd.DataFrame:
+    if not isinstance(data, Mapping):
+        return as_frame(data, "aspects", options.user_col, options.item_col)
+    if len(as_columns(options.user_col)) > 1:
+        raise ColumnError(f"aspects is a mapping, which has one key column, but user_col={options.user_col!r}")
+    rows = [(user, number, item) for user, sets in data.items() for number, items in enumerate(sets) for item in items]
+    users, numbers, items = zip(*rows, strict=True) if rows else ((), (), ())
+    return pd.DataFrame(
+        {
+            as_columns(options.user_col)[0]: pd.Series(users, dtype=None if rows else object),
+            "aspect": pd.Series(numbers, dtype=np.int64),
+            options.item_col: pd.Series(items, dtype=None if rows else object),
+        }
+    )
+
+
+def _features(data: Any, options: Options) -> Any:
+    """Names of columns, a function, a mapping or a frame can be read again as they are; a stream cannot."""
+    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.DataFrame | pd.Series):
+        return as_frame(data, "features")
+    return data
+
+
+ROWS = "DataFrame, mapping or Arrow stream"
+
+SIDE_TABLES: dict[str, SideTable] = {
+    one.name: one
+    for one in (
+        SideTable(
+            "items",
+            "the catalogue: one row per item",
+            "Ids",
+            "DataFrame, list, Series or Index",
+            "Catalogue: all items that could have been recommended, one row each; with `value_col` also their values.",
+            "catalogue",
+            _ids("items"),
+            "catalogue",
+            "catalogue: one row per item",
+        ),
+        SideTable(
+            "log",
+            "past interactions: one row per user and item",
+            "Rows",
+            ROWS,
+            "Past interactions: one row per (user, item), with those columns of the list key that it has.",
+            "keyed",
+            _rows("log"),
+            "log",
+            "past interactions: rows of user and item",
+        ),
+        SideTable(
+            "aspects",
+            "user -> list of item sets, or a frame with the columns aspect and item",
+            "Rows",
+            "mapping or DataFrame",
+            "User -> list of item sets; or one row per (user, aspect, item); or per (aspect, item), for all users.",
+            "keyed or by item",
+            _aspects,
+            "aspects",
+            "aspects of items, as rows of aspect and item, with a user where they differ by user",
+        ),
+        SideTable(
+            "features",
+            "columns of items=, or a frame indexed by item",
+            "Features",
+            "str, list of str, DataFrame, Series, mapping or callable",
+            "Columns of `items`, or a frame indexed by item. Columns hold numbers, lists "
+            "of numbers,\n    categories, `A|B` strings or lists of categories. A callable takes two arrays of "
+            "positions in `items` and returns\n    the similarities of these pairs.",
+            "features",
+            _features,
+            "features",
+        ),
+        SideTable(
+            "base",
+            "the baseline's recommendations",
+            "Rows",
+            ROWS,
+            "The baseline's recommendations, in the columns of `pred`.",
+            "lists",
+            _rows("base"),
+            "base",
+            "recommendations of a baseline, in the columns of --pred",
+        ),
+        SideTable(
+            "popular",
+            "items that everybody knows",
+            "Ids",
+            "list, Series, Index or DataFrame",
+            "Items that everybody knows.",
+            "ids",
+            _ids("popular"),
+            "popular",
+            "items that everybody knows: one row per item",
+        ),
+    )
+}
+
+# What each side table is, for messages.
+SIDES = {name: one.argument for name, one in SIDE_TABLES.items()}
