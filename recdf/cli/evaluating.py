@@ -77,7 +77,7 @@ def add_evaluate(commands: Any) -> None:
 def _add_files(command: Any) -> Any:
     files = command.add_argument_group("files")
     files.add_argument(
-        "--true", required=True, metavar="FILE", help="what was wanted: rows of user and item"
+        "--true", required=True, metavar="FILE", help="what is relevant: rows of user and item"
     )
     files.add_argument("--pred", required=True, metavar="FILE", help="what was recommended, best first")
     files.add_argument("--items", metavar="FILE", help=SIDE_TABLES["items"].flag)

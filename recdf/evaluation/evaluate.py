@@ -41,9 +41,9 @@ def evaluate(
     Parameters
     ----------
     true : DataFrame, mapping or Arrow stream
-        What was wanted: one row per (list key, item) that is relevant or judged. None if no metric asks for it.
+        One row per (list key, item) that is relevant or judged. None if no metric asks for it.
     pred : DataFrame, mapping or Arrow stream
-        What was shown: one row per (list key, item), with a score, a rank, or in row order.
+        One row per (list key, item) that was recommended, with a score, a rank, or in row order.
     metrics : str, Metric, list of them, or mapping of own names to them
         Such as "ndcg@10", "ndcg" (at every `k`), "mapr(normalizer=achievable)@20".
     k : int or list of int, default 10

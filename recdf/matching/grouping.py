@@ -105,7 +105,11 @@ def _falls(key: np.ndarray, heads: np.ndarray, beyond: np.ufunc) -> np.ndarray |
 
 
 def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarray:
-    """int64 in the order of `key`, of which `place_bits` are free: the whole of small integers, else the high bits."""
+    """int64 numbers in the order of `key` whose lowest bits, those of `place_bits`, are free.
+
+        | number: all of it if it is a small integer, else its high bits | place in the list |
+          high bits                                                          low bits
+    """
     if key.dtype.kind == "f":
         whole = (key + 0.0).view(np.int64)  # with one zero
         negative = whole >> 63
@@ -145,7 +149,7 @@ def sort_within(key: np.ndarray, start: np.ndarray) -> None:
 
 
 def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
-    """values[start[i]:start[i] + width] as row i, a copy; what is beyond the last value is any."""
+    """values[start[i]:start[i] + width] as row i, a copy; cells past the end of `values` hold arbitrary numbers."""
     last = len(values) - width
     # So many values from every row on, as one item each: they are copied as a whole.
     window: np.ndarray = np.ndarray(last + 1, f"V{values.itemsize * width}", values, strides=values.strides)
@@ -214,8 +218,13 @@ def pair_within(
     `item`, `start`, `length`: the lists; `sought`, ...: the items looked for in each (as many lists); codes are below
     `n_items`. The j-th of equal items pairs with the j-th that is sought. Repeats ascend, pairs are in no order.
 
-    A list and what is sought from it are keys in a row of a matrix, with the item in the high bits, so that equal
-    items are neighbours once the row is sorted, which numpy does at the speed of memory. Short lists share a row.
+    The items of a list and those sought in it become integers in one row of a matrix. An item stands in the high bits,
+    so that equal items are neighbours once the row is sorted, which numpy does at the speed of memory:
+
+        | list of the row | item code, or a filler above all codes | 1 if sought | place in its list |
+          high bits                                                                    low bits
+
+    Short lists share a row, in which the highest bits keep them apart.
     """
     item, sought = item.astype(np.int32, copy=False), sought.astype(np.int32, copy=False)
     n = np.zeros(len(start), np.int64)
@@ -226,14 +235,14 @@ def pair_within(
         width = own.width + other.width
         if not own.width or width < 2:
             continue
-        # From the lowest bits: place in the list, whether it is sought, item or a number beyond, list of the row.
+        # The widths of the fields in the drawing above, from the lowest bits on.
         bits = (max(own.width, other.width) - 1).bit_length() + 1
         list_bits = bits + (n_items + width - 1).bit_length()
         in_row = 1 << max((ROW_CELLS // width).bit_length() - 1, 0)
         dtype: Any = np.uint32 if list_bits + in_row.bit_length() - 1 <= 32 else np.uint64
         is_sought, place_bits = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
         row = np.arange(in_row, dtype=dtype)[:, None] << dtype(list_bits)
-        # Beyond its last item a list has other numbers, no two of which are equal.
+        # A list is filled up to the width of its row with item codes that no item has, no two of them equal.
         beyond = row | (np.arange(n_items, n_items + width, dtype=dtype) << dtype(bits))
         keys = own.keys(row, beyond[:, : own.width], bits)
         if other.width:
@@ -276,7 +285,7 @@ class _Side:
     def keys(self, row: np.ndarray, beyond: np.ndarray, bits: int) -> np.ndarray:
         """Items over the bits of their places, (rows, lists of a row, width); `row` and `beyond` for each such list.
 
-        The last row may have lists more than there are, without items.
+        The last row may have more lists than there are; these have no items.
         """
         dtype, in_row, width = row.dtype.type, len(row), self.width
         n_none = -len(self.start) % in_row
@@ -298,7 +307,7 @@ class _Side:
 def _in_runs(before: np.ndarray, is_sought: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Cells of repeats, and of their first; cells that pair, where equal items stand together in any number.
 
-    `before` are cells with the same item as the next one. Shown items stand before sought ones.
+    `before` are cells with the same item as the next one. Items of the list stand before sought ones.
     """
     head = np.flatnonzero(np.append(True, before[1:] != before[:-1] + 1))
     length = np.diff(np.append(head, len(before))) + 1
@@ -307,7 +316,7 @@ def _in_runs(before: np.ndarray, is_sought: np.ndarray) -> tuple[np.ndarray, np.
     number = np.arange(len(run)) - np.repeat(np.cumsum(length) - length, length)
     cell = first[run] + number
     sought = is_sought[cell]
-    n_shown = np.bincount(run[~sought], minlength=len(head))[run]
+    n_listed = np.bincount(run[~sought], minlength=len(head))[run]
     repeat = np.flatnonzero(~sought & (number > 0))
-    after = np.flatnonzero(sought & (number < 2 * n_shown))
-    return cell[repeat], first[run[repeat]], cell[after] - n_shown[after], cell[after]
+    after = np.flatnonzero(sought & (number < 2 * n_listed))
+    return cell[repeat], first[run[repeat]], cell[after] - n_listed[after], cell[after]

@@ -28,7 +28,7 @@ from .values import Rating, Values
 
 @dataclass(frozen=True)
 class Matched:
-    """All lists of the population beside their truth. See the module for what an entry is.
+    """All lists of the population beside `true`. See the module for what an entry is.
 
     keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
     n_true, n_pred : relevant and recommended items of each list · start : its first place among the

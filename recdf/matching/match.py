@@ -25,7 +25,7 @@ from .grouping import offsets
 from .hits import HitArrays, Hits
 from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
 from .lists import Matched
-from .overlap import Overlap, overlap_of
+from .overlap import Overlap, compared, overlap_of
 from .pred_lists import PredLists
 from .ranked import Ranked, pred_blocks, rank_true
 from .side_tables.baseline import base_lists
@@ -273,18 +273,18 @@ def _repeats_kept(options: Options, counts: Mapping[str, int]) -> bool:
 def _overlap(rows: _Rows, codes: _Codes, ranked: _RankedLists, true_list: np.ndarray, compare: bool) -> Overlap:
     # Null ranks, all last, repeat by the caller's own choice.
     by_rank = rows.order["by"] == "rank" and rows.options.nan_score != "last"
+    of_list = split(ranked.pred.code, codes.n_keys, codes.n_by)[0]
+    n_judged = np.bincount(of_list, weights=ranked.pred.n_pairs, minlength=codes.n_by).astype(np.int64)
     overlap = overlap_of(
         rows.true,
         rows.pred,
-        (codes.true_key, codes.pred_key),
-        codes.items,
-        ranked.pred,
-        codes.n_keys,
-        codes.n_by,
+        n_judged,
         relevant=bool((ranked.gain > 0).any()),
         has_true=rows.has_true and not rows.true_is_mapping,
         given=rows.users is not None,
         n_with_true=int(np.count_nonzero(true_list >= 0)),
-        compare=compare,
     )
-    return replace(overlap, ranks_repeat=by_rank and ranked.pred.some_tie)
+    overlap = replace(overlap, ranks_repeat=by_rank and ranked.pred.some_tie)
+    if not compare:
+        return overlap
+    return compared(overlap, (codes.true_key, codes.pred_key), codes.items, ranked.pred, of_list)

@@ -1,7 +1,7 @@
 """What `true` and `pred` have in common, and the warnings for data that can have no hit.
 
 Contract: `Overlap` holds numbers and a few ids as text. Those of disjoint parts of a population add up, so that frames
-and files are warned of alike. Ids are compared only where nothing was a hit: `overlap_of` does it for whole frames, and
+and files are warned of alike. Ids are compared only where nothing was a hit: `compared` does it for whole frames, and
 for parts whoever has them all, since an item may stand in one part of `pred` and in another part of `true`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -71,43 +71,48 @@ class Overlap:
 
 
 def overlap_of(
-    true: Table,
-    pred: Table,
-    keys: tuple[Coded, Coded],
-    items: Codes,
-    pred_lists: PredLists,
-    n_keys: int,
-    n_by: int,
-    *,
-    relevant: bool,
-    has_true: bool,
-    given: bool,
-    n_with_true: int,
-    compare: bool,
+    true: Table, pred: Table, n_judged: np.ndarray, relevant: bool, has_true: bool, given: bool, n_with_true: int
 ) -> Overlap:
-    """The overlap of two coded frames. Ids are compared only where no row is judged, and only with `compare`."""
-    of_list = pred_lists.code // n_keys
-    n_judged = np.bincount(of_list, weights=pred_lists.n_pairs, minlength=n_by).astype(np.int64)
-    shares = shares_user = shares_item = bool(n_judged.any())
-    by_shares_item = n_judged > 0
+    """The overlap of two frames before ids are compared: what has a hit shares users and items, as far as is known."""
+    shares = bool(n_judged.any())
     samples: dict[str, str] = {}
     for table in (true, pred) if not shares else ():
         samples |= samples_of(table.role, table.keys, table.item)
-    if compare and not by_shares_item.all():
-        in_true = np.zeros(items.n, bool)
-        in_true[items.columns[0].all()] = True
-        if shares:
-            lists = np.flatnonzero(~by_shares_item[of_list])
-            length = np.diff(pred_lists.start)[lists]
-            rows = spans(pred_lists.start[lists], length)
-            by_shares_item[np.repeat(of_list[lists], length)[in_true[pred_lists.item[rows]]]] = True
-        else:
-            shares_user = bool(np.isin(pd.unique(keys[1].all()), pd.unique(keys[0].all())).any())
-            shares_item = bool(in_true[items.columns[1].all()].any())
     return Overlap(
-        len(true), len(pred), relevant, has_true, given, n_with_true, n_judged,
-        shares_user, shares_item, by_shares_item, samples,
-    )  # fmt: skip
+        n_true_rows=len(true),
+        n_pred_rows=len(pred),
+        relevant=relevant,
+        has_true=has_true,
+        given=given,
+        n_with_true=n_with_true,
+        n_judged=n_judged,
+        shares_user=shares,
+        shares_item=shares,
+        by_shares_item=n_judged > 0,
+        samples=samples,
+    )
+
+
+def compared(
+    overlap: Overlap, keys: tuple[Coded, Coded], items: Codes, pred_lists: PredLists, of_list: np.ndarray
+) -> Overlap:
+    """The overlap after ids of whole frames were compared, where nothing is a hit.
+
+    `keys` are those of `true` and of `pred`, `of_list` is the `by` value of each list of `pred`.
+    """
+    if overlap.by_shares_item.all():
+        return overlap
+    in_true = np.zeros(items.n, bool)
+    in_true[items.columns[0].all()] = True
+    if not overlap.n_judged.any():
+        shares_user = bool(np.isin(pd.unique(keys[1].all()), pd.unique(keys[0].all())).any())
+        return replace(overlap, shares_user=shares_user, shares_item=bool(in_true[items.columns[1].all()].any()))
+    shares = overlap.by_shares_item.copy()
+    lists = np.flatnonzero(~shares[of_list])
+    length = np.diff(pred_lists.start)[lists]
+    rows = spans(pred_lists.start[lists], length)
+    shares[np.repeat(of_list[lists], length)[in_true[pred_lists.item[rows]]]] = True
+    return replace(overlap, by_shares_item=shares)
 
 
 def samples_of(role: str, keys: Sequence[Ids], item: Ids) -> dict[str, str]:

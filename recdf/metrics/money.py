@@ -154,10 +154,10 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     >>> rd.money_ndcg(true, pred, k=2, value_col="price", items=true[["item_id", "price"]])
     1.0
     """
-    bought, truth = lists.values.checked(negative).true, lists.matched.true_lists
+    bought, true_lists = lists.values.checked(negative).true, lists.matched.true_lists
     # Rows that are not relevant go behind the others, beyond the ideal list.
-    worth = np.where(truth.gain > 0, bought, -1.0)
-    ranked = rank_within(worth, truth.start, descending=True)
+    worth = np.where(true_lists.gain > 0, bought, -1.0)
+    ranked = rank_within(worth, true_lists.start, descending=True)
     ideal = lists.sum_ideal(_discounted_gain, gain=worth if ranked is None else ranked[1])
     return ratio(lists.sum(bought[lists.hits.true_place] / np.log2(lists.hits.rank + 1)), ideal)
 

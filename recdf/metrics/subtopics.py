@@ -13,24 +13,24 @@ from ..matching.lists import Lists, Matched
 from ..matching.side_tables.aspects import Aspects
 
 
-def aspects_of_truth(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
+def aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
     """First entry of `aspects` and number of entries of each row of `true`; none for rows that are not relevant."""
-    truth = matched.true_lists
-    n_keys = len(truth.start) - 1
+    true_lists = matched.true_lists
+    n_keys = len(true_lists.start) - 1
     user = np.zeros(n_keys, np.int64)
     if aspects.list_user is not None:
         user[:] = -1
         here = matched.true_list >= 0
         user[matched.true_list[here]] = aspects.list_user[here]
-    of_row = np.repeat(user, np.diff(truth.start))
-    key = np.where((of_row >= 0) & (truth.gain > 0), of_row * aspects.n_items + truth.item, -1)
+    of_row = np.repeat(user, np.diff(true_lists.start))
+    key = np.where((of_row >= 0) & (true_lists.gain > 0), of_row * aspects.n_items + true_lists.item, -1)
     first = np.searchsorted(aspects.key, key)
     return first, np.searchsorted(aspects.key, key, side="right") - first
 
 
 def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One entry per hit and aspect, in rank order: code of (list, aspect), rank, number of earlier hits with it."""
-    first, length = aspects_of_truth(lists.matched, aspects)
+    first, length = aspects_of_true(lists.matched, aspects)
     hits = lists.hits
     n = length[hits.true_place]
     code = np.repeat(hits.list, n) * aspects.n_aspects + aspects.aspect[spans(first[hits.true_place], n)]
@@ -61,18 +61,18 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
     smaller id is taken.
     """
     matched = lists.matched
-    truth, item_rank = matched.true_lists, lists.sides.item_rank()
-    first, length = aspects_of_truth(matched, aspects)
-    key = np.repeat(np.arange(len(truth.start) - 1), np.diff(truth.start))
+    true_lists, item_rank = matched.true_lists, lists.sides.item_rank()
+    first, length = aspects_of_true(matched, aspects)
+    key = np.repeat(np.arange(len(true_lists.start) - 1), np.diff(true_lists.start))
     row = np.flatnonzero(length)
-    value = truth.item if item_rank is None else item_rank[truth.item]
+    value = true_lists.item if item_rank is None else item_rank[true_lists.item]
     row = row[np.lexsort((value[row], key[row]))]
     owner, n = key[row], length[row]
     of_row = np.repeat(np.arange(len(row)), n)
     code = owner[of_row] * aspects.n_aspects + aspects.aspect[spans(first[row], n)]
     pair = np.unique(code, return_inverse=True)[1]
     weight = np.ones(pair.max(initial=-1) + 1)
-    total = np.zeros(len(truth.start) - 1)
+    total = np.zeros(len(true_lists.start) - 1)
     for rank in range(1, min(lists.k, int(np.bincount(owner).max(initial=0))) + 1):
         score = np.bincount(of_row, weights=weight[pair], minlength=len(owner))
         heads = np.flatnonzero(np.diff(owner, prepend=-1))
@@ -110,8 +110,8 @@ def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarra
     matched = lists.matched
     code = np.unique(covered(lists, aspects)[0])
     of_hits = np.bincount(code // aspects.n_aspects, minlength=len(lists))
-    first, length = aspects_of_truth(matched, aspects)
+    first, length = aspects_of_true(matched, aspects)
     key = np.repeat(np.arange(len(matched.true_lists.start) - 1), np.diff(matched.true_lists.start))
     code = np.unique(np.repeat(key, length) * aspects.n_aspects + aspects.aspect[spans(first, length)])
-    of_truth = np.bincount(code // aspects.n_aspects, minlength=len(matched.true_lists.start) - 1)
-    return of_hits, np.append(of_truth, 0)[matched.true_list]
+    of_true = np.bincount(code // aspects.n_aspects, minlength=len(matched.true_lists.start) - 1)
+    return of_hits, np.append(of_true, 0)[matched.true_list]

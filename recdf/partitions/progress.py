@@ -11,15 +11,15 @@ SECONDS_BETWEEN_LINES = 2.0
 
 
 class Progress:
-    """Counts rows of work; shows nothing unless stderr is a terminal or `wanted` is True."""
+    """Counts rows of work; shows nothing unless stderr is a terminal or `show` is True."""
 
-    def __init__(self, total: int, wanted: bool | None) -> None:
+    def __init__(self, total: int, show: bool | None) -> None:
         self.total, self.done, self.shown_at = total, 0, time.monotonic()
-        self.wanted = sys.stderr.isatty() if wanted is None else wanted
+        self.show = sys.stderr.isatty() if show is None else show
         self.bar: Any = None
 
     def __enter__(self) -> Progress:
-        if self.wanted:
+        if self.show:
             try:
                 from tqdm.auto import tqdm  # type: ignore[import-untyped,import-not-found,unused-ignore] # no dependency
             except ImportError:
@@ -32,7 +32,7 @@ class Progress:
         self.done += rows
         if self.bar is not None:
             self.bar.update(rows)
-        elif self.wanted and (self.done >= self.total or time.monotonic() - self.shown_at >= SECONDS_BETWEEN_LINES):
+        elif self.show and (self.done >= self.total or time.monotonic() - self.shown_at >= SECONDS_BETWEEN_LINES):
             self.shown_at = time.monotonic()
             print(f"recdf: {self.done / max(self.total, 1):.0%} done", file=sys.stderr, flush=True)
 

@@ -201,7 +201,13 @@ HASHED_BYTES = 256  # of a string; what comes after may be equal or not
 
 
 def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
-    """Part of each row (uint16): a hash of its key, without nulls, that sees values and not types."""
+    """Part of each row (uint16): a hash of its key, without nulls, that sees values and not types.
+
+    It has a hash of its own because both frames must send a user to the same part although one stores the id as int32
+    and the other as int64, as a dictionary, or as a timestamp of another unit; hashes of pandas and of Arrow see the
+    type, and may change with their versions. Only the high half of the hash is used, since multiplying by a constant
+    mixes the high bits best, and scaling it to the number of parts needs no division.
+    """
     hashed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         _hash_into(hashed, column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)

@@ -51,7 +51,10 @@ def test_what_metrics_need_and_take_is_a_record():
             assert name in inspect.signature(metric).parameters
 
 
-@pytest.mark.parametrize(("command", "name"), [("evaluate", "items"), ("check", "items"), ("check", "log")])
+FLAGS = [("evaluate", name) for name, one in SIDE_TABLES.items() if one.flag]
+
+
+@pytest.mark.parametrize(("command", "name"), [*FLAGS, ("check", "items"), ("check", "log")])
 def test_flags_of_the_command(command, name, capsys):
     with suppress(SystemExit):
         main([command, "--help"])
