@@ -1,6 +1,7 @@
 """A metric is a record: its signature, help, pickle and table; metrics of users work as built-in ones do."""
 
 import copy
+import dataclasses
 import inspect
 import pickle
 import pydoc
@@ -13,6 +14,7 @@ import pytest
 
 import recdf as rd
 from recdf.inputs.options import NAMES
+from recdf.metrics.record import MetricRecord
 
 TRUE = {"u": ["a", "b"], "v": ["c"]}
 PRED = {"u": ["a", "x", "b"], "v": ["x", "c"]}
@@ -65,6 +67,13 @@ def test_signature_of_evaluate_and_summarize():
 def test_help_refers_to_the_options_rather_than_repeating_them(metric):
     assert "`help(rd.evaluate)` explains each" in metric.__doc__
     assert "null_keys" not in metric.__doc__
+
+
+def test_help_of_the_decorator_has_every_keyword():
+    keywords = list(inspect.signature(rd.metric).parameters)
+    assert keywords[1:] == [field.name for field in dataclasses.fields(MetricRecord)][1:]
+    for name in keywords:
+        assert f"\n{name} : " in inspect.getdoc(rd.metric), name
 
 
 def test_metrics_table():
