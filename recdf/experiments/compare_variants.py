@@ -327,4 +327,5 @@ def _table(rows: ExperimentRows, metrics: list[Metric], settings: Settings) -> t
 
 
 def _add_warning(table: pd.DataFrame, rows: Mask, name: str) -> None:
-    table.loc[rows, "warning"] = [f"{before}; {name}".removeprefix("; ") for before in table.loc[rows, "warning"]]
+    if rows.any():
+        table.loc[rows, "warning"] = [f"{before}; {name}".removeprefix("; ") for before in table.loc[rows, "warning"]]
