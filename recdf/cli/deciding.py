@@ -210,6 +210,7 @@ def _experiment(given: argparse.Namespace) -> int:
     options |= {
         "control": _label("control", given.control, joined[given.variant_col]),
         "variant_col": given.variant_col,
+        "user_col": join["user_col"],
         "covariates": _covariates(given.covariate, metrics, joined.columns),
         "expected": expected,
         "time_col": given.period_col,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import OptionError
 from .columns import Floats
 from .stats.arms import (
     Arm,
@@ -23,6 +24,9 @@ from .stats.regression import regression_arm, residuals_of_both, varying_columns
 from .units import Strata, Units
 
 __all__: list[str] = []
+
+# Cells of the strata's dummies beside covariates: 800 MB.
+MOST_DUMMIES = 10**8
 
 # With fewer clusters than this (counted as equal ones), an arm's variance is the jackknife's.
 JACKKNIFE_BELOW = 40
@@ -101,6 +105,11 @@ def _regression(units: Units, raw: tuple[Arm, Arm]) -> Estimate:
     control, treatment = units.designs if units.designs is not None else (np.empty((0, 0)),) * 2
     if units.strata is not None:
         n_strata = len(units.strata.weights)
+        if n_strata * sum(units.n) > MOST_DUMMIES:
+            raise OptionError(
+                f"strata has {n_strata:,} levels; beside covariates each is a column of {sum(units.n):,} rows, which "
+                "does not fit in memory: merge strata, or leave out one of strata= and covariates="
+            )
         dummies = [np.eye(n_strata)[codes][:, 1:] for codes in (units.strata.control, units.strata.treatment)]
         control, treatment = np.hstack([dummies[0], control]), np.hstack([dummies[1], treatment])
     columns = varying_columns(control, treatment)

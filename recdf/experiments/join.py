@@ -264,7 +264,10 @@ def _cells(
     if exposure is None or not columns.by:
         present = np.ones(len(user), bool)
     else:
-        last = np.array([exposure.of_metric[group == g].max() for g in range(len(groups))])
+        in_time = np.argsort(exposure.of_metric, kind="stable")
+        last = np.empty(len(groups), exposure.of_metric.dtype)
+        # Of several values for one position the last is kept: the latest time of each group.
+        last[group[in_time]] = exposure.of_metric[in_time]
         present = exposure.of_user[user] <= last[in_group]
     cell = (in_group * users.n + user)[present]
     n_early = np.bincount(group[early] * users.n + users.of_metric[early], minlength=len(rows))

@@ -137,7 +137,8 @@ def _no_estimate(units: Units) -> str:
     sides = (units.control, units.treatment)
     if min(units.n) < 2:
         return "too_few_users"
-    if any(np.abs(part).max() >= HUGE for side in sides for part in side if part is not None):
+    parts = [part for side in sides for part in side if part is not None] + list(units.designs or ())
+    if any(part.size and np.abs(part).max() >= HUGE for part in parts):
         return "huge_values"
     if any(side.den is not None and not side.den.any() for side in sides):
         return "zero_denominator"

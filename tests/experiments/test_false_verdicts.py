@@ -407,6 +407,9 @@ def test_huge_values_and_empty_denominators_are_named():
     assert (found["warning"], found["verdict"]) == ("huge_values", "check: huge values")
     assert found[NUMBERS].isna().all()
     assert found["mean_control"] == pytest.approx(5e199)
+    past = arms(np.arange(40.0), np.arange(40.0), past=np.r_[1e200, np.ones(79)], other=1.0)
+    for covariates in ("past", ["past", "other"]):
+        assert compare(past, covariates=covariates)["warning"] == "huge_values"
     data = arms(np.arange(1000.0), np.arange(1000.0) + 3)
     data["n"] = np.where(data["user_id"] % 25 == 0, 1.0, 0.0)
     assert "mostly_zero_denominator" in compare(data, {"r": ("m", "n")})["warning"]
