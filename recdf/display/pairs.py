@@ -88,10 +88,11 @@ def _compare(
     result: Evaluation, frame: pd.DataFrame, columns: list[str], baseline: int | None, correction: Correction
 ) -> pd.DataFrame:
     """Paired t tests of codes of models, directions said."""
-    smaller = [name for name in columns if direction_of(result, name) == "smaller"]
+    better = {name: direction_of(result, name) for name in columns}
     return compare_models(
         frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, users="inner", correction=correction,
-        smaller_is_better=smaller,
+        smaller_is_better=[name for name in columns if better[name] == "smaller"],
+        larger_is_better=[name for name in columns if better[name] == "larger"],
     )  # fmt: skip
 
 
