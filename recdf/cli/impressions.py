@@ -145,7 +145,7 @@ def _report(spec: dict[str, Any], out: Path) -> str:
     lines += [
         "",
         f"wrote {', '.join(str(out / name) for name in WRITTEN)}",
-        f"next: recdf evaluate --true {out / WRITTEN[0]} --pred {out / WRITTEN[1]} --user-col {keys}{item} "
-        f"--relevance-col relevance{value} -m hits@10 ndcg@10",
+        f"next: recdf evaluate --true {out / WRITTEN[0]} --pred {out / WRITTEN[1]} --user-col {keys}{item}{value} "
+        "-m hits@10 ndcg@10",
     ]
     return "\n".join(lines)
