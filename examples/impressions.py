@@ -20,7 +20,7 @@ LIFT = {"new": 0.12, "regular": 0.05, "loyal": 0.0}  # true effect of B on the c
 START = pd.Timestamp("2026-09-01", tz="UTC")
 
 
-def generate(n_visits, seed=0):
+def generate(n_visits, seed=1):
     """A log, its clicks and purchases, the assignment, and the true click rates (A, B) by segment."""
     rng = np.random.default_rng(seed)
     n_users = max(n_visits // 5, 100)
