@@ -48,6 +48,7 @@ from .errors import (
     RecdfError,
     RecdfWarning,
     TieError,
+    TimeByWarning,
     UndefinedMetricError,
 )
 from .evaluation.evaluate import evaluate
@@ -105,6 +106,7 @@ __all__ = [
     "ReportTable",
     "Shop",
     "TieError",
+    "TimeByWarning",
     "UndefinedMetricError",
     "adjust_pvalues",
     "bootstrap_ci",

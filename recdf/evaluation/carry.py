@@ -79,7 +79,8 @@ def _nullable(values: pd.Series) -> pd.Series:
     """Integers and bools in the dtypes of pandas that have a null; other dtypes have one."""
     dtype = values.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":
-        return values.astype("boolean" if dtype.kind == "b" else dtype.name.replace("u", "U").replace("int", "Int"))
+        nullable: Any = "boolean" if dtype.kind == "b" else dtype.name.replace("u", "U").replace("int", "Int")
+        return values.astype(nullable)
     return values
 
 

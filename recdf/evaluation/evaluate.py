@@ -18,6 +18,7 @@ from .carry import Carry, carry_rules
 from .finish import finish
 from .part import Part, measure
 from .result import Evaluation
+from .time_by import warn_of_time_by
 
 __all__ = ["evaluate"]
 
@@ -110,4 +111,6 @@ def evaluate(
         raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(requests, true, item_by)
     call = replace(call, carry=carry_rules(carry, call.options, call.columns))
-    return finish(call, measure(call, Part(true, pred)))
+    result = finish(call, measure(call, Part(true, pred)))
+    warn_of_time_by(result.per_user, call.options)
+    return result
