@@ -97,7 +97,8 @@ def test_equals_a_plain_loop(rows, rule):
 def test_carried_columns_are_no_metrics():
     result = rd.evaluate(TRUE, PRED, "mrr@2", carry=["visit", "time"])
     assert result.summary["metric"].unique().tolist() == ["mrr"]
-    for per_user in (result.per_user, result.per_user.merge(pd.DataFrame({"user_id": [1, 2, 3], "segment": list("xyx")}))):
+    segments = pd.DataFrame({"user_id": [1, 2, 3], "segment": list("xyx")})
+    for per_user in (result.per_user, result.per_user.merge(segments)):
         assert rd.summarize(per_user, by="time")["metric"].unique().tolist() == ["mrr"]
         assert "visit" not in rd.roll_up(per_user, how="sum", over=["visit", "time"]).columns
     assert "visit" not in rd.roll_up(result.per_user, how="sum").columns
