@@ -49,6 +49,7 @@ from .errors import (
     RecdfError,
     RecdfWarning,
     TieError,
+    TimeByWarning,
     UndefinedMetricError,
 )
 from .evaluation.evaluate import evaluate
@@ -108,6 +109,7 @@ __all__ = [
     "ReportTable",
     "Shop",
     "TieError",
+    "TimeByWarning",
     "UndefinedMetricError",
     "adjust_pvalues",
     "bootstrap_ci",

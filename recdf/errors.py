@@ -78,6 +78,10 @@ class NoOverlapWarning(RecdfWarning):
     """No recommended pair shares a user, or no item, with `true`."""
 
 
+class TimeByWarning(RecdfWarning):
+    """`by` names a day or another time, so that each is scored over the users of all."""
+
+
 def closest(word: str, known: Iterable[object]) -> str:
     """Return `'; did you mean "x"?'` for the known word nearest to `word`, or an empty string."""
     match = difflib.get_close_matches(word, [str(name) for name in known], n=1, cutoff=0.5)

@@ -12,6 +12,8 @@ TRANSACTIONS = ROOT.parent / "shared/data/online_retail/transactions.parquet"
 
 # What an example needs as arguments; a file that is absent is a reason to skip it.
 ARGUMENTS = {"online_retail.py": [TRANSACTIONS]}
+# Smaller inputs than a reader would take.
+SIZES = {"impressions.py": ["20000"]}
 
 
 def run(example, *arguments):
@@ -24,7 +26,7 @@ def test_runs_without_a_warning(example):
     for path in ARGUMENTS.get(example, []):
         if not path.is_file():
             pytest.skip(f"real data is absent: ../{path.relative_to(ROOT.parent).as_posix()}")
-    done = run(example, *ARGUMENTS.get(example, []))
+    done = run(example, *ARGUMENTS.get(example, []), *SIZES.get(example, []))
     assert (done.returncode, done.stderr) == (0, "")
     assert "ndcg" in done.stdout
 

@@ -15,8 +15,9 @@ SAMPLE = 20_000
 SOON = 600
 # Offsets between time zones, in half hours.
 OFFSETS = range(-28, 29)
-# So many events must follow soon at another offset, and so many times those at none, to be no chance.
-ENOUGH, TIMES = 10, 2
+# Two clocks stand apart if at another offset at least so many events follow soon, that share of all events, and so many
+# times those at none. Purchases that come hours later, some sooner and some later, do not gather at one offset.
+ENOUGH, MOST, TIMES = 10, 0.5, 20
 
 
 def check_events(found: Findings, log: LogRows, events: EventRows, window: float | None, names: list[str]) -> None:
@@ -46,24 +47,28 @@ def check_clocks(found: Findings, rows: Rows) -> None:
         return
     second = UNITS[rows.clock.unit]
     for events in rows.events:
-        soon = _soon_by_offset(rows.log, events, second)
+        soon, n_shown = _soon_by_offset(rows.log, events, second)
         best = max(soon, key=lambda offset: (soon[offset], -abs(offset)))
-        if best and soon[best] >= max(ENOUGH, TIMES * soon[0]):
+        if best and soon[best] >= max(ENOUGH, MOST * n_shown, TIMES * soon[0]):
             words = f"{events.name} {abs(best) / 2:g} h {'behind' if best > 0 else 'ahead of'} the log"
             effect = "one of the two frames is in another time zone; give both their zone with tz_localize"
-            found.add("clocks in two zones", "warning", soon[best], sum(soon.values()), words, effect)
+            found.add("clocks in two zones", "warning", soon[best], n_shown, words, effect)
 
 
-def _soon_by_offset(log: LogRows, events: EventRows, second: int) -> dict[int, int]:
-    """How many events follow an impression of their item within minutes if they are that many half hours later."""
+def _soon_by_offset(log: LogRows, events: EventRows, second: int) -> tuple[dict[int, int], int]:
+    """How many events follow an impression of their item within minutes if they are that many half hours later.
+
+    The second number is how many of the events that were looked at are of an item that their user was shown.
+    """
     n = len(events.moments.time)
     some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64)) if n else np.empty(0, np.int64)
     sample = Moments(*(part[some] for part in events.moments))
     wanted = np.unique(sample.pairs(slice(None), log.n_items))
     row = rows_of_pairs(log.moments, wanted, log.n_items)
     near = Moments(*(part[row] for part in log.moments))
+    n_shown = int(np.count_nonzero(~find_candidates(near, sample, None).outcome.never_shown))
     counts = {}
     for offset in OFFSETS:
         shifted = sample._replace(time=sample.time + offset * 1800 * second)
         counts[offset] = int(find_candidates(near, shifted, SOON * second).outcome.attributed.sum())
-    return counts
+    return counts, n_shown

@@ -16,7 +16,7 @@ import pandas as pd
 from ..errors import ColumnError
 from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
 from ..inputs.accepted import OptionArguments
-from ..inputs.frames import as_frame
+from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import as_columns, takes_options
 from ..matching.counts import ListCounts
 from ..matching.grouping import spans
@@ -100,8 +100,10 @@ def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> p
 
 
 @takes_options
-def position_table(true: Any, pred: Any, k: int = 10, **options: Unpack[OptionArguments]) -> pd.DataFrame:
-    """Hits and hit rate by rank, with intervals.
+def position_table(
+    true: Any, pred: Any, k: int = 10, *, position_col: str | None = None, **options: Unpack[OptionArguments]
+) -> pd.DataFrame:
+    """Hits and hit rate by rank, or by position on the page, with intervals.
 
     Formula: hit_rate = hits / shown with the Wilson score interval of a share, at a confidence of 0.95.
 
@@ -111,13 +113,18 @@ def position_table(true: Any, pred: Any, k: int = 10, **options: Unpack[OptionAr
         As in `evaluate`.
     k : int, default 10
         Ranks 1 to k.
+    position_col : str, optional
+        Column of `pred` with the position on the page, such as `from_impressions` keeps: from 0 or 1, and with holes
+        for advertisements. The table then has a row for each position of an item among the first k, and not a row for
+        each rank.
     {options}
 
     Returns
     -------
     DataFrame
-        One row per `by` value and rank: `by` columns, `rank`, `shown` (lists of the population with an item at this
-        rank), `hits` (int64), `hit_rate`, `ci_low`, `ci_high` (float64, null where nothing is shown).
+        One row per `by` value and rank: `by` columns, `rank` (or `position_col`), `shown` (items of the lists of the
+        population at this rank), `hits` (int64), `hit_rate`, `ci_low`, `ci_high` (float64, null where nothing is
+        shown).
 
     Raises
     ------
@@ -138,11 +145,31 @@ def position_table(true: Any, pred: Any, k: int = 10, **options: Unpack[OptionAr
     """
     call, frame = _call("position_table", pred, None, options)
     with call.match(true, frame) as matched:
-        return _position_rows(matched, check_k(k))
+        if position_col is None:
+            return _rank_rows(matched, check_k(k))
+        positions = read_numbers(column(frame, position_col, "pred"), f"pred[{position_col!r}]")
+        return _position_rows(matched, check_k(k), positions, position_col)
 
 
-def _position_rows(matched: Matched, k: int) -> pd.DataFrame:
-    _refuse_names(matched.by.columns, ["rank", "shown", "hits", "hit_rate", "ci_low", "ci_high"])
+def _position_rows(matched: Matched, k: int, positions: np.ndarray, name: str) -> pd.DataFrame:
+    """Hits by the positions of the items among the first k; a row without a position is left out."""
+    lists, n_by = matched.at(k), len(matched.by)
+    places = spans(matched.start, lists.n_shown)
+    of_place = np.full(len(matched.item), np.nan)
+    of_place[places] = positions[matched.rows(places)]
+    known, by = ~np.isnan(of_place[places]), np.repeat(matched.list_by, lists.n_shown)
+    values = np.unique(of_place[places][known])
+    n = len(values)
+    code = np.searchsorted(values, of_place)
+    shown = np.bincount((by * n + code[places])[known], minlength=n_by * n)
+    hits = lists.hits
+    placed = ~np.isnan(of_place[hits.place])
+    n_hits = np.bincount((matched.list_by[hits.list] * n + code[hits.place])[placed], minlength=n_by * n)
+    labels = np.tile(values.astype(np.int64) if (values == np.floor(values)).all() else values, n_by)
+    return _with_rates(matched, name, labels, shown, n_hits)
+
+
+def _rank_rows(matched: Matched, k: int) -> pd.DataFrame:
     lists, n_by = matched.at(k), len(matched.by)
     # How many lists show an item at rank r: those of at least r items.
     deep = np.zeros((n_by, k + 2), np.int64)
@@ -150,8 +177,15 @@ def _position_rows(matched: Matched, k: int) -> pd.DataFrame:
     shown = deep[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1 : k + 1].ravel()
     hits = lists.hits
     n_hits = np.bincount(matched.list_by[hits.list] * k + hits.rank - 1, minlength=n_by * k)
-    table = matched.by.take(np.repeat(np.arange(n_by), k)).reset_index(drop=True)
-    table["rank"], table["shown"], table["hits"] = np.tile(np.arange(1, k + 1), n_by), shown, n_hits
+    return _with_rates(matched, "rank", np.tile(np.arange(1, k + 1), n_by), shown, n_hits)
+
+
+def _with_rates(matched: Matched, name: str, labels: np.ndarray, shown: np.ndarray, n_hits: np.ndarray) -> pd.DataFrame:
+    """A row per `by` value and label (a rank or a position): items shown, hits, and their rate with its interval."""
+    _refuse_names(matched.by.columns, [name, "shown", "hits", "hit_rate", "ci_low", "ci_high"])
+    by = np.repeat(np.arange(len(matched.by)), len(labels) // len(matched.by))
+    table = matched.by.take(by).reset_index(drop=True)
+    table[name], table["shown"], table["hits"] = labels, shown, n_hits
     table["hit_rate"] = rate = ratio(n_hits, shown)
     z2 = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) ** 2
     middle = ratio(n_hits + z2 / 2, np.where(shown > 0, shown + z2, 0))

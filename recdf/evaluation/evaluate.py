@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from ..errors import OptionError
@@ -13,9 +14,11 @@ from ..matching.side_tables.records import SIDES
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.strings import parse
+from .carry import Carry, carry_rules
 from .finish import finish
 from .part import Part, measure
 from .result import Evaluation
+from .time_by import warn_of_time_by
 
 __all__ = ["evaluate"]
 
@@ -34,6 +37,7 @@ def evaluate(
     base: Any = None,
     popular: Any = None,
     item_by: str | None = None,
+    carry: Carry = None,
     **options: Unpack[OptionArguments],
 ) -> Evaluation:
     """Evaluate recommendations: one row per list and one row per metric.
@@ -65,6 +69,10 @@ def evaluate(
         Column of `items`: the summary then also holds each accuracy metric within each group of items, that is, of
         the lists as they are beside the rows of `true` with items of the group, population included. The column is
         null in the rows of all items; an item of several groups (`A|B`) counts in each.
+    carry : str, list of str or mapping, optional
+        Columns of `pred` that come along into `per_user`, between the key and `n_true`, such as the time and the
+        variant of a visit. They must be constant within a list, or reduced: `{"time": "min"}` ("first" and "last" by
+        rank, "min", "max"). They keep their dtype and are null for lists that `pred` does not have.
     {options}
 
     Returns
@@ -102,4 +110,7 @@ def evaluate(
     if item_by is not None and items is None:
         raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(requests, true, item_by)
-    return finish(call, measure(call, Part(true, pred)))
+    call = replace(call, carry=carry_rules(carry, call.options, call.columns))
+    result = finish(call, measure(call, Part(true, pred)))
+    warn_of_time_by(result.per_user, call.options)
+    return result

@@ -34,7 +34,7 @@ def finish(call: Call, result: PartResult) -> Evaluation:
     """
     summary, spec = finish_summary(call, result)
     rows = _joined(result.rows)
-    per_user = per_user_frame(rows, rows.columns)
+    per_user = per_user_frame(rows, {**rows.carried, **rows.columns})
     # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, cast(dict[str, Any], spec))
@@ -57,6 +57,8 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
     spec = spec_of(
         call.requests, call.options, measured.order, measured.relevance_col, counts, described, call.item_by
     )  # fmt: skip
+    if call.carry:
+        spec["carry"] = {str(name): str(rule) for name, rule in call.carry.items()}
     summary = summary_table(
         measured.by, call.requests, measured.moments, exposed, measured.groups, call.item_by, spec
     )  # fmt: skip
@@ -92,4 +94,8 @@ def _joined(rows: Mapping[int, ListRows]) -> ListRows:
     list_by = np.concatenate([part.list_by for part in parts])
     order = list_by.argsort(kind="stable")
     taken = {name: values[order] for name, values in columns.items()}
-    return ListRows(keys.take(order).reset_index(drop=True), parts[0].by, list_by[order], taken)
+    carried = {
+        name: pd.concat([part.carried[name] for part in parts]).take(order).reset_index(drop=True)
+        for name in parts[0].carried
+    }
+    return ListRows(keys.take(order).reset_index(drop=True), parts[0].by, list_by[order], taken, carried)

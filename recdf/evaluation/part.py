@@ -29,6 +29,7 @@ from ..matching.side_tables.digest import Described
 from ..metrics.call import Call
 from ..metrics.compute import compute
 from ..metrics.unknown import unknown_counts
+from .carry import carried_columns
 from .exposure_sums import ExposureSums, exposure_sums
 from .item_groups import ItemGroups, item_groups
 from .moments import Moments
@@ -55,12 +56,16 @@ class Part:
 
 @dataclass(frozen=True)
 class ListRows:
-    """One row per list: labels of its key and of its `by` value (a row of `by`), and one array per column."""
+    """One row per list: labels of its key and of its `by` value (a row of `by`), and one array per column.
+
+    `carried` are columns of `pred` that come along, with one value per list.
+    """
 
     keys: pd.DataFrame
     by: pd.DataFrame
     list_by: np.ndarray
     columns: Mapping[str, np.ndarray]
+    carried: Mapping[str, pd.Series] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.list_by)
@@ -187,7 +192,8 @@ def _measure(call: Call, part: Part) -> tuple[Measured, ListRows]:
         if len(matched):
             measured = _with_the_rest(measured, matched, call, part, pred)
         counts = {"n_true": matched.n_true, "n_pred": matched.n_pred}
-        return measured, ListRows(matched.keys, matched.by, matched.list_by, {**counts, **columns})
+        carried = carried_columns(matched, pred, call.carry)
+        return measured, ListRows(matched.keys, matched.by, matched.list_by, {**counts, **columns}, carried)
 
 
 def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame) -> Measured:

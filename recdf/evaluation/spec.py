@@ -35,6 +35,7 @@ class Spec(TypedDict):
     confidence: float
     side_tables: NotRequired[dict[str, Described]]
     item_by: NotRequired[str]
+    carry: NotRequired[dict[str, str]]
 
 
 def spec_of(

@@ -130,6 +130,9 @@ def join_experiment(
     per_user, assignment = named_frame("per_user", per_user), named_frame("assignment", assignment)
     require(assignment, "assignment", [*keys, variant_col, *as_columns(exposure_col)])
     require(per_user, "per_user", [*keys, *by_cols, *as_columns(time_col)])
+    if isinstance(how, Mapping):  # A column that has no rule does not come along, and so may stand in both frames.
+        kept = {*keys, *by_cols, *as_columns(time_col), *how}
+        per_user = per_user.drop(columns=[name for name in assignment.columns if name in per_user and name not in kept])
     _distinct_columns(per_user, assignment, keys)
     users = match_users(per_user, assignment, keys, variant_col)
     _refuse(users, per_user, assignment, keys, multi_variant, unassigned)

@@ -35,7 +35,8 @@ class Matched:
     recommended rows, `pred_lists` · true_list : the list's entry in `true_lists`, -1 for none · judged : recommended
     rows that `true` judges · counts : rows that were dropped or repeated ·
     order, relevance_col : columns that rank and grade the rows · overlap : what both frames share ·
-    sides : the side tables.
+    sides : the side tables · responses : clicks or purchases of each row of `true` by the name of their column, None
+    without it.
     """
 
     keys: pd.DataFrame
@@ -60,6 +61,7 @@ class Matched:
     repeats_kept: bool = False
     values: Values | None = None
     rating: Rating | None = None
+    responses: Callable[[str], np.ndarray | None] = lambda name: None
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -137,7 +139,12 @@ class Matched:
         """The same lists with other judged rows, and beside other rows of `true`, which stood at `rows`."""
         if true_lists is None or rows is None:
             return replace(self, judged=judged)
-        values, rating = self.values, self.rating
+        values, rating, responses = self.values, self.rating, self.responses
+
+        def of_rows(name: str) -> np.ndarray | None:
+            found = responses(name)
+            return None if found is None else found[rows]
+
         return replace(
             self,
             judged=judged,
@@ -145,6 +152,7 @@ class Matched:
             n_true=np.append(true_lists.n_relevant, 0)[self.true_list],
             values=None if values is None else Values(values.pred, values.true[rows], values.where),
             rating=None if rating is None else Rating(lambda: rating.given()[rows], rating.predicted),
+            responses=of_rows,
         )
 
     def __enter__(self) -> Matched:

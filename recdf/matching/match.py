@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from .side_tables.baseline import base_lists
 from .side_tables.given import NOTHING, Doors, Given, read_sides
 from .side_tables.sides import Sides
 from .true_lists import TrueByKey, TrueLists
-from .values import Rating, values_of
+from .values import Rating, responses_of, values_of
 
 
 def match(
@@ -235,6 +236,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
             lambda: raw_ratings(rows.true, true.all_rows(), options),
             lambda: raw_scores(rows.pred, pred.all_rows(), rows.order),
         ),
+        responses=cache(lambda name: responses_of(rows.true, true, name)),
     )
 
 

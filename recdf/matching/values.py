@@ -1,4 +1,4 @@
-"""Numbers of rows beside their gains: money values of items, ratings and predicted ratings.
+"""Numbers of rows beside their gains: money values of items, ratings and predicted ratings, clicks and purchases.
 
 Contract: each array has one entry per recommended row, or per row of `true`, in the order of the ranked lists.
 """
@@ -19,6 +19,9 @@ from ..inputs.options import Options
 from ..inputs.tables import Table
 from .pred_lists import PredLists
 from .ranked import Ranked
+
+# Columns of `true` that say what users did with an item.
+RESPONSES = ("clicks", "purchases")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,17 @@ class Values:
                     'drop refunds or pass negative="clip"'
                 )
         return self
+
+
+def responses_of(table: Table, lists: Ranked, name: str) -> np.ndarray | None:
+    """Clicks or purchases of each row of `true`, from the column of this name; None without it."""
+    if name not in table.frame.columns:
+        return None
+    found = read_values(table.frame, name, table.role)
+    if len(found) and found.min() < 0:
+        below = examples(found[found < 0])
+        raise DataError(f"{table.role}[{name!r}] holds negative numbers ({below}); expected counts")
+    return found[table.frame_rows(lists.all_rows())]
 
 
 def values_of(

@@ -22,12 +22,16 @@ __all__ = [
     "arhr",
     "arp_ratio",
     "auc",
+    "bought",
     "bpref",
     "calibration",
     "categories",
     "category_entropy",
+    "clicked",
     "confusion",
+    "conversion",
     "coverage",
+    "ctr",
     "dcg",
     "efd",
     "entropy",
@@ -68,6 +72,7 @@ __all__ = [
     "rmse",
     "rprecision",
     "serendipity",
+    "shown",
     "specificity",
     "subtopic_recall",
     "surprisal",
@@ -176,6 +181,18 @@ class _Auc(ListMetric):
 
 auc: _Auc
 
+class _Bought(ListMetric):
+    """Number of items in the first k that were bought; larger is better, at least 0. The numerator of `conversion`."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+bought: _Bought
+
 class _Bpref(ListMetric):
     """Preference of judged relevant over judged other items; larger is better, in [0, 1]."""
 
@@ -236,6 +253,18 @@ class _CategoryEntropy(ListMetric):
 
 category_entropy: _CategoryEntropy
 
+class _Clicked(ListMetric):
+    """Number of items in the first k that were clicked; larger is better, at least 0. The numerator of `ctr`."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+clicked: _Clicked
+
 class _Confusion(ListMetric):
     """Confusion counts of the first k, in the four columns tp, fp, fn, tn; counts, at least 0."""
 
@@ -250,6 +279,20 @@ class _Confusion(ListMetric):
 
 confusion: _Confusion
 
+class _Conversion(ListMetric):
+    """Conversion rate, bought items in the first k over those shown, or clicked; larger is better, at least 0."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+conversion: _Conversion
+
 class _Coverage(Metric):
     """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1]."""
 
@@ -258,6 +301,19 @@ class _Coverage(Metric):
     ) -> float: ...
 
 coverage: _Coverage
+
+class _Ctr(ListMetric):
+    """Click-through rate, the share of the items shown in the first k that were clicked; larger is better, in [0,
+    1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+ctr: _Ctr
 
 class _Dcg(ListMetric):
     """Discounted gain of the list; larger is better within one list, at least 0."""
@@ -783,6 +839,18 @@ class _Serendipity(ListMetric):
     ) -> pd.DataFrame: ...
 
 serendipity: _Serendipity
+
+class _Shown(ListMetric):
+    """Number of items shown in the first k; a count, at least 0, and the denominator of `ctr`."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+    ) -> pd.DataFrame: ...
+
+shown: _Shown
 
 class _Specificity(ListMetric):
     """Share of the irrelevant candidates that are not recommended; larger is better, in [0, 1]."""

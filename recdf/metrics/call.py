@@ -7,7 +7,7 @@ of diagnostics all start from one, so that the same mistake gives the same error
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,14 @@ class Call:
 
     options : checked options · requests : the metrics, each with its parameters and its k · given : side tables as
     the caller gave them, which are read when lists are matched · item_by : column of the catalogue whose groups of
-    items are measured apart.
+    items are measured apart · carry : columns of `pred` that come along into the per-user table, each with its rule.
     """
 
     options: Options
     requests: tuple[Request, ...] = ()
     given: Given = NOTHING
     item_by: str | None = None
+    carry: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, what: str, options: Mapping[str, Any], given: Given = NOTHING) -> Call:

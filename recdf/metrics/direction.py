@@ -9,7 +9,7 @@ from .metric import METRICS
 from .record import Better, Bounds
 
 # Sums over the recommended items: a list that was not shown adds 0 to them, although more of them is not always better.
-_SUMS = frozenset({"hits", "dcg", "tp", "fp", "aclt"})
+_SUMS = frozenset({"hits", "dcg", "tp", "fp", "aclt", "shown", "clicked", "bought"})
 
 
 class Direction(NamedTuple):

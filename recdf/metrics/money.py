@@ -87,7 +87,7 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     return ratio(lists.sum(values.pred[lists.hits.place]), bought)
 
 
-@metric(bounds=(0.0, None), needs=("value",))
+@metric(bounds=(0.0, None), needs=("value",), aliases=("revenue_per_list",))
 def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     """Value of the hits in the first k, in the unit of the value column; larger is better, at least 0.
 

@@ -28,7 +28,7 @@ class Labelled(Protocol):
     def list_by(self) -> np.ndarray: ...
 
 
-def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
+def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray | pd.Series]) -> pd.DataFrame:
     """`by` and list key columns, then others, one row per list."""
     labels = [(str(name), matched.keys[name]) for name in matched.keys.columns]
     if len(matched.by.columns):

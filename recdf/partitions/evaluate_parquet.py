@@ -34,6 +34,7 @@ from ..inputs.tables import order_source, read_users, relevance_source
 from ..matching.lists import Matched
 from ..matching.overlap import samples_of
 from ..matching.side_tables.given import Given, as_frames, read_sides
+from ..matching.values import RESPONSES
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.per_user import label_frame
@@ -187,7 +188,9 @@ class _Files:
         self.given = None if isinstance(options.users, str) else read_users(options.users, self.user_cols)[0]
         keys = [*self.user_cols, options.item_col]
         self.relevance = relevance_source(empty["true"], options)
-        names = {"true": [*keys, self.relevance], "pred": [*self.by, *keys, self.order["column"]]}
+        answered = any(request.metric.family == "responses" for request in self.requests)
+        answers = [name for name in RESPONSES if answered and name in empty["true"].columns]
+        names = {"true": [*keys, self.relevance, *answers], "pred": [*self.by, *keys, self.order["column"]]}
         if options.value_col is not None:
             of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns
             for role, frame in reversed(empty.items()):

@@ -76,7 +76,8 @@ def test_evaluate_reads_the_files(shop, capsys):
     lists = rd.from_impressions(
         shop["log"], purchases=shop["purchases"], time_col="time", value_col="price", window="24h"
     )
-    result = rd.evaluate(*lists, ["hits@10", "revenue@10"], user_col=["user_id", "session_id"], value_col="price")
+    options = {"user_col": ["user_id", "session_id"], "relevance_col": "relevance", "value_col": "price"}
+    result = rd.evaluate(*lists, ["hits@10", "revenue@10"], **options)
     written = rd.read_parquet("result")
     assert written.per_user["hits@10"].sum() == result.per_user["hits@10"].sum() > 0
     assert written.per_user["revenue@10"].sum() == pytest.approx(result.per_user["revenue@10"].sum())

@@ -160,3 +160,29 @@ def test_tables_refuse_what_evaluate_refuses(table):
         table({1: ["a"]}, {1: ["a"]}, usr="true")
     with pytest.raises(rd.IdTypeError):
         table({1: ["a"]}, {1: [2]})
+
+
+def test_position_table_by_the_positions_on_the_page():
+    """Positions from 0 with a hole, and one that is unknown; ranks close the hole."""
+    true = {"u": ["a"], "v": ["b", "c"]}
+    pred = pd.DataFrame(
+        {
+            "user_id": ["u", "u", "v", "v", "v"],
+            "item_id": list("axbcy"),
+            "position": [0, 3, 0, 3, None],
+            "rank": [1, 2, 1, 2, 3],
+        }
+    )
+    table = rd.position_table(true, pred, k=3, position_col="position")
+    assert table[["position", "shown", "hits"]].to_numpy().tolist() == [[0, 2, 2], [3, 2, 1]]
+    assert table["hit_rate"].tolist() == [1.0, 0.5]
+    assert rd.position_table(true, pred, k=1, position_col="position")["shown"].tolist() == [2]
+    by = pd.concat([pred.assign(model="x"), pred.assign(model="y", position=[1, 2, 1, 2, 4])])
+    table = rd.position_table(true, by, k=3, position_col="position", by="model")
+    assert table[table["shown"] > 0][["model", "position", "shown"]].to_numpy().tolist() == [
+        ["x", 0, 2],
+        ["x", 3, 2],
+        ["y", 1, 2],
+        ["y", 2, 2],
+        ["y", 4, 1],
+    ]

@@ -54,9 +54,11 @@ def test_confusion_has_four_columns():
 
 def test_aliases_compute_the_same():
     side = {"log": TRUE, "features": {item: [len(item), ord(item)] for item in "abcx"}}
+    prices = {"items": pd.DataFrame({"item_id": list("abcx"), "price": [1.0, 2.0, 4.0, 8.0]}), "value_col": "price"}
     for metric in rd.METRICS.values():
         for alias in metric.aliases:
-            table = rd.evaluate(TRUE, PRED, [metric.name, alias], 2, **side).per_user
+            options = prices if "value" in metric.needs else {}
+            table = rd.evaluate(TRUE, PRED, [metric.name, alias], 2, **side, **options).per_user
             assert table[f"{alias}@2"].tolist() == table[f"{metric.name}@2"].tolist()
 
 
@@ -181,3 +183,18 @@ def test_a_result_shows_itself():
 def test_html_escapes_ids():
     page = rd.evaluate({"<script>": ["a"]}, {"<script>": ["a"]}, "mrr@1")._repr_html_()
     assert "<script>" not in page
+
+
+def test_by_a_day_is_a_warning_that_says_what_to_do():
+    """Each day would be scored over the users of all days. Models that are told apart by a date are no days."""
+    days = pd.to_datetime(["2026-09-01", "2026-09-02", "2026-09-03"])
+    true = pd.DataFrame({"user_id": [1, 2, 3], "item_id": ["a", "a", "a"]})
+    lists = true.assign(day=days)
+    for pred in (lists, lists.assign(day=days.date)):
+        with pytest.warns(rd.TimeByWarning, match=r"67% of the lists are missing .* user_col=\['user_id', 'day'\]"):
+            rd.evaluate(true, pred, "mrr@1", by="day")
+    result = rd.evaluate(lists, lists, "mrr@1", user_col=["user_id", "day"])
+    assert rd.summarize(result.per_user, by="day")["value"].tolist() == [1.0, 1.0, 1.0]
+    snapshots = pd.concat([true.assign(trained=day) for day in days])
+    assert len(rd.evaluate(true, snapshots, "mrr@1", by="trained").summary) == 3
+    assert len(rd.evaluate(true, lists.assign(day=days.astype(str)), "mrr@1", by="day").summary) == 3

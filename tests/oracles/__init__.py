@@ -7,14 +7,14 @@ tables around it), or with `@oracle(of_all=True)` of all lists (`AllLists`) for 
 
 import math
 
-from oracles import diversity, exposure, fairness, money, novelty, ranking, rating, relevance
+from oracles import diversity, exposure, fairness, money, novelty, ranking, rating, relevance, responses
 from oracles.lists import AllLists, OneList, World, match_lists
 from oracles.numbers import mean
 from oracles.registry import OF_ALL_LISTS, ORACLES, oracle
 
 FAMILIES = {
     module.__name__.rpartition(".")[2]: module
-    for module in (diversity, exposure, fairness, money, novelty, ranking, rating, relevance)
+    for module in (diversity, exposure, fairness, money, novelty, ranking, rating, relevance, responses)
 }
 
 __all__ = [

@@ -1,0 +1,105 @@
+"""Columns of `pred` that come along into the per-user table: the time of a visit, the variant, the device.
+
+Contract: a carried column has one value per list, in the dtype that it has in `pred`; null for a list that `pred` does
+not have. It is a label and no metric, so it stands before `n_true`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ColumnError, DataError, OptionError
+from ..inputs.frames import column
+from ..inputs.options import Options, as_columns, check_choice
+from ..matching.grouping import spans
+from ..matching.lists import Matched
+from ..metrics.per_user import label_frame
+
+Rule = Literal["constant", "first", "last", "min", "max"]
+RULES = ("constant", "first", "last", "min", "max")
+
+Carry = str | Sequence[str] | Mapping[str, Rule] | None
+
+
+def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[str, Rule]:
+    """Rule of each column that is to be carried. `taken` are the names of the columns of results."""
+    if carry is None:
+        return {}
+    rules: dict[str, Rule] = dict(carry) if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
+    for name, rule in rules.items():
+        check_choice(f"carry[{name!r}]", rule, RULES)
+        if name in (*as_columns(options.by), *as_columns(options.user_col)):
+            raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
+        if name in ("n_true", "n_pred", *taken):
+            raise ColumnError(f"the column {name!r} of pred has the name of a result column; rename it")
+    return rules
+
+
+def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Rule]) -> dict[str, pd.Series]:
+    """Each column with one value per list, by its rule."""
+    if not rules:
+        return {}
+    known = np.flatnonzero(matched.n_pred > 0)
+    length = matched.n_pred[known]
+    rows = matched.rows(spans(matched.start[known], length))
+    heads = np.cumsum(length) - length
+    place = np.full(len(matched), -1, np.int64)
+    place[known] = np.arange(len(known))
+    found = {}
+    for name, rule in rules.items():
+        values = column(pred, name, "pred").reset_index(drop=True)
+        if rule == "constant":
+            _refuse_changes(values, rows, heads, matched, known)
+        of_list = _reduced(values, rule, rows, heads, length)
+        if len(known) < len(matched):
+            of_list = _nullable(of_list).reindex(place).reset_index(drop=True)
+        found[name] = of_list
+    return found
+
+
+def _reduced(values: pd.Series, rule: Rule, rows: np.ndarray, heads: np.ndarray, length: np.ndarray) -> pd.Series:
+    """One value for each list that `pred` has, numbered from 0; the first is that of the best rank."""
+    if rule in ("constant", "first", "last"):
+        chosen = rows[heads + length - 1] if rule == "last" else rows[heads]
+        return values.take(chosen).reset_index(drop=True)
+    of_row = values.take(rows).groupby(np.repeat(np.arange(len(heads)), length), observed=True)
+    try:
+        reduced: Any = of_row.min() if rule == "min" else of_row.max()
+    except TypeError as error:
+        raise DataError(f"carry[{values.name!r}]={rule!r}: pred[{values.name!r}] has no order ({error})") from error
+    of_list: pd.Series = reduced.reset_index(drop=True)
+    return of_list
+
+
+def _nullable(values: pd.Series) -> pd.Series:
+    """Integers and bools in the dtypes of pandas that have a null; other dtypes have one."""
+    dtype = values.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        nullable: Any = "boolean" if dtype.kind == "b" else dtype.name.replace("u", "U").replace("int", "Int")
+        return values.astype(nullable)
+    return values
+
+
+def _refuse_changes(
+    values: pd.Series, rows: np.ndarray, heads: np.ndarray, matched: Matched, known: np.ndarray
+) -> None:
+    """Raise if a list has two values, a null beside a value included."""
+    code = pd.factorize(values)[0][rows]
+    change = np.zeros(len(rows), bool)
+    change[1:] = code[1:] != code[:-1]
+    change[heads] = False
+    if not change.any():
+        return
+    at = np.searchsorted(heads, np.flatnonzero(change), side="right") - 1
+    lists = np.unique(at)
+    label = label_frame(matched).iloc[[known[lists[0]]]].to_dict("records")[0]
+    here = values.take(rows[heads[lists[0]] : heads[lists[0]] + int(matched.n_pred[known[lists[0]]])])
+    some = ", ".join(map(repr, here.drop_duplicates().head(3).tolist()))
+    raise DataError(
+        f"pred[{values.name!r}] is not constant within {len(lists):,} lists; {label} has {some}. Carry one of its "
+        f'values, e.g. carry={{{values.name!r}: "first"}} (or "last", "min", "max"), or make it part of the list key'
+    )

@@ -1,0 +1,143 @@
+"""Responses: what users did with the items that they were shown. Clicks and purchases, and their rates.
+
+The columns `clicks` and `purchases` of `true`, which `from_impressions` writes, say what was clicked and what was
+bought. Where `true` has no such column, every hit counts.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ..matching.hits import ratio
+from ..matching.lists import Lists
+from .metric import metric
+
+
+def _answered(lists: Lists, column: str) -> np.ndarray:
+    """Shown items of each list with a response; one that has a share of an event counts with its share, at most 1."""
+    numbers = lists.matched.responses(column)
+    if numbers is None:
+        return lists.n_hits
+    judged = lists.judged
+    return lists.sum(np.minimum(numbers[judged.true_place], 1.0), judged)
+
+
+@metric(bounds=(0.0, None), better=None)
+def shown(lists: Lists) -> np.ndarray:
+    """Number of items shown in the first k; a count, at least 0, and the denominator of `ctr`.
+
+    Formula
+    -------
+    min(n, k), n the items recommended to the list.
+
+    References
+    ----------
+    Field usage: impressions.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.shown({"u": ["a"]}, {"u": ["a", "b", "c"]}, k=2)
+    2.0
+    """
+    return lists.n_shown
+
+
+@metric(bounds=(0.0, None))
+def clicked(lists: Lists) -> np.ndarray:
+    """Number of items in the first k that were clicked; larger is better, at least 0. The numerator of `ctr`.
+
+    Formula
+    -------
+    Σ_{i ≤ k} min(c_i, 1), c_i the column `clicks` of `true` for the item at rank i (several clicks of an item count
+    once, shares of a click with their size); without such a column, the hits.
+
+    References
+    ----------
+    Field usage: clicked impressions.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> true = pd.DataFrame({"user_id": ["u", "u"], "item_id": ["a", "b"], "relevance": [1, 3], "clicks": [2, 0]})
+    >>> rd.clicked(true, {"u": ["a", "b", "c"]}, k=3)
+    1.0
+    """
+    return _answered(lists, "clicks")
+
+
+@metric(bounds=(0.0, None))
+def bought(lists: Lists) -> np.ndarray:
+    """Number of items in the first k that were bought; larger is better, at least 0. The numerator of `conversion`.
+
+    Formula
+    -------
+    Σ_{i ≤ k} min(p_i, 1), p_i the column `purchases` of `true` for the item at rank i; without such a column, the hits.
+
+    References
+    ----------
+    Field usage: converted impressions.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> true = pd.DataFrame({"user_id": ["u", "u"], "item_id": ["a", "b"], "relevance": [1, 3], "purchases": [0, 2]})
+    >>> rd.bought(true, {"u": ["a", "b", "c"]}, k=3)
+    1.0
+    """
+    return _answered(lists, "purchases")
+
+
+@metric
+def ctr(lists: Lists) -> np.ndarray:
+    """Click-through rate, the share of the items shown in the first k that were clicked; larger is better, in [0, 1].
+
+    Formula
+    -------
+    clicked / shown, both at k; undefined for a list without items. The mean over lists weighs lists alike; for clicks
+    per impression over all lists, compare the ratio `{"ctr": ("clicked@10", "shown@10")}`.
+
+    References
+    ----------
+    Field usage: click-through rate.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> true = pd.DataFrame({"user_id": ["u", "u"], "item_id": ["a", "b"], "relevance": [1, 3], "clicks": [2, 0]})
+    >>> rd.ctr(true, {"u": ["a", "b", "c", "d"]}, k=4)
+    0.25
+    """
+    return ratio(_answered(lists, "clicks"), lists.n_shown)
+
+
+@metric(bounds=(0.0, None))
+def conversion(lists: Lists, *, per: Literal["shown", "clicked"] = "shown") -> np.ndarray:
+    """Conversion rate, bought items in the first k over those shown, or clicked; larger is better, at least 0.
+
+    Formula
+    -------
+    bought / shown, or bought / clicked, both at k; undefined for 0/0. Above 1 only with `per="clicked"`, where items
+    were bought without a click.
+
+    Parameters
+    ----------
+    per : {"shown", "clicked"}, default "shown"
+        What the purchases are divided by.
+
+    References
+    ----------
+    Field usage: conversion rate.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> true = pd.DataFrame({
+    ...     "user_id": ["u", "u"], "item_id": ["a", "b"], "relevance": [1, 3], "clicks": [1, 1], "purchases": [0, 1]})
+    >>> rd.conversion(true, {"u": ["a", "b", "c", "d"]}, k=4), rd.conversion(true, {"u": ["a", "b"]}, per="clicked")
+    (0.25, 0.5)
+    """
+    below = lists.n_shown if per == "shown" else _answered(lists, "clicks")
+    return ratio(_answered(lists, "purchases"), below)
