@@ -152,11 +152,14 @@ def _bare(row: Row, units: Units, problem: str) -> Row:
         empty = not len(side.num) or (side.den is not None and not side.den.any())
         scale = max(1.0, float(np.abs(side.num).max(initial=0)))
         means.append(np.nan if empty else float(linearise(side.num / scale, side.den)[0]) * scale)
-    with np.errstate(over="ignore"):
-        diff = np.float64(means[1]) - np.float64(means[0])
-    relative = means[1] / means[0] - 1 if means[0] > 0 and problem != "huge_values" else np.nan
-    finite = float(diff) if np.isfinite(diff) else np.nan
-    return row.but(problem, mean_control=means[0], mean_treatment=means[1], diff=finite, rel_diff=relative)
+    control, treatment = np.float64(means[0]), np.float64(means[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        diff = treatment - control
+        relative = treatment / control - 1 if control > 0 else np.float64(np.nan)
+    diff, relative = (value if np.isfinite(value) else np.float64(np.nan) for value in (diff, relative))
+    return row.but(
+        problem, mean_control=means[0], mean_treatment=means[1], diff=float(diff), rel_diff=float(relative)
+    )
 
 
 def _compare(row: Row, units: Units, found: Estimate, settings: Settings) -> tuple[Row, bool]:

@@ -51,6 +51,8 @@ def replicate_estimates(
             replicates[:, j] = sums[:, num] / sums[:, den]
             if sample.x_num is not None:
                 replicates[:, j] -= thetas[j] * (sums[:, x_num] / sums[:, x_den] - xs[j])
+    # A replicate in which no unit with a denominator got a weight has no ratio.
+    replicates[np.isinf(replicates)] = np.nan
     return replicates
 
 
