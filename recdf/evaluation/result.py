@@ -61,7 +61,7 @@ class Evaluation:
     __hash__ = None  # type: ignore[assignment]
 
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
-        """Write `per_user.parquet` and `summary.parquet` into a folder, all or nothing.
+        """Write `per_user.parquet` and `summary.parquet` into a folder, where the result appears in one step.
 
         Parameters
         ----------
@@ -74,6 +74,13 @@ class Evaluation:
         ------
         FileExistsError
             If the folder holds a result and `overwrite` is False.
+        DataError
+            If parquet could not give a key or `by` column back as it is.
+
+        Notes
+        -----
+        Whoever reads the folder with `rd.read_parquet` meanwhile finds the old or the new result, whole, also if this
+        process is killed. Equal results have equal bytes.
 
         Examples
         --------
@@ -250,7 +257,7 @@ def read_parquet(folder: Any) -> Evaluation:
     FileNotFoundError
         If a file is missing.
     DataError
-        If a file holds no recdf result.
+        If a file is cut short, damaged, or holds no recdf result.
 
     Examples
     --------

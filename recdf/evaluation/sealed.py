@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+import pyarrow as pa
+
 from ..errors import DataError
 
 __all__ = ["Carried", "Sealed", "open_sealed", "seal", "unseal"]
@@ -40,7 +42,7 @@ class Carried(NamedTuple):
 class Sealed(NamedTuple):
     """A file that is open, and found to be as it was sealed."""
 
-    handle: BinaryIO
+    handle: pa.NativeFile
     digest: str
     carried: Carried
 
@@ -66,12 +68,15 @@ def seal(path: Path, carried: Carried) -> str:
 
 @contextmanager
 def open_sealed(path: Path) -> Iterator[Sealed]:
-    """Open a sealed file once, and check all of it; raises DataError as `unseal` does."""
-    with open(path, "rb") as handle:
+    """Open a sealed file once, and check all of it; raises DataError as `unseal` does.
+
+    The file is one of Arrow: while it reads a file of Python, its threads may abort a process that ends.
+    """
+    with pa.OSFile(str(path), "rb") as handle:
         yield unseal(handle, path)
 
 
-def unseal(handle: BinaryIO, path: Path) -> Sealed:
+def unseal(handle: pa.NativeFile, path: Path) -> Sealed:
     """Check all bytes of an open file, and find what it carries. Messages name `path`.
 
     Raises
@@ -100,9 +105,10 @@ def unseal(handle: BinaryIO, path: Path) -> Sealed:
     return Sealed(handle, digest.hex(), carried)
 
 
-def _footer(handle: BinaryIO, path: Path) -> int:
+def _footer(handle: BinaryIO | pa.NativeFile, path: Path) -> int:
     """Offset of the footer, which a parquet file has before its last eight bytes."""
-    size = handle.seek(0, os.SEEK_END)
+    handle.seek(0, os.SEEK_END)
+    size = handle.tell()
     handle.seek(max(size - 8, 0))
     last = handle.read(8)
     offset = size - 8 - int.from_bytes(last[:4], "little")
@@ -111,7 +117,7 @@ def _footer(handle: BinaryIO, path: Path) -> int:
     return offset
 
 
-def _digest(handle: BinaryIO, end: int, rest: bytes) -> bytes:
+def _digest(handle: BinaryIO | pa.NativeFile, end: int, rest: bytes) -> bytes:
     """Digest of the file's bytes before `end`, and of `rest` after them."""
     digest = hashlib.sha256()
     handle.seek(0)

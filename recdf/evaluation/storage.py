@@ -7,7 +7,6 @@ result visible in one step. This module knows what stands in the files.
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 from collections.abc import Iterable
@@ -133,7 +132,7 @@ def _read_tables(target: Path, digest: str | None) -> Tables:
         if digest not in (None, sealed.digest):
             raise DataError(f"{target / PER_USER} was overwritten since; read the new result with rd.read_parquet")
         per_user, spec = _read(sealed, target / PER_USER)
-        summary, _ = _read(unseal(io.BytesIO(sealed.carried.summary), target / PER_USER), target / PER_USER)
+        summary, _ = _read(unseal(pa.BufferReader(sealed.carried.summary), target / PER_USER), target / PER_USER)
     if (target / SUMMARY_FILE).read_bytes() != sealed.carried.summary:
         with open_sealed(target / SUMMARY_FILE):  # raises if it is damaged or not of recdf
             repair_summary(target)
