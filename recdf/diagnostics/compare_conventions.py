@@ -65,9 +65,9 @@ def compare_conventions(
     Examples
     --------
     >>> import recdf as rd
-    >>> table = rd.compare_conventions({"u": ["a"], "v": ["b"]}, {"u": ["a", "x"]}, metrics=["precision"])
+    >>> table = rd.compare_conventions({"u": ["a"]}, {"u": ["a", "x"]}, metrics=["precision"])
     >>> table.set_index("convention").loc["rs_metrics", "rule"]
-    'divisor=shown (+0.45)'
+    'divisor=shown (+0.4)'
     """
     for name in ("by", "like"):
         if options.get(name) is not None:
