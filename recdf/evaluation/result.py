@@ -10,10 +10,6 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..experiments.columns import frame_of
-from ..experiments.compare_models import compare_models
-from ..experiments.join import join_experiment
-from ..experiments.own_variant import own_variant
 from ..inputs.options import as_columns
 from .shown import result_html, result_text
 from .storage import read_tables, write_tables
@@ -141,6 +137,11 @@ class Evaluation:
         1     bob       B    0.0         True
         2     cat       B    0.0        False
         """
+        # Experiments are loaded when they are asked for: evaluating does not need them.
+        from ..experiments.columns import frame_of
+        from ..experiments.join import join_experiment
+        from ..experiments.own_variant import own_variant
+
         frame_of("assignment", assignment)
         keys = as_columns(user_col)
         if not keys:
@@ -202,6 +203,8 @@ class Evaluation:
         0     knn     1537  0.046  better
         1  random     1537 -0.128   worse
         """
+        from ..experiments.compare_models import compare_models
+
         recommenders, key = self.spec["by"], self.spec["user_col"]
         if model_col is None:
             if len(recommenders) != 1:
