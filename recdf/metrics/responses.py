@@ -61,8 +61,8 @@ def clicked(lists: Lists) -> np.ndarray:
 
     Notes
     -----
-    Use it as the numerator of click-through, or in an experiment as clicks per user. Do not compare models by it that did
-    not produce the log: an item that was never shown cannot be clicked.
+    Use it as the numerator of click-through, or in an experiment as clicks per user. Do not compare models by it that
+    did not produce the log: an item that was never shown cannot be clicked.
 
     References
     ----------
@@ -88,8 +88,8 @@ def bought(lists: Lists) -> np.ndarray:
 
     Notes
     -----
-    Use it as the numerator of conversion, or in an experiment as purchases per user. Purchases are rare, so many users are
-    needed before a difference shows. What purchases are worth is `revenue`.
+    Use it as the numerator of conversion, or in an experiment as purchases per user. Purchases are rare, so many users
+    are needed before a difference shows. What purchases are worth is `revenue`.
 
     References
     ----------
