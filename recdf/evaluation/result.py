@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,14 @@ __all__ = ["Evaluation", "read_parquet"]
 TOLERANCE = 1e-12  # of `==`
 
 
-@dataclass(frozen=True, eq=False)
 class Evaluation:
     """Result of `evaluate`: two tables and what they mean.
 
-    Attributes
+    Parameters
     ----------
     per_user : DataFrame
-        `by` columns, list key columns, `n_true`, `n_pred` (int64), one float64 column per metric.
+        `by` columns, list key columns, `n_true`, `n_pred` (int64), one float64 column per metric. Or a function without
+        arguments that returns this frame; it is called once, when the frame is first asked for.
     summary : DataFrame
         `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64), `n`,
         `n_undefined` (int64).
@@ -36,13 +35,35 @@ class Evaluation:
 
     Notes
     -----
+    The tables and the spec are attributes that cannot be set.
+
     Two evaluations are equal (`==`) if their specs, dtypes, labels and counts are, and no computed number differs by
     more than 1e-12 (relative to it, if it is larger than 1): sums that were taken part by part round differently.
     """
 
-    per_user: pd.DataFrame
-    summary: pd.DataFrame
-    spec: dict[str, Any]
+    def __init__(
+        self, per_user: pd.DataFrame | Callable[[], pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]
+    ) -> None:
+        self._per_user = per_user
+        self._summary = summary
+        self._spec = spec
+
+    @property
+    def per_user(self) -> pd.DataFrame:
+        """One row per list, with a column for each metric."""
+        if not isinstance(self._per_user, pd.DataFrame):
+            self._per_user = self._per_user()
+        return self._per_user
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row per metric and `by` value, with the mean over the lists."""
+        return self._summary
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """JSON-safe record of what was computed."""
+        return self._spec
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,7 +35,8 @@ def first_rows(labels: pd.DataFrame, frame: pd.DataFrame, row: Any, names: list[
     (lists, rows), n_keys = encode_keys([mine, at_heads(theirs, heads)])
     first = np.full(n_keys, NEVER)
     first[rows.all()[::-1]] = numbers[::-1]  # the last assignment stays: the first row
-    return first[lists.all()]
+    of_list: np.ndarray = first[lists.all()]
+    return of_list
 
 
 class Results:
@@ -84,29 +84,31 @@ class Results:
             self._writer.close()
 
 
-def _read_per_user(stored: Any) -> pd.DataFrame:
-    """The rows of `per_user.parquet`, read on first use and kept; DataError if the folder was overwritten since."""
-    return read_tables(stored.folder, stored.written.digest).per_user
+def _read_per_user(folder: Path, digest: str) -> pd.DataFrame:
+    """The rows of `per_user.parquet`; DataError if the folder was overwritten since."""
+    return read_tables(folder, digest).per_user
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class StoredEvaluation(Evaluation):
-    """An `Evaluation` whose `per_user` stays in its file until it is asked for.
+    """An `Evaluation` whose `per_user` stays in its file until it is asked for, and is then kept.
 
-    Attributes
+    Parameters
     ----------
+    summary, spec
+        As in `Evaluation`.
     folder : Path
         Folder of the result, absolute.
     written : Written
         What was written to it, so that another result in the same folder is not taken for this one.
     """
 
-    per_user: pd.DataFrame = field(init=False, default=cast(pd.DataFrame, cached_property(_read_per_user)))
-    folder: Path = field(kw_only=True)
-    written: Written = field(kw_only=True)
+    def __init__(self, summary: pd.DataFrame, spec: dict[str, Any], *, folder: Path, written: Written) -> None:
+        super().__init__(partial(_read_per_user, folder, written.digest), summary, spec)
+        self._folder = folder
+        self._written = written
 
     def _title(self) -> str:
-        rows = f"{self.written.n_rows:,} × {self.written.n_columns} in {self.folder / PER_USER}"
+        rows = f"{self._written.n_rows:,} × {self._written.n_columns} in {self._folder / PER_USER}"
         return f"recdf {self.spec['recdf']}: per_user {rows}, summary {len(self.summary)} rows"
 
     def _repr_html_(self) -> str:

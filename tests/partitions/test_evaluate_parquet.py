@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import tempfile
 import warnings
 
@@ -469,14 +470,53 @@ def test_out_holds_what_to_parquet_writes(tmp_path):
         assert specs[0] == specs[1]
         assert one.schema.metadata[b"recdf_dtypes"] == two.schema.metadata[b"recdf_dtypes"]
     assert sorted(os.listdir(tmp_path / "out")) == ["per_user.parquet", "summary.parquet"]
-    assert isinstance(stored, rd.Evaluation)
-    assert "per_user" not in vars(stored)
-    assert f"per_user {len(expected.per_user):,} × " in repr(stored)
-    assert "<table" in stored._repr_html_()
-    assert "per_user" not in vars(stored)  # showing it does not read it
     assert_equal(stored, expected)
     assert_equal(rd.read_parquet(tmp_path / "out"), expected)
     assert stored == rd.read_parquet(tmp_path / "out")
+
+
+def test_a_stored_result_reads_its_rows_once_when_they_are_asked_for(tmp_path, monkeypatch):
+    paths, calls = write(tmp_path, *data()), []
+    monkeypatch.setattr(results, "read_tables", lambda *given: calls.append(given) or storage.read_tables(*given))
+    stored = rd.evaluate_parquet(*paths, "ndcg@5", out=tmp_path / "out", **USUAL)
+    assert isinstance(stored, rd.Evaluation)
+    assert "per_user.parquet" in repr(stored)
+    assert "<table" in stored._repr_html_()
+    assert not stored.summary.empty
+    assert not calls
+    assert stored.per_user is stored.per_user
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_stored_result_can_be_pickled(tmp_path, monkeypatch, read_before):
+    """Its folder is found from wherever the other process stands."""
+    monkeypatch.chdir(tmp_path)
+    paths = write(tmp_path, *data())
+    stored = rd.evaluate_parquet(*paths, "ndcg@5", out="out", **USUAL)
+    expected = rd.read_parquet("out")
+    assert not read_before or stored == expected
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    copy = pickle.loads(pickle.dumps(stored))
+    assert copy == expected
+    assert repr(copy) == repr(stored)
+
+
+def test_a_stored_result_is_not_mixed_with_one_that_was_written_over_it(tmp_path):
+    paths = write(tmp_path, *data())
+    stored = rd.evaluate_parquet(*paths, "ndcg@5", out=tmp_path / "out", **USUAL)
+    rd.evaluate_parquet(*paths, "recall@5", out=tmp_path / "out", overwrite=True, **USUAL)
+    with pytest.raises(rd.DataError, match="was overwritten since; read the new result"):
+        _ = stored.per_user
+
+
+@pytest.mark.parametrize("name", ["per_user", "summary", "spec"])
+def test_the_tables_of_a_result_cannot_be_replaced(tmp_path, name):
+    stored = rd.evaluate_parquet(*write(tmp_path, *data()), "ndcg@5", out=tmp_path / "out", **USUAL)
+    for one in (stored, rd.read_parquet(tmp_path / "out")):
+        with pytest.raises(AttributeError, match=name):
+            setattr(one, name, None)
 
 
 def test_a_result_is_not_replaced_unasked(tmp_path):
