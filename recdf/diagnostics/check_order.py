@@ -114,7 +114,8 @@ def _lists_where(matched: Matched, step: np.ndarray) -> np.ndarray:
 def _tied(matched: Matched) -> np.ndarray:
     if matched.tie_level is None:
         return np.zeros(max(len(matched.item) - 1, 0), bool)
-    return np.diff(matched.tie_level) == 0
+    tied: np.ndarray = np.diff(matched.tie_level) == 0
+    return tied
 
 
 def _runs(pred: pd.DataFrame, options: Options) -> int:

@@ -195,7 +195,8 @@ def restore(column: Any, described: Described, categories: Any = None) -> pd.Ser
     if described["kind"] == "arrow":
         kind = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["arrow"]))).field(0).type
         return pd.Series(pd.arrays.ArrowExtensionArray(column if column.type == kind else column.cast(kind)))
-    return _decoded(column).to_pandas().astype(_dtype(described))
+    values: pd.Series = _decoded(column).to_pandas()
+    return values.astype(_dtype(described))
 
 
 def _restore_category(column: pa.ChunkedArray, described: Described, packed: Any) -> pd.Series:

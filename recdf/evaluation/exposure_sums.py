@@ -54,7 +54,8 @@ class Distinct:
 
 def as_series(labels: pa.Array) -> pd.Series:
     """A column over the array's own memory, which keeps integers exact."""
-    return pa.table({"item": labels}).to_pandas(types_mapper=pd.ArrowDtype)["item"]
+    frame: pd.DataFrame = pa.table({"item": labels}).to_pandas(types_mapper=pd.ArrowDtype)
+    return frame["item"]
 
 
 def label_array(series: pd.Series) -> pa.Array:

@@ -196,4 +196,5 @@ def _open(piece: _Piece) -> pa.Table:
 
 
 def _frame(piece: _Piece) -> pd.DataFrame:
-    return _open(piece).to_pandas()
+    frame: pd.DataFrame = _open(piece).to_pandas()
+    return frame

@@ -36,7 +36,8 @@ def as_frame(
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
         # polars gives plain strings by its own method, and views, which pandas computes little with, by the stream.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
-        return _plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
+        frame: pd.DataFrame = _plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
+        return frame
     raise TypeError(
         f"{role} is a {type(data).__name__}; expected a DataFrame, a mapping user -> items, "
         "or an object with the Arrow stream interface (pyarrow, polars, DuckDB)"
@@ -216,7 +217,7 @@ def column(frame: pd.DataFrame, name: Any, role: str) -> pd.Series:
     if name not in frame.columns:
         have = ", ".join(map(repr, frame.columns)) or "none"
         raise ColumnError(f"{role} has no column {name!r}; it has {have}{closest(str(name), frame.columns)}")
-    found = frame[name]
+    found: pd.Series | pd.DataFrame = frame[name]
     if isinstance(found, pd.DataFrame):
         raise ColumnError(f"{role} has {found.shape[1]} columns named {name!r}; expected one")
     return found

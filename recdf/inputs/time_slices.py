@@ -98,21 +98,21 @@ def _wall_clock(times: pd.Series, name: str, tz: str | None) -> pd.Series:
         there = times if tz is None else times.dt.tz_convert(tz)
     except (KeyError, ValueError, TypeError) as error:  # the error of an unknown zone depends on the library of zones
         raise OptionError(f"tz={tz!r} is no time zone; expected a name such as 'Europe/Berlin' or 'UTC'") from error
-    return there.dt.tz_localize(None)
+    shown: pd.Series = there.dt.tz_localize(None)
+    return shown
 
 
 def _slices(times: pd.Series, every: str) -> pd.Series:
-    if every == "hour":
-        return times.dt.hour.astype("Int64")
-    if every == "weekday":
-        return times.dt.day_of_week.astype("Int64")
-    if every == "1h":
-        return times.dt.floor("h")
-    days = times.dt.floor("D")
-    if every == "1D":
-        return days
+    numbers: pd.Series
+    if every in ("hour", "weekday"):
+        numbers = times.dt.hour if every == "hour" else times.dt.day_of_week
+        return numbers.astype("Int64")
+    starts: pd.Series = times.dt.floor("h" if every == "1h" else "D")
+    if every in ("1h", "1D"):
+        return starts
     if every == "1W":
-        return days - pd.to_timedelta(times.dt.day_of_week, unit="D")
+        weeks: pd.Series = starts - pd.to_timedelta(times.dt.day_of_week, unit="D")
+        return weeks
     values = times.to_numpy()
     return pd.Series(values.astype("datetime64[M]").astype(values.dtype), index=times.index)
 

@@ -39,7 +39,8 @@ class Block:
     def first(self) -> np.ndarray:
         """The first row of each list."""
         heads = self.start[:-1]
-        return heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
+        found: np.ndarray = heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
+        return found
 
 
 class Column(Protocol):

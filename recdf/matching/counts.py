@@ -156,12 +156,14 @@ class ListCounts(Counts):
     @cached_property
     def rank(self) -> np.ndarray:
         """Rank of each place."""
-        return self.places - np.repeat(self.matched.start[self.mine], self.n_shown) + 1
+        found: np.ndarray = self.places - np.repeat(self.matched.start[self.mine], self.n_shown) + 1
+        return found
 
     @cached_property
     def item(self) -> np.ndarray:
         """Item of each place."""
-        return self.matched.item[self.places]
+        found: np.ndarray = self.matched.item[self.places]
+        return found
 
     def per_item(self, weights: np.ndarray) -> np.ndarray:
         """Sum per item of one weight per place."""

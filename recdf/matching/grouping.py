@@ -51,7 +51,8 @@ def offsets(length: np.ndarray) -> np.ndarray:
 def stable_order(codes: np.ndarray, n: int) -> np.ndarray:
     """Positions in ascending order of integers from 0 to n - 1, equal ones as they stand."""
     if n <= 2**COUNTED_BITS:
-        return pc.sort_indices(pa.array(codes)).to_numpy().view(np.int64)  # old numpy takes no uint64 as index
+        order: np.ndarray = pc.sort_indices(pa.array(codes)).to_numpy()
+        return order.view(np.int64)  # old numpy takes no uint64 as index
     if n <= 2**16:
         return np.argsort(codes.astype(np.uint16, copy=False), kind="stable")  # which numpy sorts by their digits
     order = stable_order(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
@@ -118,7 +119,8 @@ def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarr
     else:
         low, high = int(key.min()), int(key.max())
         if (high - low + 1) * (place_bits + 1) <= 2**63:
-            narrow = (key.dtype.type(high) - key if descending else key - key.dtype.type(low)).view(np.int64)
+            above_low: np.ndarray = key.dtype.type(high) - key if descending else key - key.dtype.type(low)
+            narrow = above_low.view(np.int64)
             narrow *= place_bits + 1
             return narrow
         whole = key.view(np.int64) ^ (np.iinfo(np.int64).min if key.dtype.kind == "u" else 0)
@@ -153,7 +155,7 @@ def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
     last = len(values) - width
     # So many values from every row on, as one item each: they are copied as a whole.
     window: np.ndarray = np.ndarray(last + 1, f"V{values.itemsize * width}", values, strides=values.strides)
-    rows = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
+    rows: np.ndarray = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
     over = np.flatnonzero(start > last)
     if len(over):
         rows[over] = values.take(start[over, None] + np.arange(width), mode="clip")
@@ -162,7 +164,8 @@ def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
 
 def distinct(ascending: np.ndarray) -> np.ndarray:
     """The distinct ones of integers in ascending order."""
-    return ascending[np.append(len(ascending) > 0, ascending[1:] != ascending[:-1])]
+    found: np.ndarray = ascending[np.append(len(ascending) > 0, ascending[1:] != ascending[:-1])]
+    return found
 
 
 def alike(*length: np.ndarray) -> Iterator[np.ndarray]:

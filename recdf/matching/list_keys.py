@@ -27,7 +27,8 @@ def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
 
     def changes(first: int) -> np.ndarray:
         part = slice(first, first + HEAD_ROWS + 1)
-        return np.logical_or.reduce([ids.changes(part) for ids in columns])
+        changed: np.ndarray = np.logical_or.reduce([ids.changes(part) for ids in columns])
+        return changed
 
     def heads(first: int) -> np.ndarray:
         return np.flatnonzero(changes(first)) + (first + 1)
@@ -119,9 +120,9 @@ def population_of(
     """
     users = options.users if isinstance(options.users, str) else "true"
     if users == "pred":
-        seen = code[np.argsort(first)]
+        seen: np.ndarray = code[np.argsort(first)]
         return seen[np.argsort(seen // n_keys, kind="stable")]
-    lists = (np.arange(n_by)[:, None] * n_keys + base).ravel()
+    lists: np.ndarray = (np.arange(n_by)[:, None] * n_keys + base).ravel()
     if users == "both":
         return lists[np.isin(lists, code)]
     if users == "all":
@@ -135,7 +136,7 @@ def population_of(
 def place_of(lists: np.ndarray, codes: np.ndarray, n_codes: int) -> np.ndarray:
     """Where each code (below n_codes) stands among `lists`, which hold each of them once."""
     if n_codes > 16 * (len(lists) + len(codes)):  # a table by code would be large
-        return pd.Index(lists).get_indexer(codes)
+        return np.asarray(pd.Index(lists).get_indexer(codes))
     place = np.full(n_codes, -1, np.int32)
     place[lists] = np.arange(len(lists), dtype=np.int32)
     return place.take(codes)

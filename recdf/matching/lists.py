@@ -212,7 +212,8 @@ class Lists:
     @cached_property
     def n_shown(self) -> np.ndarray:
         """Recommended items among the first k."""
-        return np.minimum(self.n_pred, self.cut)
+        found: np.ndarray = np.minimum(self.n_pred, self.cut)
+        return found
 
     @cached_property
     def n_judged(self) -> np.ndarray:

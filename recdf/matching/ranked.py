@@ -39,7 +39,8 @@ class Ranked:
 
     def rows(self, places: np.ndarray) -> np.ndarray:
         """Rows of the table at some places."""
-        return places + self.row.start if isinstance(self.row, slice) else self.row[places]
+        found: np.ndarray = places + self.row.start if isinstance(self.row, slice) else self.row[places]
+        return found
 
     def all_rows(self) -> np.ndarray:
         """Row of the table at each place."""

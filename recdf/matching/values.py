@@ -62,7 +62,8 @@ def responses_of(table: Table, lists: Ranked, name: str) -> np.ndarray | None:
     if len(found) and found.min() < 0:
         below = examples(found[found < 0])
         raise DataError(f"{table.role}[{name!r}] holds negative numbers ({below}); expected counts")
-    return found[table.frame_rows(lists.all_rows())]
+    of_rows: np.ndarray = found[table.frame_rows(lists.all_rows())]
+    return of_rows
 
 
 def values_of(

@@ -387,4 +387,5 @@ class _Files:
         sources = [(self.sources[role], self.checks[role].head) for role in ("pred", "true")]
         likes = [source.as_pandas(head.select(self.user_cols)) for source, head in sources]
         likes = [like for like in likes if len(like)] or likes[:1]  # as `key_frame` has it
-        return keys.to_pandas().astype(pd.concat(likes).dtypes.to_dict())
+        frame: pd.DataFrame = keys.to_pandas()
+        return frame.astype(pd.concat(likes).dtypes.to_dict())

@@ -146,7 +146,8 @@ class Source:
 
 def as_frame(table: pa.Table) -> pd.DataFrame:
     """A frame over the table's own memory, which keeps integers beside nulls exact."""
-    return table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+    return frame
 
 
 def _files(path: Any, role: str) -> Any:

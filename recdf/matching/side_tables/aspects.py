@@ -25,4 +25,5 @@ class Aspects:
     def n_of_list(self, n_lists: int) -> np.ndarray:
         if self.list_user is None:
             return np.full(n_lists, self.n_of_user[0])
-        return np.append(self.n_of_user, 0)[self.list_user]
+        found: np.ndarray = np.append(self.n_of_user, 0)[self.list_user]
+        return found

@@ -34,7 +34,7 @@ class Features:
     row_of: np.ndarray
     columns: list[pd.Series]
     function: Similarity | None = None
-    _made: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _made: dict[tuple[str, str], np.ndarray] = field(default_factory=dict, repr=False)
 
     def known(self, kind: str | Similarity, separator: str) -> np.ndarray:
         """Row of each item code, -1 for an item that has no row or a null in it."""
@@ -50,7 +50,7 @@ class Features:
         """What is equal or not, position by position: numbers, categories as codes."""
         return self._once(("values", separator), lambda: _below_zeros(self._numbers(separator, one_hot=False)[0]))
 
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+    def _once(self, key: tuple[str, str], make: Callable[[], np.ndarray]) -> np.ndarray:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
@@ -111,7 +111,8 @@ class Features:
             either = size[a][:, :, None] + size[b][:, None]
             either -= both
             np.maximum(either, 1.0, out=either)  # two empty sets have nothing in common
-            return np.divide(both, either, dtype=np.float64)
+            similar: np.ndarray = np.divide(both, either, dtype=np.float64)
+            return similar
 
         return jaccard, 16, 4 * matrix.shape[1]
 
@@ -130,7 +131,8 @@ def _below_zeros(matrix: np.ndarray) -> np.ndarray:
 
 def _unit(matrix: np.ndarray) -> np.ndarray:
     length = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))[:, None]
-    return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
+    unit: np.ndarray = np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
+    return unit
 
 
 def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:

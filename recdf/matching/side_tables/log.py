@@ -63,11 +63,13 @@ class Log:
 
     def share(self, base: str) -> np.ndarray:
         """p(i): share of the users who have item i, or of the interactions."""
-        return self.count(base) / max(self.total(base), 1)
+        found: np.ndarray = self.count(base) / max(self.total(base), 1)
+        return found
 
     def surprise(self, base: str) -> np.ndarray:
         """−log2 p(i); an item that is not in the log counts as had once."""
-        return np.log2(max(self.total(base), 1)) - np.log2(np.maximum(self.count(base), 1))
+        found: np.ndarray = np.log2(max(self.total(base), 1)) - np.log2(np.maximum(self.count(base), 1))
+        return found
 
     def by_popularity(self) -> np.ndarray:
         """Item codes of the log, most interactions first, equal ones by ascending id."""
@@ -104,4 +106,5 @@ class Log:
     def n_history(self) -> np.ndarray:
         """Distinct items in the history of each list's user."""
         length = np.append(np.diff(self.pairs[0]), 0)
-        return length[self.list_user]
+        found: np.ndarray = length[self.list_user]
+        return found
