@@ -84,7 +84,8 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
 
 def _population(matched: Matched, part: Matched, options: Options) -> np.ndarray:
     """Lists that would be there if the group were all of `true`, as bool: not those with rows of other groups only."""
-    if not isinstance(options.users, str) or options.users == "pred":
+    rule = options.population.rule
+    if rule in ("given", "pred"):
         return np.ones(len(matched), bool)
     population: np.ndarray = part.at(None).n_judged > 0
-    return population | (matched.n_pred > 0) if options.users == "all" else population
+    return population | (matched.n_pred > 0) if rule == "all" else population

@@ -31,7 +31,7 @@ Ids = (
 # What items are like: columns of `items`, a frame indexed by item, or a similarity of positions in `items`.
 Features = str | list[str] | Rows | pd.Series | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-Population = Literal["true", "pred", "both", "all"]
+PopulationRule = Literal["true", "pred", "both", "all"]
 Ties = Literal["item_desc", "item_asc", "row", "worst", "raise"]
 Duplicates = Literal["drop", "keep", "raise"]
 NullKeys = Literal["raise", "drop"]
@@ -51,7 +51,7 @@ class OptionArguments(TypedDict, total=False):
     value_col: str | None
     judged_only: bool
     by: str | Sequence[str] | None
-    users: Population | Ids
+    users: PopulationRule | Ids
     ties: Ties
     duplicates: Duplicates
     null_keys: NullKeys

@@ -10,11 +10,12 @@ from typing import Any, Literal, TypeVar, get_args
 import pandas as pd
 
 from ..errors import OptionError, closest
-from .accepted import Duplicates, Ids, NanScore, NullKeys, Population, Ties, Undefined
+from .accepted import Duplicates, Ids, NanScore, NullKeys, PopulationRule, Ties, Undefined
 from .conventions import Convention, find_convention
+from .population import Population
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "users": get_args(Population),
+    "users": get_args(PopulationRule),
     "ties": get_args(Ties),
     "duplicates": get_args(Duplicates),
     "null_keys": get_args(NullKeys),
@@ -72,7 +73,7 @@ class Options:
     value_col: str | None = None
     judged_only: bool = False
     by: str | Sequence[str] | None = None
-    users: Population | Ids = "true"
+    users: PopulationRule | Ids = "true"
     ties: Ties = "item_desc"
     duplicates: Duplicates = "drop"
     null_keys: NullKeys = "raise"
@@ -95,6 +96,10 @@ class Options:
     @property
     def convention(self) -> Convention | None:
         return find_convention(self.like)
+
+    @property
+    def population(self) -> Population:
+        return Population.of(self.users)
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -124,8 +129,7 @@ class Options:
     def spec(self) -> dict[str, Any]:
         """JSON-safe form; a population given by ids is described, not copied."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        if not isinstance(self.users, str):
-            values["users"] = f"{len(self.users)} given ids"
+        values["users"] = self.population.words
         for name, value in values.items():
             if name in ("user_col", "by") and value is not None and not isinstance(value, str):
                 values[name] = [str(one) for one in as_columns(value)]

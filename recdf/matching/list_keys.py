@@ -118,14 +118,14 @@ def population_of(
     `base` are the keys of a population that does not come from `pred`, `code` and `first` the lists of `pred` and the
     rows where they first appear.
     """
-    users = options.users if isinstance(options.users, str) else "true"
-    if users == "pred":
+    rule = options.population.rule
+    if rule == "pred":
         seen: np.ndarray = code[np.argsort(first)]
         return seen[np.argsort(seen // n_keys, kind="stable")]
     lists: np.ndarray = (np.arange(n_by)[:, None] * n_keys + base).ravel()
-    if users == "both":
+    if rule == "both":
         return lists[np.isin(lists, code)]
-    if users == "all":
+    if rule == "all":
         seen = code[np.argsort(first)]
         further = seen[~np.isin(seen % n_keys, base)]
         lists = np.concatenate([lists, further])
@@ -150,8 +150,7 @@ def key_frame(
     `sources` are frames, the key codes that they hold, and a row of the frame for each of these.
     """
     names = as_columns(options.user_col)
-    users = options.users if isinstance(options.users, str) else "given"
-    chosen = [sources[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
+    chosen = [sources[name] for name in options.population.frames]
     # A frame without rows has no say in the dtype, in which versions of pandas differ.
     chosen = [source for source in chosen if len(source[1])] or chosen[:1]
     row_of, above, tables = np.full(n_keys, -1, np.int64), 0, []

@@ -77,7 +77,8 @@ def _read(true: Any, pred: Any, options: Options, given: Given) -> _Rows:
     true_frame, pred_frame, options = _frames(true, pred, options)
     order = order_source(pred_frame, options)
     true_rows, pred_rows = read_true(true_frame, options), read_pred(pred_frame, order, options)
-    users = None if isinstance(options.users, str) else read_users(options.users, as_columns(options.user_col))
+    given_ids = options.population.given
+    users = None if given_ids is None else read_users(given_ids, as_columns(options.user_col))
     doors = read_sides(given, options)
     return _Rows(true_rows, pred_rows, users, doors, order, options, true is not None, isinstance(true, Mapping))
 
@@ -95,10 +96,10 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
         for name in [*user_cols, options.item_col]:
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
-        users = options.users if not isinstance(options.users, str) else "pred"
+        users = "pred" if options.population.given is None else options.users
         return true_frame, pred_frame, options.updated(users=users, relevance_col=False, min_relevance=None)
     true_frame = as_frame(true, "true", options.user_col, options.item_col)
-    if isinstance(true, Mapping) and isinstance(options.users, str) and options.users == "true":
+    if isinstance(true, Mapping) and options.population.rule == "true":
         options = options.updated(users=list(true))  # also the users whose list is empty
     return true_frame, pred_frame, options
 
@@ -178,8 +179,7 @@ def _ranked(rows: _Rows, codes: _Codes) -> _RankedLists:
     keys = in_order if codes.users_key is None else pd.unique(codes.users_key.all())
     # Lists of `pred` outside the population are left out before they are ranked.
     inside = None
-    from_keys = not isinstance(options.users, str) or options.users in ("true", "both")
-    if from_keys and len(keys) < n_keys:
+    if options.population.knows_its_keys and len(keys) < n_keys:
         inside = np.zeros(n_keys, bool)
         inside[keys] = True
     list_codes = ListCodes(codes.pred_key, codes.by, n_by, n_keys, inside)

@@ -185,7 +185,9 @@ class _Files:
         taken = [name for name in self.by if name in SUMMARY]
         if taken:
             raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
-        self.given = None if isinstance(options.users, str) else read_users(options.users, self.user_cols)[0]
+        self.population = options.population
+        given = self.population.given
+        self.given = None if given is None else read_users(given, self.user_cols)[0]
         keys = [*self.user_cols, options.item_col]
         self.relevance = relevance_source(empty["true"], options)
         answered = any(request.metric.family == "responses" for request in self.requests)
@@ -199,8 +201,7 @@ class _Files:
                 if options.value_col in frame.columns:
                     names[role].append(options.value_col)
         # A part may have lists of one frame alone, in its type, where another part has them of both.
-        users = options.users if isinstance(options.users, str) else "given"
-        of_keys = {"true": ["true"], "pred": ["pred"], "both": ["true"]}.get(users, ["true", "pred"])
+        of_keys = [role for role in ("true", "pred") if self.given is not None or role in self.population.frames]
         self.key_types = {
             name: common_type([self.sources[role].schema.field(name).type for role in of_keys])
             for name in self.user_cols
@@ -220,12 +221,11 @@ class _Files:
         self.progress = stack.enter_context(
             Progress(2 * sum(source.n_rows for source in self.sources.values()), progress)
         )
-        users = self.options.users if self.given is None else "given"
         self.checks, self.stores = {}, {}
         for role, source in self.sources.items():
             fields = source.fields(self.names[role])
             check = RowCheck(role, fields.empty_table(), self.options, self.order)
-            if users in ("all", role) or (users, role) == ("both", "true"):
+            if role in self.population.frames:
                 fields = fields.append(pa.field(ROW, pa.int64()))
             store = stack.enter_context(closing(Store(folder / f"{role}.arrow", buckets, fields)))
             at_a_time = int(min(max(limit * BATCH_SHARE / row_bytes[role], 2**10), 2**20))
@@ -359,14 +359,13 @@ class _Files:
         frames = {role: as_frame(table) for role, table in tables.items()}
         if self.given is not None:
             return first_rows(labels, self.given.iloc[given], given, self.user_cols)
-        n_true, users = self.sources["true"].n_rows, self.options.users
-        if users in ("true", "both"):
+        if self.population.frames == ("true",):
             return first_rows(labels, frames["true"], frames["true"][ROW], self.user_cols)
         of_list = first_rows(labels, frames["pred"], frames["pred"][ROW], [*self.by, *self.user_cols])
-        if users == "pred":
+        if self.population.frames == ("pred",):
             return of_list
         in_true = first_rows(labels, frames["true"], frames["true"][ROW], self.user_cols)
-        return np.where(in_true < NEVER, in_true, n_true + of_list)
+        return np.where(in_true < NEVER, in_true, self.sources["true"].n_rows + of_list)
 
     # ----------------------------------------------------------------------------------------- results
 
@@ -382,9 +381,10 @@ class _Files:
         if self.given is not None:
             return self.given[self.user_cols].take(block[PLACE].to_numpy() % self.span).reset_index(drop=True)
         keys = block.select(self.user_cols)
-        if self.options.users != "all":
-            return self.sources["pred" if self.options.users == "pred" else "true"].as_pandas(keys)
-        sources = [(self.sources[role], self.checks[role].head) for role in ("pred", "true")]
+        roles = self.population.frames
+        if len(roles) == 1:
+            return self.sources[roles[0]].as_pandas(keys)
+        sources = [(self.sources[role], self.checks[role].head) for role in roles]
         likes = [source.as_pandas(head.select(self.user_cols)) for source, head in sources]
         likes = [like for like in likes if len(like)] or likes[:1]  # as `key_frame` has it
         frame: pd.DataFrame = keys.to_pandas()
