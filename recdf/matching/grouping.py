@@ -23,6 +23,9 @@ MATRIX_CELLS = 2**18
 # Cells of a row that short lists share: about as many are sorted without branches.
 ROW_CELLS = 128
 
+# Keys of pairs that need no more bits than these take four bytes each.
+NARROW_BITS = 32
+
 # Arrow sorts integers of so many bits by counting.
 COUNTED_BITS = 12
 
@@ -242,7 +245,7 @@ def pair_within(
         bits = (max(own.width, other.width) - 1).bit_length() + 1
         list_bits = bits + (n_items + width - 1).bit_length()
         in_row = 1 << max((ROW_CELLS // width).bit_length() - 1, 0)
-        dtype: Any = np.uint32 if list_bits + in_row.bit_length() - 1 <= 32 else np.uint64
+        dtype: Any = np.uint32 if list_bits + in_row.bit_length() - 1 <= NARROW_BITS else np.uint64
         is_sought, place_bits = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
         row = np.arange(in_row, dtype=dtype)[:, None] << dtype(list_bits)
         # A list is filled up to the width of its row with item codes that no item has, no two of them equal.

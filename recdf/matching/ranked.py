@@ -101,6 +101,10 @@ def _ranked(block: Block, descending: bool) -> Ranked:
     return Ranked(block.code, block.first, start, item, row, level)
 
 
+# Bits of an integer that holds level, item and place; beyond them ties are ordered by a slower sort.
+KEY_BITS = 63
+
+
 def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray | None:
     """Places that order the rows of each level by `second` (from 0 to n_second - 1), equal ones as they stand.
 
@@ -117,7 +121,7 @@ def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray |
     level, second = level[rows], second[rows]
     place_bits, bits = (int(length.max()) - 1).bit_length(), (n_second - 1).bit_length()
     order = np.arange(len(lists.item))
-    if 2 * place_bits + bits > 63:
+    if 2 * place_bits + bits > KEY_BITS:
         order[rows] = rows[np.lexsort((second, level))]
         return order
     base = np.repeat(begin[:-1], length)

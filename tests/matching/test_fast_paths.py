@@ -91,8 +91,9 @@ def test_grouped_input_is_not_grouped_again(frames, monkeypatch):
 
 def test_shuffled_input_is_grouped(frames, monkeypatch):
     watch = Watch(monkeypatch, blocks, "_dealt")
-    result(*map(shuffled, frames))
+    slow = result(*map(shuffled, frames))
     assert [len(code) for code, *_ in watch.calls] == [len(frame) for frame in frames]
+    assert_same(result(*frames), slow)
 
 
 def test_input_without_run_heads_gives_the_same(frames, monkeypatch):
@@ -231,23 +232,22 @@ def test_ties_go_by_the_ids_however_they_are_coded(frames, ties):
     assert_same(result(true, pred, ties=ties), result(*wide, ties=ties))
 
 
-def test_runs_of_objects_are_read_once(frames, monkeypatch):
-    true, pred = (frame.astype(object) for frame in frames)
-    pred["score"] = pred["score"].astype(float)
-    watch = Watch(monkeypatch, ids, "_distinct_object_ids")
-    fast = result(true, pred)
-    lengths = sorted(len(series) for series, _ in watch.calls)
-    assert lengths[:2] == [N_LISTS, N_LISTS]  # a label for each run of users
-    monkeypatch.setattr(ids, "_object_heads", lambda values: np.arange(len(values)))
-    assert_same(result(true, pred), fast)
-    assert_same(fast, result(*frames))
+def test_runs_of_objects_give_the_same_as_rows_that_are_read_one_by_one(frames):
+    """Of a run of equal objects the first alone is read; shuffled rows have no runs."""
+    objects = [frame.astype({"user_id": object, "item_id": object}) for frame in frames]
+    assert_same(result(*objects), result(*frames))
+    assert_same(result(*map(shuffled, objects)), result(*frames))
 
 
-def test_objects_that_compare_to_no_bool_are_read_one_by_one():
-    values = np.array(["a", "a", pd.NA], dtype=object)
-    assert ids._object_heads(values).tolist() == [0, 1, 2]
-    assert ids._object_heads(values[:2]).tolist() == [0]
-    assert ids._object_heads(values[:0]).tolist() == []
+def test_objects_that_compare_to_no_bool_are_read_one_by_one(frames):
+    """Whether two ids are equal is itself null beside a null."""
+    texts = [frame.astype(STRINGS).astype({"user_id": object, "item_id": object}) for frame in frames]
+    with_nulls = [frame.copy() for frame in texts]
+    for frame in with_nulls:
+        frame.loc[[0, 7, 8], "user_id"] = pd.NA
+        frame.loc[20, "item_id"] = pd.NA
+    without = [frame.drop(index=[0, 7, 8, 20]) for frame in texts]
+    assert_same(result(*with_nulls, null_keys="drop"), result(*without))
 
 
 @pytest.mark.parametrize("dtype", ["str", "category", "string[pyarrow]", object])
@@ -343,35 +343,37 @@ def test_runs_are_looked_for_only_where_an_item_stands_twice(frames, monkeypatch
     assert_same(twice, fast)
 
 
-@pytest.mark.parametrize(("n_items", "size"), [(2**29 - 4, 4), (2**29 - 3, 8)])
-def test_keys_of_pairs_take_four_bytes_where_they_fit(n_items, size, monkeypatch):
-    """Three bits for a place and the mark of what is wanted; four columns end in numbers beyond all items."""
+@pytest.mark.parametrize("n_items", [2**29 - 4, 2**29 - 3, 2**31 - 9])
+def test_pairs_are_found_where_four_bytes_no_longer_hold_their_keys(n_items, monkeypatch):
+    """Three bits for a place and its side leave 29 for the item; four columns end in numbers beyond all items."""
     monkeypatch.setattr(grouping, "ROW_CELLS", 4)
-    watch = Watch(monkeypatch, grouping._Side, "keys")
     item = np.array([5, n_items - 1, 7], np.int32)
     found = pair_within(item, np.array([0]), np.array([3]), item, np.array([1]), np.array([1]), n_items)
     assert [array.tolist() for array in vars(found).values()] == [[1], [1], [1], [], []]
-    assert {keys.dtype.itemsize for keys in watch.answers} == {size}
 
 
-def test_short_lists_share_a_row(monkeypatch):
+@pytest.mark.parametrize("change", [lambda frame: frame, shuffled])
+def test_keys_of_pairs_of_four_and_of_eight_bytes_give_the_same(frames, change, monkeypatch):
+    given = [change(frame) for frame in frames]
+    fast = result(*given)
+    monkeypatch.setattr(grouping, "NARROW_BITS", 0)
+    assert_same(result(*given), fast)
+
+
+@pytest.mark.parametrize("n_pred", [3, (3, 5), 80])
+@pytest.mark.parametrize("cells", [1, 4, 512])
+def test_short_lists_that_share_a_row_give_the_same(n_pred, cells, monkeypatch):
     """The last row has lists left over, which are empty, whether the lists have one length or several."""
-    watch = Watch(monkeypatch, grouping._Side, "keys")
     rng = np.random.default_rng(4)
-    for length in (np.full(50, 3), rng.integers(3, 5, 50), np.full(50, 80)):
-        item, start = rng.integers(0, 9, length.sum()), offsets(length)[:-1]
-        wanted = item[start]
-        arrays = (item, start, length, wanted, np.arange(50), np.ones(50, np.int64), 9)
-        fast = pair_within(*arrays)
-        shared = [keys.shape[1] for keys in watch.answers]
-        assert (max(shared) > 1) == (length[0] < 80)
-        monkeypatch.setattr(grouping, "ROW_CELLS", 1)
-        slow = pair_within(*arrays)
-        assert {keys.shape[1] for keys in watch.answers[len(shared) :]} == {1}
-        for one, two in zip(vars(fast).values(), vars(slow).values(), strict=True):
-            np.testing.assert_array_equal(one, two)
-        monkeypatch.setattr(grouping, "ROW_CELLS", 128)
-        watch.answers.clear()
+    length = np.full(50, n_pred) if isinstance(n_pred, int) else rng.integers(*n_pred, 50)
+    rows = [(user, item) for user in range(50) for item in rng.choice(N_ITEMS, length[user], replace=False)]
+    pred = pd.DataFrame(rows, columns=["user_id", "item_id"])
+    true = pred.groupby("user_id").tail(2).assign(item_id=lambda table: (table["item_id"] + table.index % 2) % N_ITEMS)
+    true = true.drop_duplicates()
+    fast = result(true, pred)
+    assert fast.per_user["recall@20"].gt(0).any()
+    monkeypatch.setattr(grouping, "ROW_CELLS", cells)
+    assert_same(result(true, pred), fast)
 
 
 @pytest.mark.parametrize("cells", [1, 50, 2**20])
@@ -401,15 +403,15 @@ def test_only_lists_in_which_the_last_digits_matter_are_ordered_again(monkeypatc
     assert [len(calls[0][0]) for calls in watch.calls] == [2]
 
 
-def test_ties_in_lists_too_long_for_one_integer(monkeypatch):
-    """Level, item and place take 63 bits; beyond that a slower sort gives the same."""
-    start, level = np.array([0, 1, 5, 8]), np.array([1, 2, 2, 2, 3, 4, 4, 5])
-    item = np.array([9, 5, 3, 5, 1, 6, 4, 2])
-    lists = ranked.Ranked(start[:-1], start[:-1], start, item, slice(0, 8), level)
+@pytest.mark.parametrize("ties", ["item_desc", "item_asc", "worst"])
+def test_ties_in_lists_too_long_for_one_integer(frames, ties, monkeypatch):
+    """Where level, item and place together take more than an integer's bits, a slower sort gives the same."""
+    true, pred = map(shuffled, frames)
+    pred["score"] = pred["score"].round(1)
+    fast = result(true, pred, ties=ties)
+    monkeypatch.setattr(ranked, "KEY_BITS", 0)
     watch = Watch(monkeypatch, ranked.np, "lexsort")
-    assert ranked._tie_order(lists, item, 10).tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
-    assert not watch.calls
-    assert ranked._tie_order(lists, item, 2**60).tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
+    assert_same(result(true, pred, ties=ties), fast)
     assert watch.calls
 
 
