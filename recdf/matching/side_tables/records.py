@@ -2,8 +2,8 @@
 
 Contract: whatever lists side tables follows from `SIDE_TABLES`, in its order: the fields of `given.Given`, the
 arguments of `evaluate` and of metrics, their docstrings, the needs of a metric, and the flags of the command. To add
-one is to add a record here, a field to `Given`, the property of `sides.Sides` that holds it as codes, and the argument
-of `evaluate` and `evaluate_parquet`; a test compares the lists. CONTRIBUTING.md has every place, with an example.
+one is to add a record here, a field to `Given`, and the property of `sides.Sides` that holds it as codes; a test
+compares the lists.
 """
 
 from __future__ import annotations
