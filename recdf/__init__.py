@@ -27,13 +27,6 @@ import typing as _typing
 
 from . import errors, metrics
 from ._version import __version__ as __version__
-from .datasets import Shop, sample_shop
-from .diagnostics.check import check
-from .diagnostics.check_log import check_log
-from .diagnostics.compare_conventions import compare_conventions
-from .diagnostics.tables import exposure_table, hit_table, position_table, user_gap
-from .display.leaderboard import Leaderboard, leaderboard
-from .display.report.page import report
 from .errors import (
     ColumnError,
     DataError,
@@ -55,32 +48,42 @@ from .errors import (
 from .evaluation.evaluate import evaluate
 from .evaluation.result import Evaluation, read_parquet
 from .evaluation.summary import summarize
-from .experiments.bootstrap import bootstrap_ci
-from .experiments.compare_models import compare_models
-from .experiments.compare_variants import compare_variants
-from .experiments.health import experiment_health
-from .experiments.join import join_experiment
-from .experiments.power import plan_experiment
-from .experiments.report import ReportTable, report_table
-from .experiments.roll_up import roll_up
-from .experiments.verdict import adjust_pvalues
 from .inputs.conventions import CONVENTIONS, Convention, conventions_table
 from .inputs.frames import from_dict, from_labelled
-from .inputs.impressions import Impressions, from_impressions
-from .inputs.time_slices import time_slice
 from .matching.counts import Counts
 from .matching.hits import Hits
 from .matching.lists import Lists
 from .metrics import *  # noqa: F403  (the metrics of the registry; metrics/__init__.pyi names them for type checkers)
 from .metrics.metric import METRICS, Metric, metric, metrics_table
 from .metrics.sampled import sampled_values
-from .off_policy.compare_targets import ope_compare
-from .off_policy.diagnostics import ope_diagnostics
-from .off_policy.estimate import ope_estimate
-from .off_policy.propensity_check import popularity_propensity, propensity_check
-from .off_policy.reward_table import reward_table
-from .off_policy.target_from_recs import target_from_recs
-from .partitions.evaluate_parquet import evaluate_parquet
+
+if _typing.TYPE_CHECKING:
+    from .datasets import Shop, sample_shop
+    from .diagnostics.check import check
+    from .diagnostics.check_log import check_log
+    from .diagnostics.compare_conventions import compare_conventions
+    from .diagnostics.tables import exposure_table, hit_table, position_table, user_gap
+    from .display import plot as plot
+    from .display.leaderboard import Leaderboard, leaderboard
+    from .display.report.page import report
+    from .experiments.bootstrap import bootstrap_ci
+    from .experiments.compare_models import compare_models
+    from .experiments.compare_variants import compare_variants
+    from .experiments.health import experiment_health
+    from .experiments.join import join_experiment
+    from .experiments.power import plan_experiment
+    from .experiments.report import ReportTable, report_table
+    from .experiments.roll_up import roll_up
+    from .experiments.verdict import adjust_pvalues
+    from .inputs.impressions import Impressions, from_impressions
+    from .inputs.time_slices import time_slice
+    from .off_policy.compare_targets import ope_compare
+    from .off_policy.diagnostics import ope_diagnostics
+    from .off_policy.estimate import ope_estimate
+    from .off_policy.propensity_check import popularity_propensity, propensity_check
+    from .off_policy.reward_table import reward_table
+    from .off_policy.target_from_recs import target_from_recs
+    from .partitions.evaluate_parquet import evaluate_parquet
 
 __all__ = [
     "CONVENTIONS",
@@ -153,17 +156,57 @@ __all__ = [
 ]
 __all__ += metrics.__all__
 
-# Loaded when first named: each brings its extra, which costs nothing before.
-_LATE = {"plot": "recdf.display.plot"}
 
-if _typing.TYPE_CHECKING:
-    from .display import plot as plot
-else:
+# Rooms that `evaluate` does not need are loaded when one of their names is first used, so that importing recdf takes no
+# longer than evaluating does. Type checkers read the imports above; a test compares the two.
+_LATE = {
+    "plot": ".display.plot",
+    "Shop": ".datasets",
+    "sample_shop": ".datasets",
+    "check": ".diagnostics.check",
+    "check_log": ".diagnostics.check_log",
+    "compare_conventions": ".diagnostics.compare_conventions",
+    "exposure_table": ".diagnostics.tables",
+    "hit_table": ".diagnostics.tables",
+    "position_table": ".diagnostics.tables",
+    "user_gap": ".diagnostics.tables",
+    "Leaderboard": ".display.leaderboard",
+    "leaderboard": ".display.leaderboard",
+    "report": ".display.report.page",
+    "bootstrap_ci": ".experiments.bootstrap",
+    "compare_models": ".experiments.compare_models",
+    "compare_variants": ".experiments.compare_variants",
+    "experiment_health": ".experiments.health",
+    "join_experiment": ".experiments.join",
+    "plan_experiment": ".experiments.power",
+    "ReportTable": ".experiments.report",
+    "report_table": ".experiments.report",
+    "roll_up": ".experiments.roll_up",
+    "adjust_pvalues": ".experiments.verdict",
+    "Impressions": ".inputs.impressions",
+    "from_impressions": ".inputs.impressions",
+    "time_slice": ".inputs.time_slices",
+    "ope_compare": ".off_policy.compare_targets",
+    "ope_diagnostics": ".off_policy.diagnostics",
+    "ope_estimate": ".off_policy.estimate",
+    "popularity_propensity": ".off_policy.propensity_check",
+    "propensity_check": ".off_policy.propensity_check",
+    "reward_table": ".off_policy.reward_table",
+    "target_from_recs": ".off_policy.target_from_recs",
+    "evaluate_parquet": ".partitions.evaluate_parquet",
+}
 
-    def __getattr__(name):
-        if name in _LATE:
-            return _importlib.import_module(_LATE[name])
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-    def __dir__():
-        return sorted({*globals(), *_LATE})
+if not _typing.TYPE_CHECKING:  # a type checker that saw this would take any name of the package for granted
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name not in _LATE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = _importlib.import_module(_LATE[name], __name__)
+        found = module if name == "plot" else getattr(module, name)
+        globals()[name] = found  # the next use finds it at once
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

@@ -1,5 +1,6 @@
 """`import recdf` loads pandas and pyarrow, its own modules, and nothing else."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -66,6 +67,21 @@ def test_all_is_sorted_and_true():
     public = {name for name in vars(rd) if not name.startswith("_")}
     modules = {name for name in public if isinstance(getattr(rd, name), type(sys))}
     assert public - modules == set(rd.__all__) - modules
+
+
+def test_what_is_loaded_late_is_what_type_checkers_see():
+    source = Path(rd.__file__).read_text(encoding="utf-8")
+    seen = next(node for node in ast.parse(source).body if isinstance(node, ast.If)).body
+    assert {name.name: f".{node.module}" for node in seen for name in node.names if name.name != "plot"} == {
+        name: module for name, module in rd._LATE.items() if name != "plot"
+    }
+    assert {"plot", *rd.__all__} <= {*dir(rd)}
+
+
+def test_importing_loads_no_room_that_evaluate_does_not_need():
+    found = loaded("import recdf")
+    rooms = {name.split(".")[1] for name in found if name.startswith("recdf.")}
+    assert not rooms & {"diagnostics", "display", "off_policy", "partitions", "cli"}
 
 
 def test_the_package_is_typed_and_has_a_version():

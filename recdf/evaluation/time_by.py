@@ -1,4 +1,4 @@
-"""A warning about `by=` a day or another time, which scores every day over the users of all days."""
+"""A warning about a day or another time in `by=`, which scores every day over the users of all days."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import pandas as pd
 from ..errors import TimeByWarning, outside_recdf
 from ..inputs.options import Options, as_columns
 
-# Models that are told apart by the date on which they were trained recommend something to nearly every user. Where more
-# than this share of the lists is missing, the dates are those of the lists.
+# A date in `by` can name a model by the day of its training; such models have lists for nearly every user. If more than
+# this share of the lists is missing, the dates are taken to be those of the lists.
 MANY_MISSING = 0.1
 
 
 def warn_of_time_by(per_user: pd.DataFrame, options: Options) -> None:
     """Warn if `by` names a time and many users have no list at many of its values."""
-    times = [name for name in as_columns(options.by) if _is_time(per_user[name])]
+    times = [name for name in map(str, as_columns(options.by)) if _is_time(per_user[name])]
     if not times:
         return
     missing, n_values = float((per_user["n_pred"] == 0).mean()), per_user[times[0]].nunique()
     if missing > MANY_MISSING and n_values > 1:
-        keys = [*as_columns(options.user_col), *map(str, times)]
+        keys = [*as_columns(options.user_col), *times]
         warnings.warn(
             f"by={times[0]!r} is a time, and each of its {n_values:,} values is scored over the users of all of "
             f"them: {missing:.0%} of the lists are missing and score 0. To score each time over its own users, make it "

@@ -32,6 +32,11 @@ def shown(lists: Lists) -> np.ndarray:
     -------
     min(n, k), n the items recommended to the list.
 
+    Notes
+    -----
+    Use it as the denominator of a ratio such as `{"ctr": ("clicked@10", "shown@10")}`, where lists of different length
+    must count by their items. It says nothing about quality: a longer list is not a better one.
+
     References
     ----------
     Field usage: impressions.
@@ -53,6 +58,11 @@ def clicked(lists: Lists) -> np.ndarray:
     -------
     Σ_{i ≤ k} min(c_i, 1), c_i the column `clicks` of `true` for the item at rank i (several clicks of an item count
     once, shares of a click with their size); without such a column, the hits.
+
+    Notes
+    -----
+    Use it as the numerator of click-through, or in an experiment as clicks per user. Do not compare models by it that
+    did not produce the log: an item that was never shown cannot be clicked.
 
     References
     ----------
@@ -76,6 +86,11 @@ def bought(lists: Lists) -> np.ndarray:
     -------
     Σ_{i ≤ k} min(p_i, 1), p_i the column `purchases` of `true` for the item at rank i; without such a column, the hits.
 
+    Notes
+    -----
+    Use it as the numerator of conversion, or in an experiment as purchases per user. Purchases are rare, so many users
+    are needed before a difference shows. What purchases are worth is `revenue`.
+
     References
     ----------
     Field usage: converted impressions.
@@ -98,6 +113,12 @@ def ctr(lists: Lists) -> np.ndarray:
     -------
     clicked / shown, both at k; undefined for a list without items. The mean over lists weighs lists alike; for clicks
     per impression over all lists, compare the ratio `{"ctr": ("clicked@10", "shown@10")}`.
+
+    Notes
+    -----
+    Use it for lists that were really shown, such as the arms of an experiment. Do not use it for a model that did not
+    run, since its items had no chance to be clicked; `ope_estimate` is for that. It rewards what attracts clicks, so
+    read it beside `conversion` or `revenue`.
 
     References
     ----------
@@ -126,6 +147,11 @@ def conversion(lists: Lists, *, per: Literal["shown", "clicked"] = "shown") -> n
     ----------
     per : {"shown", "clicked"}, default "shown"
         What the purchases are divided by.
+
+    Notes
+    -----
+    Use it where the aim is a purchase: `per="shown"` for the whole way from impression to purchase, `per="clicked"` for
+    what happens after the click. With few clicks the second is undefined for most lists; compare a ratio of sums then.
 
     References
     ----------

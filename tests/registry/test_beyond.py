@@ -9,6 +9,7 @@ import numpy as np
 import oracles
 import pandas as pd
 import pytest
+from cases import case
 from registry.seeded import (
     assert_close,
     assert_own_memory,
@@ -118,8 +119,13 @@ def oracle_lists(number, k):
 
 
 @pytest.mark.parametrize("metric", [m for m in BEYOND if m.name not in RATING], ids=lambda m: m.name)
-@pytest.mark.parametrize("number", range(len(OPTION_SETS)))
-def test_equals_the_oracle(metric, number):
+def test_equals_the_oracle(metric):
+    for number, options in enumerate(OPTION_SETS):
+        with case(f"option set {number}:", options):
+            check_oracle(metric, number)
+
+
+def check_oracle(metric, number):
     true, pred = frames(number)
     options, pred = column_options({"nan_score": "last", **OPTION_SETS[number]}, pred[pred["model"] == "a"])
     keeps = options.get("duplicates") == "keep"
@@ -191,8 +197,13 @@ def test_order_of_rows_says_nothing(metric):
 
 
 @every_metric
-@pytest.mark.parametrize("label", ["str", "category", "object", "Int64"])
-def test_labels_do_not_matter(metric, label):
+def test_labels_do_not_matter(metric):
+    for label in ("str", "category", "object", "Int64"):
+        with case(label):
+            check_labels(metric, label)
+
+
+def check_labels(metric, label):
     def named(series, letter):
         if label == "Int64":
             return series.astype("Int64")
