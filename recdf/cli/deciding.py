@@ -70,11 +70,11 @@ def _compare(given: argparse.Namespace) -> int:
     baseline = given.baseline
     if model_col in result.per_user.columns:
         models = result.per_user[model_col]
-        wanted = [_label("model", name, models) for name in given.model or []]
+        chosen = [_label("model", name, models) for name in given.model or []]
         baseline = None if baseline is None else _label("baseline", baseline, models)
-        if wanted:
-            wanted += [] if baseline is None else [baseline]
-            result = Evaluation(result.per_user[models.isin(wanted)], result.summary, result.spec)
+        if chosen:
+            chosen += [] if baseline is None else [baseline]
+            result = Evaluation(result.per_user[models.isin(chosen)], result.summary, result.spec)
     table = result.compare_models(
         given.metric,
         model_col=model_col,
