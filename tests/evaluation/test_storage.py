@@ -331,7 +331,8 @@ def test_what_a_killed_process_left_is_swept_by_the_next_call(tmp_path):
         folder.mkdir()
         if not first:
             OLD.to_parquet(folder)
-    killed = python(WRITER, *(one for folder, (_, step, _) in zip(folders, cases, strict=True) for one in (folder, step)))
+    calls = zip(folders, (step for _, step, _ in cases), strict=True)
+    killed = python(WRITER, *itertools.chain.from_iterable(calls))
     assert killed.stderr == ""
     assert killed.stdout.split() == [str(-signal.SIGKILL)] * len(cases)
     for folder, (first, step, then) in zip(folders, cases, strict=True):

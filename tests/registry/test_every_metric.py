@@ -217,12 +217,19 @@ KINDS = [
 ]
 
 
+@functools.cache
+def values_of_plain_labels(metric):
+    """Of integers, and kept: the metric is compared with them under many labels."""
+    true, pred = frames(5)
+    return values_of(metric, true, pred[pred["model"] == "a"], score_col="score", nan_score="last")
+
+
 def check_labels(metric, label, other=None):
     """Ids of another kind or dtype (in `pred`, perhaps one more) give the same values, in the dtype of `true`."""
     true, pred = frames(5)
     pred = pred[pred["model"] == "a"]
     options = {"score_col": "score", "nan_score": "last"}
-    reference = values_of(metric, true, pred, **options)
+    reference = values_of_plain_labels(metric)
     true, pred = relabelled(true, label), relabelled(pred, other or label)
     options["items"] = LABELS[label](np.arange(N_ITEMS))
     found = result_of(metric, true, pred, **options)
