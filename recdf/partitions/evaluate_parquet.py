@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from ..errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError
 from ..evaluation.finish import checked, finish_summary
+from ..evaluation.item_groups import check_item_by
 from ..evaluation.part import ListRows, Part, PartResult, measure
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
@@ -34,6 +35,7 @@ from ..inputs.tables import order_source, read_users, relevance_source
 from ..matching.lists import Matched
 from ..matching.overlap import samples_of
 from ..matching.side_tables.given import Given, as_frames, read_sides
+from ..matching.side_tables.records import SIDES
 from ..matching.values import RESPONSES
 from ..metrics.call import Call
 from ..metrics.metric import Metric
@@ -68,6 +70,7 @@ def evaluate_parquet(
     features: Any = None,
     base: Any = None,
     popular: Any = None,
+    item_by: str | None = None,
     memory_limit: int | str | None = None,
     buckets: int | None = None,
     progress: bool | None = None,
@@ -96,6 +99,9 @@ def evaluate_parquet(
     items, log, aspects, features, base, popular : optional
         Side tables, as for `evaluate`. They must fit in memory, beside `memory_limit`, and are looked through once
         per bucket.
+    item_by : str, optional
+        Column of `items`: the summary then also holds each accuracy metric within each group of items, as for
+        `evaluate`.
     memory_limit : int or str, optional
         Memory to use: bytes, or text such as "1GB" or "512MiB"; by default a quarter of the machine's. The lists of
         one bucket must fit: a single list larger than that is an error. Metrics of exposure keep some numbers per
@@ -142,7 +148,9 @@ def evaluate_parquet(
     """
     given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
     call = Call.of("evaluate_parquet", options, given)
-    call = call.asking(parse(metrics, k, call.options), true_path)
+    if item_by is not None and items is None:
+        raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
+    call = call.asking(parse(metrics, k, call.options), true_path, item_by)
     limit = memory_bytes(memory_limit)
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
@@ -174,6 +182,8 @@ class _Files:
         with suppress(EmptyPopulationError):  # raises what columns, types and options alone can tell
             call.match(empty["true"], empty["pred"])
         doors = read_sides(sides, options)
+        if call.item_by is not None and doors.catalogue is not None:
+            check_item_by(call.item_by, self.by, doors.catalogue[0])  # before any row is read
         self.order = order_source(empty["pred"], options)
         self.columns = call.columns
         taken = [name for name in ("n_true", "n_pred", *self.columns) if name in (*self.by, *self.user_cols)]
