@@ -44,6 +44,7 @@ FAMILIES = {
     "exposure": "Exposure: how the recommendations are spread over the catalogue. One number for all lists.",
     "fairness": "Fairness: whether groups of items and users get their share.",
     "rating": "Rating: how good predicted ratings are.",
+    "responses": "Responses: what users did with what they were shown, in a log of impressions.",
 }
 
 
@@ -58,20 +59,16 @@ def write_handbook(folder):
     folder.mkdir(exist_ok=True)
     names = tomllib.loads((HERE / "names_elsewhere.toml").read_text(encoding="utf-8"))
     metrics = [metric for metric in rd.METRICS.values() if metric.built_in]
-    families = [name for name in FAMILIES if any(family_of(metric) == name for metric in metrics)]
-    for family in families:
+    if unknown := {metric.family for metric in metrics} - FAMILIES.keys():
+        raise ValueError(f"FAMILIES of docs/conf.py does not say what the metrics of {', '.join(sorted(unknown))} are")
+    for family in FAMILIES:
         lines = [*heading(family.capitalize(), "="), FAMILIES[family], ""]
-        for metric in (one for one in metrics if family_of(one) == family):
+        for metric in (one for one in metrics if one.family == family):
             lines += [*heading(metric.name, "-"), *facts(metric, names.get(metric.name, {})), ""]
             lines += [f".. autofunction:: recdf.{metric.name}", "   :no-index-entry:", ""]
         write(folder / f"{family}.rst", lines)
     index = [*heading("Metric handbook", "="), "One page a family, written from the package.", ""]
-    write(folder / "index.rst", [*index, ".. toctree::", "   :maxdepth: 2", "", *(f"   {name}" for name in families)])
-
-
-def family_of(metric):
-    """The family that a metric belongs to: the modules of the ranking metrics are one family."""
-    return metric.family if metric.family in FAMILIES else "ranking"
+    write(folder / "index.rst", [*index, ".. toctree::", "   :maxdepth: 2", "", *(f"   {name}" for name in FAMILIES)])
 
 
 def facts(metric, names):

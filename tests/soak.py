@@ -1,12 +1,13 @@
 """The long form of the hardening tests: `python tests/soak.py --minutes 5`, on no machine that others wait for.
 
-Four parts, each of which prints what it counted and stops at the first difference:
+Five parts, each of which prints what it counted and stops at the first difference:
 
 * frames: random frames with ids of every dtype and random options, list by list against the slow oracle;
 * parts: the same kind of frames as parquet files, evaluated part by part, against the whole in memory;
 * kills: a process that writes results is killed at a random moment; the result is the old or the new one, whole,
   and the next read leaves no hidden folder;
-* readers: five processes read beside two that write; every read is one of the two results, whole.
+* readers: five processes read beside two that write; every read is one of the two results, whole;
+* properties: the tests of Hypothesis that the suite runs with few examples, with thousands (`--properties`).
 """
 
 from __future__ import annotations
@@ -286,16 +287,29 @@ def soak_readers(n: int) -> None:
     print(f"readers: {5 * n:,} reads by 5 readers beside 2 writers, each one whole result", flush=True)
 
 
+PROPERTIES = ("inputs/test_impressions.py", "matching/test_match.py", "evaluation/test_part.py")
+
+
+def soak_properties(seed: int) -> None:
+    """The profile `soak` of tests/conftest.py."""
+    options = ["-q", "-n", "0", "--hypothesis-profile=soak", f"--hypothesis-seed={seed}"]
+    command = [sys.executable, "-m", "pytest", *options, *(str(TESTS / name) for name in PROPERTIES)]
+    subprocess.run(command, cwd=TESTS.parent, env=os.environ | {"PYTHONPATH": str(TESTS.parent)}, check=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5, help="time for random frames and parts (default 5)")
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--reads", type=int, default=200, help="reads of each of the five readers (default 200)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--properties", action="store_true", help="run the tests of Hypothesis with many examples")
     given = parser.parse_args()
     soak_readers(given.reads)
     soak_kills(given.kills, given.seed)
     soak_random(60 * given.minutes, given.seed)
+    if given.properties:
+        soak_properties(given.seed)
 
 
 if __name__ == "__main__":

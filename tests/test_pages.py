@@ -82,6 +82,15 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(file.read_text(encoding="utf-8")), f"{page} links to {target}: no such heading"
 
 
+def test_the_readme_and_the_index_list_every_page():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    contents = [line for block in re.findall(r"```{toctree}\n(.*?)```", index, flags=re.S) for line in block.split()]
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert not pages - set(contents), "add these pages to a toctree of docs/index.md"
+    linked = set(re.findall(r"\]\(docs/(\w+)\.md", README.read_text(encoding="utf-8")))
+    assert not pages - linked - {"api", "changelog"}, "add these pages to the table 'What is where' of README.md"
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_names_in_the_text_exist(page):
     text = PAGES[page].read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 """The command `recdf`: files in, a table on the screen, parquet files out.
 
-Contract: `main(argv)` returns the exit code. What was asked for goes to stdout; a problem is one line on stderr and
-code 2 (code 1 where the result is refused), a warning of recdf one line on stderr. Options are those of the functions,
-never written twice.
+Contract: `main(argv)` returns the exit code. Results go to stdout. A problem is one line on stderr and exit code 2 (or
+1 where the result is refused), and a warning of recdf is one line on stderr. The options are made from those of the
+functions and never written twice.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run() -> None:
-    """The program `recdf`: end with the exit code of `main`, whatever libraries do while the interpreter ends.
+    """Run the program `recdf`, and end with the exit code of `main`, whatever libraries do while the interpreter ends.
 
     The threads of Arrow may abort a process that ends soon after they started (seen with pyarrow 26: exit code 134
     after a sound result). All files are closed and all output is written by then, so the process ends at once.
@@ -89,7 +89,7 @@ def _run(given: argparse.Namespace) -> int:
     try:
         code = given.run(given) or 0
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, head say, has seen enough
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except _Terminated:
@@ -112,12 +112,12 @@ def _run(given: argparse.Namespace) -> int:
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM came: what cleans up after Ctrl-C cleans up after this."""
+    """Raised at SIGTERM; code that cleans up after Ctrl-C also cleans up after this."""
 
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does, with temporary files removed and the old result in its place."""
+    """Make SIGTERM end the command as Ctrl-C does: temporary files are removed and the old result is kept."""
 
     def stop(*_: object) -> None:
         raise _Terminated
@@ -134,7 +134,7 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
-    """The parser, and that of each command by its name."""
+    """Return the parser, and the parser of each command by its name."""
     parser = Parser(prog="recdf", description="Evaluate logged recommendations.")
     parser.add_argument("--version", action="version", version=f"recdf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")

@@ -24,7 +24,7 @@ FILES = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a usage error in one line, and knows its flags."""
+    """A parser that reports a usage error in one line and can list its flags."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments, allow_abbrev=False)  # an abbreviation would break when an option is added
@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
     def flags(self) -> dict[str, str]:
-        """Long flag of every argument, by the name that Python has for it."""
+        """Return the long flag of every argument, by the name that it has in Python."""
         return {action.dest: action.option_strings[-1] for action in self._actions if action.option_strings}
 
 
@@ -41,7 +41,7 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-# What the functions are on the command line; longer names first.
+# The command for each function, with longer names first.
 COMMANDS = {
     "evaluate_parquet": "recdf evaluate --stream",
     "Evaluation.to_parquet": "recdf evaluate --out",
@@ -56,7 +56,7 @@ COMMANDS = {
 
 
 def in_flags(text: str, flags: Mapping[str, str]) -> str:
-    """A message in the words of the command line: Python's `null_keys="drop"` is `--null-keys drop` here."""
+    """Rewrite a message for the command line: Python's `null_keys="drop"` becomes `--null-keys drop`."""
     # An option that this command lacks is one of `recdf evaluate`.
     flags = {name: flag(name) for name in NAMES} | dict(flags)
     text = re.sub(rf"\brd\.({'|'.join(COMMANDS)})\b(?:\([^()]*\))?", lambda found: COMMANDS[found[1]], text)
@@ -82,7 +82,7 @@ def _folder(text: str) -> Path:
 
 
 def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> None:
-    """Refuse before any work is done what would be refused after it."""
+    """Check the folder of the results before any work is done, instead of when they are written."""
     if folder is None:
         return
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -97,7 +97,7 @@ def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> Non
 
 
 def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
-    """One argument for each of these fields of `Options`; what is not given is left out of the result."""
+    """Add one argument for each of these fields of `Options`; options that are not given are left out of the result."""
     texts, types = option_texts(), typing.get_type_hints(Options)
     for field in fields(Options):
         if field.name in names:
@@ -128,19 +128,19 @@ def _add_option(group: Any, name: str, kind: Any, text: str) -> None:
 
 
 def given_options(given: argparse.Namespace) -> dict[str, Any]:
-    """The shared options that were given, as the functions take them."""
+    """Return the shared options that were given, as the functions take them."""
     options = {name: value for name, value in vars(given).items() if name in NAMES}
     return {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
 
 
 def option_texts() -> dict[str, str]:
-    """Help of each option, from the docstring that all calls share."""
+    """Return the help of each option, from the docstring that all calls share."""
     texts = {name: text for name, (_, text) in _described(DESCRIPTION).items()}
     return texts | {"user_col": "Column or columns of the list key.", "item_col": "Column of the item id."}
 
 
 def _described(doc: str) -> dict[str, tuple[str, str]]:
-    """Kind and text of every parameter of a numpydoc section."""
+    """Return the type and the text of every parameter of a numpydoc section."""
     found = {}
     for names, kind, text in re.findall(r"^(\w[\w, ]*?) : (.*)\n?((?:    .*\n?)*)", doc, flags=re.M):
         found.update(dict.fromkeys(names.split(", "), (kind, " ".join(text.split()))))
@@ -151,7 +151,7 @@ def _described(doc: str) -> dict[str, tuple[str, str]]:
 
 
 def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str]) -> None:
-    """One argument for each of these parameters of a function, from its docstring and defaults."""
+    """Add one argument for each of these parameters of a function, from its docstring and defaults."""
     described = _described(inspect.getdoc(function) or "")
     defaults = inspect.signature(function).parameters
     for name in names:
@@ -176,5 +176,5 @@ def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str
 
 
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Those of the parameters that were given."""
+    """Return those of the parameters that were given."""
     return {name: getattr(given, name) for name in names if hasattr(given, name)}

@@ -1,4 +1,4 @@
-"""`--config job.toml`: options from a file, as if they had been typed before those of the command line."""
+"""`--config job.toml`: options from a file count as if they were typed before those of the command line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_config(command: Any) -> None:
 
 
 def with_config(argv: Sequence[str], parser: argparse.ArgumentParser, command: str) -> list[str]:
-    """The arguments of a command, with those of its --config file before them.
+    """Return the arguments of a command, with those of its --config file before them.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def _config_of(argv: Sequence[str]) -> str | None:
 
 
 def _names(action: argparse.Action) -> list[str]:
-    """Keys of an argument: its flags without dashes; the name of one without a flag."""
+    """Return the keys of an argument: its flags without dashes, or its name if it has no flag."""
     return [flag.lstrip("-") for flag in action.option_strings] or [action.dest]
 
 
@@ -89,6 +89,6 @@ def _as_arguments(action: argparse.Action, key: str, value: Any, path: str) -> l
         raise OptionError(f"--config {path}: {key} = {value!r}; expected text, a number, or a list of them")
     if len(values) > 1 and action.nargs is None and not isinstance(action, argparse._ExtendAction):
         raise OptionError(f"--config {path}: {key} = {value!r}; expected one value")
-    # One word each: a value may begin with a dash.
+    # Flag and value are one word, since a value may begin with a dash.
     join = "=" if flag.startswith("--") else ""
     return [f"{flag}{join}{one}" for one in values]

@@ -1,4 +1,4 @@
-"""`recdf compare` and `recdf experiment`: a result on disk in, a decision out."""
+"""`recdf compare` and `recdf experiment`: from a result on disk to a decision."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OF_VARIANTS = (
 )  # fmt: skip
 OF_BOTH = ("correction", "family")
 
-# Columns of `report_table` that a terminal has room for.
+# The columns of `report_table` that fit into a terminal.
 SHOWN = ("metric", "comparison", "effect", "relative", "p", "verdict", "notes")
 
 
@@ -70,11 +70,11 @@ def _compare(given: argparse.Namespace) -> int:
     baseline = given.baseline
     if model_col in result.per_user.columns:
         models = result.per_user[model_col]
-        wanted = [_label("model", name, models) for name in given.model or []]
+        chosen = [_label("model", name, models) for name in given.model or []]
         baseline = None if baseline is None else _label("baseline", baseline, models)
-        if wanted:
-            wanted += [] if baseline is None else [baseline]
-            result = Evaluation(result.per_user[models.isin(wanted)], result.summary, result.spec)
+        if chosen:
+            chosen += [] if baseline is None else [baseline]
+            result = Evaluation(result.per_user[models.isin(chosen)], result.summary, result.spec)
     table = result.compare_models(
         given.metric,
         model_col=model_col,
@@ -91,7 +91,7 @@ def _compare(given: argparse.Namespace) -> int:
 
 
 def _label(argument: str, text: str, values: pd.Series) -> Any:
-    """The label that is written so: 3 for "3"."""
+    """Return the label whose text this is, such as the number 3 for "3"."""
     labels = values.dropna().unique().tolist()
     for label in labels:
         if str(label) == text:
@@ -233,7 +233,7 @@ def _experiment(given: argparse.Namespace) -> int:
 
 
 def _shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:
-    """Planned share by variant: from A=0.9, or equal."""
+    """Return the planned share of each variant from texts such as A=0.9; without them the shares are equal."""
     labels = variants.unique().tolist()
     if given is None:
         return dict.fromkeys(labels, 1.0)
@@ -287,17 +287,17 @@ def _caps(given: Sequence[str] | None) -> dict[str, float] | None:
 
 
 def _with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
-    """The assignment with a column of a text file read as times, if that is what it holds."""
+    """Return the assignment with a text column read as times, if it holds times."""
     if name is None or name not in assignment.columns or not pd.api.types.is_string_dtype(assignment[name].dtype):
         return assignment
     try:
         return assignment.assign(**{name: pd.to_datetime(assignment[name], format="ISO8601")})
-    except (ValueError, TypeError):  # cohorts have names of their own, and the join says what is wrong with a time
+    except (ValueError, TypeError):  # cohorts may have any names, and the join reports bad times
         return assignment
 
 
 def _health(health: pd.DataFrame, join: dict[str, Any], planned: bool) -> str:
-    """The table of users per variant, and what it says, one line each."""
+    """Return the table of users per variant, and one line for each conclusion from it."""
     table = pd.DataFrame(
         {
             "variant": health["variant"].astype(str),
@@ -348,17 +348,17 @@ def _adjusted(table: pd.DataFrame, how: str) -> str:
 
 
 def _compact(table: pd.DataFrame) -> str:
-    """What a terminal has room for: segments, metric, comparison, difference, relative, p, verdict."""
+    """Return the columns that fit into a terminal: segments, metric, comparison, difference, relative, p, verdict."""
     shown = report_table(table).frame
     before = list(table.columns[: list(table.columns).index("metric")])
     names = [name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN]
-    # A terminal need not know the typographic signs.
+    # A terminal may lack the typographic signs.
     plain = shown[names].map(lambda cell: cell.replace("−", "-").replace("∞", "inf").replace("–", "-"))
     return _text(plain.rename(columns={"p": "p adjusted"}))
 
 
 def _text(table: pd.DataFrame) -> str:
-    """Columns of strings, left-aligned."""
+    """Write columns of strings, left-aligned."""
     rows = [list(table.columns), *table.to_numpy().tolist()]
     widths = [max(len(str(row[j])) for row in rows) for j in range(len(rows[0]))]
     lines = ["  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
@@ -369,6 +369,6 @@ def _write(given: argparse.Namespace, tables: dict[str, pd.DataFrame], result: E
     if given.out is None:
         return
     for table in tables.values():
-        table.attrs["recdf"] = result.spec  # pandas writes attrs, and what was evaluated belongs to the numbers
+        table.attrs["recdf"] = result.spec  # pandas writes attrs, so that the file says what was evaluated
     paths = write_files(given.out, {f"{name}.parquet": table for name, table in tables.items()})
     note(given, f"\nwrote {paths}")

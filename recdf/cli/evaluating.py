@@ -1,4 +1,4 @@
-"""`recdf evaluate` and `recdf check`: files of lists in."""
+"""`recdf evaluate` and `recdf check`, which read files of lists."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FINDINGS_FILE = "findings.parquet"
 
 PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}
 
-# `check` reports what these decide, whatever they are.
+# `check` reports the cases that these options decide, so it does not take them.
 NOT_OF_CHECK = ("users", "ties", "duplicates", "null_keys", "nan_score", "undefined")
 
 
@@ -140,12 +140,12 @@ def _file_of_users(name: str) -> str:
 
 
 def _is_file(features: Sequence[str]) -> bool:
-    """Whether --features names a file and not columns."""
+    """Tell whether --features names a file and not columns."""
     return len(features) == 1 and (is_address(features[0]) or bool(glob.glob(features[0])))
 
 
 def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
-    """A file without rows is most often the fault of the job before this one."""
+    """Raise for a file without rows, which is most often the fault of the job that wrote it."""
     empty = [f"--{name} {getattr(given, name)}" for name, n in n_rows.items() if not n]
     if empty and not given.allow_empty:
         raise EmptyPopulationError(f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows")
@@ -160,7 +160,7 @@ def _n_rows(path: Path) -> int:
 def _read_beside_stream(
     given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]
 ) -> dict[str, pd.DataFrame]:
-    """The files beside the streamed ones, with ids like theirs."""
+    """Read the files that are not streamed, with ids of the same types as those of the streamed files."""
     for path in (given.true, given.pred):
         if is_text_file(path) or is_address(path):
             raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
@@ -169,7 +169,7 @@ def _read_beside_stream(
 
 
 def _read(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]) -> dict[str, pd.DataFrame]:
-    """True, pred and the files beside them, with ids alike in all of them."""
+    """Read `true`, `pred` and the side tables, with ids of the same types in all of them."""
     paths = {"true": given.true, "pred": given.pred, **paths}
     frames = read_files(paths, _keys(options), as_columns(options.get("by")))
     for name, frame in frames.items():
@@ -214,7 +214,7 @@ def _check(given: argparse.Namespace) -> int:
 
 
 def _findings(found: pd.DataFrame) -> str:
-    """Each finding as a few lines: severity, what, how many, examples, effect."""
+    """Write each finding as a few lines: severity, finding, count, examples, effect."""
     lines = []
     for finding, severity, count, part, examples, effect in zip(*(found[name] for name in found.columns), strict=True):
         lines.append(f"{severity:<9}{finding}: {count:,}" + ("" if pd.isna(part) else f" ({_percent(part)})"))

@@ -1,7 +1,7 @@
-"""Files of the command line to frames: parquet, CSV and TSV, with no id changed on the way.
+"""Read the files of the command line to frames: parquet, CSV and TSV, without changing ids.
 
-A frame may stand in one file, in all files of a folder, or in those of a glob; columns that stand in the names of
-folders (day=2026-11-20/) are read too. An address (s3://, gs://, https://) is read through fsspec.
+A frame may be in one file, in all files of a folder, or in the files of a glob. Columns in the names of folders
+(day=2026-11-20/) are read too. An address (s3://, gs://, https://) is read through fsspec.
 
 Contract: a column of a parquet file keeps its type. In text files, an id column is of integers where every file
 writes it as plain integers (7, not 007, 7.0 or +7) and no parquet file holds it as text; else it is text.
@@ -74,7 +74,7 @@ class FileSet:
 
     @classmethod
     def of(cls, path: Any) -> FileSet:
-        """Find the files; what begins with a dot or an underscore is none."""
+        """Find the files; those whose name begins with a dot or an underscore are ignored."""
         name = os.fspath(path)
         if is_address(name):
             return cls(name, *_files_of_address(name))
@@ -107,7 +107,7 @@ class FileSet:
             return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
         except RecdfError:
             raise
-        except Exception as error:  # whatever a reader makes of a broken file
+        except Exception as error:  # a reader may raise anything for a broken file
             raise DataError(f"{self.name} cannot be read: {error}") from error
 
     def _read_one(self, path: str) -> Any:
@@ -165,7 +165,7 @@ def _hidden(parts: Sequence[str]) -> bool:
 
 
 def _folder_columns(path: str) -> dict[str, str | None]:
-    """Columns in the names of the folders: {"day": "2026-11-20"} for day=2026-11-20/part.parquet."""
+    """Return the columns in the names of the folders: {"day": "2026-11-20"} for day=2026-11-20/part.parquet."""
     pairs = [part.partition("=") for part in Path(path).parts[:-1] if "=" in part.strip("=")]
     return {name: None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for name, _, value in pairs}
 
@@ -193,7 +193,7 @@ def _read_text(file: Any, path: str) -> Any:
 
 
 def _format(path: Any) -> str:
-    """Ending of the file's name, without that of its compression."""
+    """Return the ending of the file's name, without that of its compression."""
     endings = [ending.lower() for ending in Path(path).suffixes]
     while endings and endings[-1] in COMPRESSIONS:
         endings.pop()
@@ -225,12 +225,12 @@ def _make_integers(tables: dict[str, Any], names: Sequence[str], column: str) ->
 
 
 def _empty_as_null(text: Any) -> Any:
-    """An empty field is no id; "NA" may be one."""
+    """Read empty fields as null. The text "NA" stays, since it may be an id."""
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
 
 
 def _as_numbers(text: Any) -> Any:
-    """The column as numbers, or as bools, if all its values are; else as it is."""
+    """Convert a column to numbers or to bools if all its values are; else return it as it is."""
     trimmed = pc.utf8_trim_whitespace(text)
     null = pc.is_in(trimmed, value_set=pa.array(NULL_NUMBERS, type=text.type))
     values = pc.if_else(null, pa.scalar(None, text.type), trimmed)

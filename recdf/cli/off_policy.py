@@ -1,4 +1,4 @@
-"""`recdf ope`: a log with propensities in, the value of policies that did not run out."""
+"""`recdf ope`: estimate from a log with propensities the value of policies that did not run."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _read_log(given: argparse.Namespace, options: dict[str, Any]) -> pd.DataFram
 
 
 def _shown(table: pd.DataFrame, labels: Sequence[str], numbers: Sequence[str], last: str) -> str:
-    """What a terminal has room for. Trust and flags are always there."""
+    """Write the columns that fit into a terminal. Trust and flags are always among them."""
     texts = {name: [str(label) for label in table[name]] for name in (*labels, "estimator")}
     if table["clip"].notna().any():
         texts["clip"] = ["" if pd.isna(one) else f"{one:g}" for one in table["clip"]]
@@ -129,7 +129,7 @@ def _shown(table: pd.DataFrame, labels: Sequence[str], numbers: Sequence[str], l
 
 
 def _explained(table: pd.DataFrame) -> str:
-    """One line for every flag that occurs."""
+    """Explain every flag that occurs in one line."""
     found = set(table["flags"].str.split(", ").explode())
     lines = [f"{name}: {text}" for name, text in MEANINGS.items() if name in found]
     return "\n".join(lines or ["no flags: the intervals hold what they say if the propensities are right"])

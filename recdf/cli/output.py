@@ -1,6 +1,6 @@
-"""What a command prints: tables on stdout in the format that was asked for, notes and warnings on stderr.
+"""The output of a command: tables on stdout in the format of `--format`, notes and warnings on stderr.
 
-Contract: with `--format json` or `csv`, stdout holds the tables alone, so that another program can read it.
+Contract: with `--format json` or `csv`, stdout holds only the tables, so that another program can read it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FAIL_ON = ("error", "warning", "invalid")
 
 
 def add_output(command: Any, *, fail_on: bool = True) -> None:
-    """The arguments that every command has."""
+    """Add the arguments that every command has."""
     group = command.add_argument_group("output")
     group.add_argument(
         "--format",
@@ -59,7 +59,7 @@ def print_tables(given: argparse.Namespace, text: str, tables: Mapping[str, pd.D
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows with every digit of their numbers; nulls and infinities, which JSON has no numbers for, are null."""
+    """Return rows with all digits of their numbers; infinities become null, since JSON has no number for them."""
     columns = {}
     for name in table.columns:
         cells = table[name].tolist()
@@ -78,13 +78,13 @@ def _json_cell(cell: Any) -> Any:
 
 
 def note(given: argparse.Namespace, text: str) -> None:
-    """Something beside the tables: on stdout for a terminal, on stderr where stdout is for another program."""
+    """Print a note beside the tables: on stdout for a terminal, on stderr where stdout is for another program."""
     if not given.quiet:
         print(text, file=sys.stdout if given.format in (None, "table") else sys.stderr)
 
 
 def verbose(given: argparse.Namespace, text: str) -> None:
-    """How far the command is, on stderr, with -v."""
+    """Print the progress of the command on stderr if -v was given."""
     if given.verbose:
         print(f"recdf: {text}", file=sys.stderr)
 
@@ -100,11 +100,11 @@ def write_files(folder: Path, tables: Mapping[str, pd.DataFrame]) -> str:
 
 
 def failed(given: argparse.Namespace, what: str) -> bool:
-    """Whether the command fails on this."""
+    """Tell whether the command fails on this kind of finding."""
     return what in getattr(given, "fail_on", [])
 
 
 def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame) -> int:
-    """Exit code for tables of verdicts: 1 with `--fail-on invalid` if one of them is invalid."""
+    """Return the exit code for tables of verdicts: 1 with `--fail-on invalid` if one of them is invalid."""
     invalid = any(table["verdict"].astype(str).str.startswith("invalid").any() for table in tables)
     return int(invalid and failed(given, "invalid"))

@@ -1,4 +1,4 @@
-"""`recdf report`: a result on disk in, one HTML file out."""
+"""`recdf report`: from a result on disk to one HTML file."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _report(given: argparse.Namespace) -> None:
 
 
 def _baseline(name: str | None, result: Evaluation) -> Any:
-    """The label of the baseline, as the flag writes it."""
+    """Return the label of the baseline whose text the flag gives."""
     by = list(result.spec["by"])
     if name is None or len(by) != 1:
         return name

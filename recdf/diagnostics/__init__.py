@@ -1,1 +1,1 @@
-"""Why a number is what it is: checks of the data, conventions side by side, tables of hits, exposure and positions."""
+"""Explanations of the numbers: checks of the data, a comparison of conventions, tables of hits, exposure, positions."""

@@ -1,4 +1,4 @@
-"""`check`: what in the data decides the numbers, one row per finding."""
+"""`check`: unusual features of the data that affect the metrics, one row per finding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .findings import Data, Findings, Severity, labels_where
 
 __all__ = ["check"]
 
-# A share of recommendations that users already had is worth a warning above this.
+# If a larger share of the recommendations is in the user's log already, the finding is a warning.
 MANY_SEEN = 0.05
 
 
@@ -31,7 +31,7 @@ MANY_SEEN = 0.05
 def check(
     true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Unpack[OptionArguments]
 ) -> pd.DataFrame:
-    """What is odd in the data and what it does to the metrics: one row per finding, none for clean data.
+    """Find what is unusual in the data, and how it affects the metrics: one row per finding, none for clean data.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def check(
 
 
 def _forgiving(options: Options) -> Options:
-    """The options that refuse no row, since each row that would be refused is a finding of its own."""
+    """Return options that refuse no row, since each kind of row that would be refused is a finding."""
     return options.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
 
 
@@ -110,7 +110,7 @@ def _forgiving_match(data: Data, items: pd.DataFrame | None) -> Matched:
 
 
 def _check_order_column(found: Findings, data: Data) -> None:
-    """Null and infinite scores or ranks."""
+    """Report null and infinite scores or ranks."""
     name, what = data.order["column"], data.order["by"]
     if name is None:
         return
@@ -124,7 +124,7 @@ def _check_order_column(found: Findings, data: Data) -> None:
 
 
 def _check_relevance(found: Findings, data: Data) -> None:
-    """Relevance that says nothing, that is no gain, or that stands in a column which is not used."""
+    """Report relevance that is constant, that cannot be a gain, or that is in a column which is not used."""
     name = relevance_source(data.true, data.options)
     if name is None:
         _check_unused_labels(found, data)
@@ -144,7 +144,7 @@ def _check_relevance(found: Findings, data: Data) -> None:
 
 
 def _check_unused_labels(found: Findings, data: Data) -> None:
-    """Columns of 0 and 1 in `true`, which looks like relevance, while every row is taken for relevant."""
+    """Report columns of 0 and 1 in `true`, which look like relevance, where every row counts as relevant."""
     used = {*data.pair, data.options.value_col}
     for name in data.true.columns:
         series = data.true[name]
@@ -156,7 +156,7 @@ def _check_unused_labels(found: Findings, data: Data) -> None:
 
 
 def _is_label(series: pd.Series) -> bool:
-    """Whether a column holds 0 and 1, or False and True, and both of them."""
+    """Tell whether a column holds both 0 and 1, or both False and True, and nothing else."""
     if not (pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype)):
         return False
     values = pd.unique(series.dropna())
@@ -167,7 +167,7 @@ def _is_label(series: pd.Series) -> bool:
 
 
 def _check_catalogue(found: Findings, data: Data, matched: Matched) -> None:
-    """Items of both frames that the catalogue does not know."""
+    """Report items of both frames that the catalogue does not have."""
     inside = matched.sides.catalogue.inside
     for role, codes, rows, frame in (
         ("pred", matched.item, matched.rows, data.pred),
@@ -181,7 +181,7 @@ def _check_catalogue(found: Findings, data: Data, matched: Matched) -> None:
 
 
 def _check_seen(found: Findings, log: pd.DataFrame, data: Data) -> None:
-    """Recommendations, in the first k, of what the user's own log holds."""
+    """Report items among the first k that the log already has for the user."""
     options = _forgiving(data.options).updated(
         users="both", relevance_col=False, min_relevance=None, value_col=None, judged_only=False
     )
@@ -191,7 +191,7 @@ def _check_seen(found: Findings, log: pd.DataFrame, data: Data) -> None:
             column(log, name, "log")
         try:
             known = Call(options).match(log[data.pair], data.pred)
-        except EmptyPopulationError:  # the log has nobody who was recommended something
+        except EmptyPopulationError:  # the log has no user of these lists
             return
     with known:
         seen, n_pred = known.at(data.k).n_hits, int(known.at(data.k).n_shown.sum())

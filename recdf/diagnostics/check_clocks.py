@@ -1,4 +1,4 @@
-"""What `check_log` finds about events: those without an impression, and clocks that stand some hours apart."""
+"""Findings of `check_log` about events: events without an impression, and clocks that differ by some hours."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from ..inputs.impression_rows import EventRows, LogRows, Rows
 from ..inputs.times import UNITS
 from .findings import Findings, plain_rows
 
-# Events that are looked at to tell whether two clocks stand some hours apart.
+# So many events are compared with their impressions to find out whether two clocks differ by some hours.
 SAMPLE = 20_000
-# An event that follows its impression within so many seconds was made by it.
+# An event that follows an impression of its item within so many seconds is taken to be caused by it.
 SOON = 600
 # Offsets between time zones, in half hours.
 OFFSETS = range(-28, 29)
-# Two clocks stand apart if at another offset at least so many events follow soon, that share of all events, and so many
-# times those at none. Purchases that come hours later, some sooner and some later, do not gather at one offset.
+# Two clocks differ if after a shift by some offset at least ENOUGH events follow soon, which must be at least the share
+# MOST of the events, and TIMES as many as without a shift. Purchases that come hours later have no common offset, so
+# they do not count.
 ENOUGH, MOST, TIMES = 10, 0.5, 20
 
 
 def check_events(found: Findings, log: LogRows, events: EventRows, window: float | None, names: list[str]) -> None:
-    """Events that belong to no impression, by the reason. `names` are the columns that examples show."""
+    """Report events that belong to no impression, by the reason. `names` are the columns that examples show."""
     outcome = find_candidates(log.moments, events.moments, window).outcome
     what, n = events.name, len(outcome.attributed)
     for finding, flags, effect in (
@@ -42,7 +43,7 @@ def check_events(found: Findings, log: LogRows, events: EventRows, window: float
 
 
 def check_clocks(found: Findings, rows: Rows) -> None:
-    """Events that follow their impressions soon only after a shift by some hours: two frames in two time zones."""
+    """Report events that follow their impressions soon only after a shift by some hours, as in two time zones."""
     if rows.clock.is_number or rows.log.time is None:
         return
     second = UNITS[rows.clock.unit]
@@ -56,15 +57,15 @@ def check_clocks(found: Findings, rows: Rows) -> None:
 
 
 def _soon_by_offset(log: LogRows, events: EventRows, second: int) -> tuple[dict[int, int], int]:
-    """How many events follow an impression of their item within minutes if they are that many half hours later.
+    """Count for each offset, in half hours, the events that soon follow an impression of their item after that shift.
 
-    The second number is how many of the events that were looked at are of an item that their user was shown.
+    The second number is how many of the sampled events are about an item that their user was shown.
     """
     n = len(events.moments.time)
     some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64)) if n else np.empty(0, np.int64)
     sample = Moments(*(part[some] for part in events.moments))
-    wanted = np.unique(sample.pairs(slice(None), log.n_items))
-    row = rows_of_pairs(log.moments, wanted, log.n_items)
+    pairs = np.unique(sample.pairs(slice(None), log.n_items))
+    row = rows_of_pairs(log.moments, pairs, log.n_items)
     near = Moments(*(part[row] for part in log.moments))
     n_shown = int(np.count_nonzero(~find_candidates(near, sample, None).outcome.never_shown))
     counts = {}

@@ -1,4 +1,4 @@
-"""What `check` finds about ids: nulls, kinds that cannot match, ids that no other frame has."""
+"""Findings of `check` about ids: nulls, kinds that cannot match, ids that the other frame does not have."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from ..inputs.options import Options, as_columns
 from ..matching.list_keys import run_heads
 from .findings import Findings, plain_rows
 
-# A share of `true` that nobody was recommended is worth a word above this.
+# A larger share of rows of `true` whose item was recommended to nobody is a finding.
 FEW_ITEMS_IN_COMMON = 0.5
 
 
 def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: Options) -> dict[str, Ids] | None:
-    """Null ids, kinds that cannot match, look-alikes: the ids of `pred` by column, None if nothing can be compared."""
+    """Report null ids, kinds that cannot match, and look-alikes.
+
+    Return the ids of `pred` by column, or None if they cannot be compared.
+    """
     comparable, found_in_pred = len(true) > 0 and len(pred) > 0, {}
     by = None
     if options.by is not None and comparable:
@@ -52,7 +55,7 @@ def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: 
 
 
 def check_side(found: Findings, role: str, frame: pd.DataFrame, names: list[str], pred_ids: dict[str, Ids]) -> bool:
-    """Ids of a side table that are null, or that can never equal those of `pred`; False if it cannot be looked up."""
+    """Report ids of a side table that are null or can never equal those of `pred`; False if none can be looked up."""
     usable = True
     for name in names:
         ids = _read(found, column(frame, name, role), role)
@@ -69,7 +72,7 @@ def check_side(found: Findings, role: str, frame: pd.DataFrame, names: list[str]
 
 
 def _read(found: Findings, series: pd.Series, role: str) -> Ids | None:
-    """Ids of a column; None, and a finding, if they are none."""
+    """Read the ids of a column; if its values cannot be ids, report that and return None."""
     where = f"{role}[{series.name!r}]"
     try:
         ids = read_ids(series, where)
@@ -85,22 +88,22 @@ def _read(found: Findings, series: pd.Series, role: str) -> Ids | None:
 
 
 def _check_by(found: Findings, what: str, labels: pd.DataFrame, by: np.ndarray, known: np.ndarray) -> None:
-    """Values of `by` none of whose rows is `known` to `true`."""
+    """Report `by` values none of whose rows has an id that is in `true`, as `known` tells."""
     rows = np.bincount(by[by >= 0])
     silent = rows > 0
     silent[by[known & (by >= 0)]] = False
     if silent.any():
         first = np.zeros(len(rows), np.int64)
-        first[by[::-1]] = np.arange(len(by))[::-1]  # the last assignment stays: the first row
+        first[by[::-1]] = np.arange(len(by))[::-1]  # numpy keeps the last assignment: the first row
         examples = plain_rows(labels.take(first[silent][:5]))
         effect = f"every list of {', '.join(map(str, labels.columns))} = {examples[0]!r} scores 0"
         found.add(f"no {what} in common", "error", int(rows[silent].sum()), len(by), examples, effect)
 
 
 def _check_common(found: Findings, what: str, true_ids: Ids, pred_ids: Ids) -> tuple[np.ndarray, np.ndarray]:
-    """Ids of `true` that nobody of `pred` has, and whether they only look different.
+    """Report ids of `true` that `pred` does not have, and ids that only look different.
 
-    The code of each row of `pred`, and whether an id is in both frames by code.
+    Return the code of each row of `pred`, and for each code whether its id is in both frames.
     """
     heads = [None if ids.null is not None else run_heads([ids]) for ids in (true_ids, pred_ids)]
     codes = encode(
@@ -134,7 +137,7 @@ def _check_common(found: Findings, what: str, true_ids: Ids, pred_ids: Ids) -> t
 def _check_look_alikes(
     found: Findings, what: str, labels: Any, own: np.ndarray, mine: np.ndarray, theirs: np.ndarray
 ) -> None:
-    """Strings of one frame only that equal one of the other but for zeros, a trailing .0, blanks or case."""
+    """Report strings of one frame that equal a string of the other except for zeros, a trailing .0, blanks or case."""
     if not isinstance(labels, pa.Array | pa.ChunkedArray) or not pa.types.is_large_string(labels.type):
         return
     text = labels if isinstance(labels, pa.Array) else labels.combine_chunks()

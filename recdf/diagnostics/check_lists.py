@@ -1,4 +1,4 @@
-"""What `check` finds about lists: rows that repeat, users in one frame only, short and long lists."""
+"""Findings of `check` about lists: repeated rows, users in only one frame, short and long lists."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _check_duplicates(found: Findings, data: Data, matched: Matched) -> None:
 
 
 def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[Any]:
-    """The first rows with ids that are not among the positions `kept`: these stand elsewhere too."""
+    """Return the first rows with ids whose positions are not among those `kept`: they repeat another row."""
     gone = np.ones(len(frame), bool)
     gone[kept] = False
     return plain_rows(frame[names].take(np.flatnonzero(gone)).dropna().head(5))
 
 
 def _check_population(found: Findings, data: Data, matched: Matched) -> None:
-    """Users who are in one of the frames only, or have nothing relevant."""
+    """Report users who are in only one of the frames, or who have no relevant item."""
     judged, served = matched.true_list >= 0, matched.n_pred > 0
 
     def add(finding: str, severity: Severity, where: np.ndarray, of: np.ndarray, effect: str) -> None:
@@ -57,7 +57,7 @@ def _check_population(found: Findings, data: Data, matched: Matched) -> None:
 
 
 def _check_lengths(found: Findings, data: Data, matched: Matched) -> None:
-    """Lists shorter than k, and lists with more relevant items than k."""
+    """Report lists shorter than k, and lists with more than k relevant items."""
     k, judged, served = data.k, matched.true_list >= 0, matched.n_pred > 0
     short = served & (matched.n_pred < k)
     effect = f"precision@{k} counts the missing ranks as misses"

@@ -1,4 +1,4 @@
-"""`check_log`: what is odd in a raw log of impressions and its events, one row per finding."""
+"""`check_log`: unusual features of a raw log of impressions and its events, one row per finding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .findings import Findings, plain_rows
 
 __all__ = ["check_log"]
 
-# Beyond this many standard errors, the mean of 1 / propensity is not the number of actions.
+# If the mean of 1 / propensity is so many standard errors from the number of actions, the two do not fit.
 FAR = 4.0
 
 
@@ -42,7 +42,7 @@ def check_log(
     n_actions: int | None = None,
     many: int = 1000,
 ) -> pd.DataFrame:
-    """What is odd in a log of impressions and what it does to the numbers: one row per finding, none for a clean log.
+    """Find what is unusual in a log of impressions, and what it does to the numbers: one row per finding.
 
     Parameters
     ----------
@@ -51,20 +51,21 @@ def check_log(
     user_col, item_col, rank_col, list_cols, time_col, clicks, purchases, window, session_gap
         As in `from_impressions`.
     variant_col : str, optional
-        Column of the variant of an experiment: variants that change within a list, or between the lists of a user.
+        Column of the variant of an experiment. Variants that change within a list or between the lists of a user are
+        reported.
     propensity_col : str, optional
         Column of the probability with which the item was shown at its place.
     n_actions : int, optional
         How many items there were to choose from. Default: the number of items in the log.
     many : int, default 1000
-        A user with more impressions than this is reported: people see fewer, programs see more.
+        A user with more impressions than this is reported, since it is probably a program.
 
     Returns
     -------
     DataFrame
         `finding`, `severity` ("error": `from_impressions` refuses the log; "warning": numbers change; "info": worth
         knowing), `count`, `share` (of the rows, lists, users, events or hours that it concerns), `examples` (text),
-        `effect` (what it does to the numbers, and what to do). Errors first.
+        `effect` (what it does to the numbers, and what to do). Errors first. A clean log has no row.
 
     Raises
     ------
@@ -73,11 +74,11 @@ def check_log(
 
     Notes
     -----
-    Looked for are: null ids, times and positions; ids and clocks that cannot be compared; clocks some hours
-    apart; clicks and purchases without an impression, before their impression, or after the window; users with more
-    than `many` impressions; rows that were logged twice; items shown twice in a list; positions that start at another
-    number than 1, leave holes or stand twice; hours without any row; variants that change; propensities outside (0, 1],
-    or whose inverses do not have the number of actions as their mean.
+    It looks for null ids, times and positions; ids and clocks that cannot be compared; clocks that differ by some
+    hours; clicks and purchases without an impression, before their impression, or after the window; users with more
+    than `many` impressions; rows that were logged twice; items shown twice in a list; positions that do not start at 1,
+    have holes or occur twice; hours without any row; variants that change; propensities outside (0, 1], or whose
+    inverses do not have the number of actions as their mean.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rul
 
 
 def _check_users(found: Findings, log: LogRows, many: int, rules: Rules) -> None:
-    """Users with too many impressions to be people, and rows that are there twice."""
+    """Report users with too many impressions to be people, and rows that were logged twice."""
     rows = np.bincount(log.user)
     busy = np.flatnonzero(rows > many)
     busy = busy[np.argsort(-rows[busy], kind="stable")]
@@ -164,7 +165,7 @@ def _labels(log: LogRows, names: list[str], rows: np.ndarray) -> list[Any]:
 
 
 def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
-    """Items twice in a list, and positions that start elsewhere, leave holes or stand twice."""
+    """Report items shown twice in a list, and positions that do not start at 1, have holes or occur twice."""
     names = [rules.user_col, *rules.source_lists, rules.item_col]
     repeated = repeated_rows(log.lists.code, log.item, log.n_items)
     ranking = rank_lists(log.lists, log.position)
@@ -185,7 +186,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
 
 
 def _check_hours(found: Findings, rows: Rows) -> None:
-    """Hours without any row between the first row and the last."""
+    """Report hours without any row between the first row and the last."""
     time = rows.log.time
     if time is None or rows.clock.is_number:
         return
@@ -227,7 +228,7 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
 
 
 def _check_propensities(found: Findings, log: LogRows, name: str | None, n_actions: int | None) -> None:
-    """Propensities that are none, and the mean of their inverses, which is the number of actions."""
+    """Report invalid propensities, and a mean of their inverses that differs from the number of actions."""
     if name is None:
         return
     where = f"log[{name!r}]"

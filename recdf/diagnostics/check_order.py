@@ -1,4 +1,4 @@
-"""What `check` finds about order: equal scores, ranks with gaps, columns that contradict one another."""
+"""Findings of `check` about order: equal scores, ranks with gaps, columns that contradict one another."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_order(found: Findings, data: Data, matched: Matched) -> None:
 
 
 def _check_ties(found: Findings, data: Data, matched: Matched, level: np.ndarray) -> None:
-    """Equal scores: of a whole list, across rank k, or elsewhere."""
+    """Report equal scores: in a whole list, across rank k, or elsewhere."""
     k, served = data.k, np.flatnonzero(matched.n_pred > 0)
     start, length = matched.start[served], matched.n_pred[served]
     constant = np.zeros(len(matched), bool)
@@ -56,7 +56,7 @@ def _check_ties(found: Findings, data: Data, matched: Matched, level: np.ndarray
 
 
 def _check_ranks(found: Findings, data: Data, matched: Matched) -> None:
-    """Ranks that do not count 1, 2, 3, ... within a list."""
+    """Report ranks that do not count 1, 2, 3, ... within a list."""
     served = np.flatnonzero(matched.n_pred > 0)
     rank = _in_list_order(matched, read_numbers(data.pred[data.order["column"]], "rank"))
     first = np.zeros(len(matched), bool)
@@ -70,7 +70,7 @@ def _check_ranks(found: Findings, data: Data, matched: Matched) -> None:
 
 
 def _check_scores_beside_ranks(found: Findings, data: Data, matched: Matched) -> None:
-    """Scores that are all equal, or that contradict the ranks."""
+    """Report scores that are all equal, or that contradict the ranks."""
     served = np.flatnonzero(matched.n_pred > 0)
     score = _in_list_order(matched, read_numbers(data.pred["score"], "score"))
     several = matched.n_pred > 1
@@ -85,7 +85,7 @@ def _check_scores_beside_ranks(found: Findings, data: Data, matched: Matched) ->
 
 
 def _check_rows_beside_scores(found: Findings, data: Data, matched: Matched) -> None:
-    """Rows that stand in another order than the scores say."""
+    """Report lists whose rows have another order than their scores."""
     n_served = np.count_nonzero(matched.n_pred > 0)
     if matched.as_given or n_served != _runs(data.pred, data.options):
         return
@@ -101,11 +101,11 @@ def _in_list_order(matched: Matched, number: np.ndarray) -> np.ndarray:
 
 
 def _lists_where(matched: Matched, step: np.ndarray) -> np.ndarray:
-    """Lists in which a step from one place to the next is flagged."""
+    """Return the lists in which a step from one place to the next is flagged."""
     served = np.flatnonzero(matched.n_pred > 0)
     served = served[np.argsort(matched.start[served], kind="stable")]
     start = matched.start[served]
-    step[start[1:] - 1] = False  # a step into the next list
+    step[start[1:] - 1] = False  # the step from one list to the next
     flagged = np.zeros(len(matched), bool)
     flagged[served[np.searchsorted(start, np.flatnonzero(step), side="right") - 1]] = True
     return flagged
@@ -118,7 +118,7 @@ def _tied(matched: Matched) -> np.ndarray:
 
 
 def _runs(pred: pd.DataFrame, options: Options) -> int:
-    """Number of runs of equal list keys: that of the lists where the frame is grouped."""
+    """Count the runs of equal list keys; they are as many as the lists if the rows of each list stand together."""
     keys = [read_ids(pred[name], name) for name in (*as_columns(options.by), *as_columns(options.user_col))]
     if any(ids.null is not None for ids in keys):
         return -1
@@ -126,7 +126,7 @@ def _runs(pred: pd.DataFrame, options: Options) -> int:
 
 
 def _tie_range(matched: Matched, k: int) -> str:
-    """Mean of each metric with the relevant items of every tie last, and first."""
+    """Describe the mean of each metric with the relevant items of every tie last, and with them first."""
     assert matched.tie_level is not None
     judged, options = matched.judged, Options()
     own = matched.tie_level[judged.place]

@@ -1,4 +1,4 @@
-"""`compare_conventions`: the same data in the words of every library, and which rule makes each difference."""
+"""`compare_conventions`: the same data by the rules of every library, and the rules that make the difference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..metrics.metric import find
 
 __all__ = ["compare_conventions"]
 
-# What a convention, or one rule of it alone, may say of data that others take, such as gains above 1.
+# A convention, or one of its rules alone, may refuse data that others accept, such as gains above 1.
 REFUSALS = (DataError, OptionError)
 METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
@@ -35,7 +35,7 @@ def compare_conventions(
     conventions: Sequence[str | Convention] = tuple(CONVENTIONS),
     **options: Unpack[OptionArguments],
 ) -> pd.DataFrame:
-    """The same metrics by the rules of every library, and the rules that make the difference.
+    """Compute the same metrics by the rules of every library, and name the rules that make the difference.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def compare_conventions(
     metrics : list of str
         Names of metrics.
     conventions : list of str or Convention, default all
-        The first one is what the others are compared with.
+        Conventions to compare; the others are compared with the first one.
     {options}
 
     Returns
@@ -77,7 +77,7 @@ def compare_conventions(
     if not records:
         raise OptionError("conventions is empty; name at least one")
     for record in records:
-        Options.of({**options, "like": record})  # a wrong option is the caller's, not a refusal of data
+        Options.of({**options, "like": record})  # raise for a wrong option here, since it is no refusal of data
     with ExitStack() as stack:
         rows = _compared(_Measure(true, pred, check_k(k), options, stack), metrics, records, k)
     names = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
@@ -87,7 +87,7 @@ def compare_conventions(
 def _compared(
     measure: _Measure, metrics: Sequence[str], records: list[Convention], k: int
 ) -> list[tuple[Any, ...]]:
-    """One row per metric and convention that has it."""
+    """Make one row per metric and convention that has it."""
     rows: list[tuple[Any, ...]] = []
     for name in metrics:
         metric = find(name).name
@@ -109,7 +109,7 @@ def _compared(
 
 
 class _Measure:
-    """Mean of a metric by a convention; frames are matched once per set of options, until `stack` closes them."""
+    """Measure the mean of a metric by a convention. Frames are matched once per set of options; `stack` closes them."""
 
     def __init__(self, true: Any, pred: Any, k: int, given: Mapping[str, Any], stack: ExitStack) -> None:
         self.frames, self.k, self.given, self.stack = (true, pred), k, given, stack
@@ -126,7 +126,7 @@ class _Measure:
         return mean(values), len(values) - undefined, undefined
 
     def n_lists(self, record: Convention) -> int:
-        """Lists by a convention, 0 if its options refuse the frames."""
+        """Return the number of lists by a convention; 0 if its options refuse the frames."""
         return len(self.matched.get(self._key(record), ()))
 
     def _key(self, record: Convention) -> tuple[Any, str]:
@@ -134,7 +134,7 @@ class _Measure:
 
 
 def _rule(measure: _Measure, metric: str, base: Convention, other: Convention, value: float) -> str:
-    """The settings of `other` that, alone, change what `base` gives."""
+    """Describe the settings of `other` that, each applied alone to `base`, change the value."""
     start = measure(metric, base)[0]
     if _same(start, value):
         return ""
@@ -143,7 +143,7 @@ def _rule(measure: _Measure, metric: str, base: Convention, other: Convention, v
     for words, changed in changes:
         try:
             change = measure(metric, changed)[0] - start
-        except REFUSALS:  # this rule, without the others of `other`, does not take the data
+        except REFUSALS:  # this rule refuses the data without the other rules
             continue
         if not _same(change, 0.0):
             found.append(f"{words} ({change:+.4g})")
@@ -152,7 +152,7 @@ def _rule(measure: _Measure, metric: str, base: Convention, other: Convention, v
 
 
 def _single_changes(metric: str, base: Convention, other: Convention) -> list[tuple[str, Convention]]:
-    """`base` with one setting of `other` at a time."""
+    """Return copies of `base` with one setting of `other` each, and a description of the setting."""
 
     def changed(**parts: Any) -> Convention:
         settings = {"order": base.order, "options": base.options, "undefined": base.undefined, "metrics": base.metrics}

@@ -1,4 +1,4 @@
-"""Findings of `check`: rows that are collected one after another and given as one table, errors first."""
+"""Findings of `check` and `check_log`: rows are collected one after another and become one table, errors first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ N_EXAMPLES = 5
 
 @dataclass(frozen=True)
 class Data:
-    """What is checked: both frames, the cut-off that the findings refer to, the options, and what orders `pred`."""
+    """The data to check: both frames, the cut-off that findings refer to, the options, and what orders `pred`."""
 
     true: pd.DataFrame
     pred: pd.DataFrame
@@ -57,14 +57,14 @@ class Data:
 class Findings:
     """Rows of the result, in the order in which they are found.
 
-    `refused_numbers` tells that lists cannot be made, because of null scores or of relevances that are no gains.
+    `refused_numbers` tells that no lists can be made, because of null scores or of relevances that cannot be gains.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     refused_numbers: bool = False
 
     def add(self, finding: str, severity: Severity, count: Any, of: Any, examples: Any, effect: str) -> None:
-        """One finding that concerns `count` of `of`; nothing if it concerns none."""
+        """Add a finding that concerns `count` of `of` rows or lists, unless `count` is 0."""
         if count:
             words = examples if isinstance(examples, str) else ", ".join(map(repr, list(examples)[:N_EXAMPLES]))
             share = count / of if of else float("nan")
@@ -72,18 +72,18 @@ class Findings:
             self.rows.append(dict(zip(COLUMNS, values, strict=True)))
 
     def table(self) -> pd.DataFrame:
-        """All findings: errors, then warnings, then what is worth knowing."""
+        """Return all findings as a table: errors, then warnings, then infos."""
         table = pd.DataFrame(self.rows, columns=list(COLUMNS)).astype(COLUMNS)
         order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
         return ShownFindings(table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True))
 
 
 def plain_rows(frame: pd.DataFrame) -> list[Any]:
-    """Rows as tuples of Python objects, of one column as the objects."""
+    """Return rows as tuples of Python objects; the rows of a single column are the objects themselves."""
     rows = frame.astype(object).to_numpy().tolist()
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]
 
 
 def labels_where(matched: Matched, where: np.ndarray) -> list[Any]:
-    """Labels of the first lists where `where`."""
+    """Return the labels of the first lists for which `where` is true."""
     return plain_rows(label_frame(matched).take(np.flatnonzero(where)[:5]))

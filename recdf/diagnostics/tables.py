@@ -1,6 +1,7 @@
 """Tables beside the metrics: recommended rows with their hits, hits by rank, exposure by item, gaps between users.
 
-Contract: each takes what `evaluate` takes (or gives), and returns one tidy frame with labels and a RangeIndex.
+Contract: each function takes the arguments of `evaluate`, or its result, and returns one tidy frame with labels and a
+RangeIndex.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 
 
 def _call(what: str, pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:
-    """What the function `what` was asked for, and `pred` as a frame, from which labels are taken at the end."""
+    """Return the call of the function `what`, and `pred` as a frame, which gives the labels at the end."""
     call = Call.of(what, options, Given(items=items))
     return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)
 
 
 def _refuse_names(labels: Iterable[Any], own: Sequence[str]) -> None:
-    """A key, item or `by` column may not be called like a column of the table, which would take its place."""
+    """Raise if a key, item or `by` column has the name of a column of the table, which would replace it."""
     taken = [name for name in labels if name in own]
     if taken:
         raise ColumnError(f"the column {taken[0]!r} has the name of a column of the table; rename it")
@@ -46,7 +47,7 @@ def _refuse_names(labels: Iterable[Any], own: Sequence[str]) -> None:
 def hit_table(
     true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Unpack[OptionArguments]
 ) -> pd.DataFrame:
-    """Recommended rows of the first k with their ranks and hits, to see what a metric sees.
+    """List the recommended rows of the first k with their ranks and hits, as a metric reads them.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def position_table(
 
 
 def _position_rows(matched: Matched, k: int, positions: np.ndarray, name: str) -> pd.DataFrame:
-    """Hits by the positions of the items among the first k; a row without a position is left out."""
+    """Count hits by the positions of the items among the first k; a row without a position is left out."""
     lists, n_by = matched.at(k), len(matched.by)
     places = spans(matched.start, lists.n_shown)
     of_place = np.full(len(matched.item), np.nan)
@@ -171,7 +172,7 @@ def _position_rows(matched: Matched, k: int, positions: np.ndarray, name: str) -
 
 def _rank_rows(matched: Matched, k: int) -> pd.DataFrame:
     lists, n_by = matched.at(k), len(matched.by)
-    # How many lists show an item at rank r: those of at least r items.
+    # A list shows an item at rank r if it has at least r items.
     deep = np.zeros((n_by, k + 2), np.int64)
     np.add.at(deep, (matched.list_by, lists.n_shown), 1)
     shown = deep[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1 : k + 1].ravel()
@@ -181,7 +182,7 @@ def _rank_rows(matched: Matched, k: int) -> pd.DataFrame:
 
 
 def _with_rates(matched: Matched, name: str, labels: np.ndarray, shown: np.ndarray, n_hits: np.ndarray) -> pd.DataFrame:
-    """A row per `by` value and label (a rank or a position): items shown, hits, and their rate with its interval."""
+    """Make a row per `by` value and label (a rank or a position): items shown, hits, and the rate with its interval."""
     _refuse_names(matched.by.columns, [name, "shown", "hits", "hit_rate", "ci_low", "ci_high"])
     by = np.repeat(np.arange(len(matched.by)), len(labels) // len(matched.by))
     table = matched.by.take(by).reset_index(drop=True)
@@ -203,11 +204,11 @@ def exposure_table(
     Parameters
     ----------
     pred : DataFrame, mapping or Arrow stream
-        What was shown, as in `evaluate`.
+        Recommendations that were shown, as in `evaluate`.
     k : int or None, default 10
         Cut-off: ranks 1 to k; None is the whole list.
     items : DataFrame, list, Series or Index, optional
-        Catalogue: its items come first and also when they are never shown.
+        Catalogue. Its items come first in the table, also those that are never shown.
     {options}
 
     Returns
@@ -284,11 +285,11 @@ def user_gap(
     by : str or list of str
         Columns that tell the groups of users apart.
     metrics : list of str, optional
-        Metric columns. By default those that the evaluation wrote, else all named like `ndcg@10`.
+        Metric columns. By default those that the evaluation recorded, else all columns named like `ndcg@10`.
     within : str or list of str, optional
-        Columns that tell recommenders apart, such as `model`: the groups are compared within each; [] for none. By
-        default the `by` columns of the evaluation; where a merge has lost which those are and there may be some, an
-        error asks for them.
+        Columns that tell recommenders apart, such as `model`; the groups are compared within each recommender; [] for
+        none. By default the `by` columns of the evaluation. A merge can lose which columns those are; if there may be
+        some, an error then asks for them.
 
     Returns
     -------
@@ -301,7 +302,7 @@ def user_gap(
     ColumnError
         If a column is missing.
     DataError
-        If a list stands in several rows, or a metric column is not numeric.
+        If a list occurs in several rows, or a metric column is not numeric.
 
     References
     ----------

@@ -1,1 +1,1 @@
-"""Two frames to two tidy tables: the call, its result, the summary and parquet files."""
+"""From two frames to two tidy tables: the call, its result, the summary and the parquet files."""

@@ -1,7 +1,7 @@
-"""Columns of `pred` that come along into the per-user table: the time of a visit, the variant, the device.
+"""Columns of `pred` that are carried into the per-user table: the time of a visit, the variant, the device.
 
-Contract: a carried column has one value per list, in the dtype that it has in `pred`; null for a list that `pred` does
-not have. It is a label and no metric, so it stands before `n_true`.
+Contract: a carried column has one value per list, in the dtype that it has in `pred`, and is null for a list that
+`pred` does not have. It is a label and not a metric, so it stands before `n_true`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Carry = str | Sequence[str] | Mapping[str, Rule] | None
 
 
 def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[str, Rule]:
-    """Rule of each column that is to be carried. `taken` are the names of the columns of results."""
+    """Return the rule of each column to carry. `taken` are names that a result already has for its own columns."""
     if carry is None:
         return {}
     rules: dict[str, Rule] = dict(carry) if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
@@ -40,7 +40,7 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
 
 
 def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Rule]) -> dict[str, pd.Series]:
-    """Each column with one value per list, by its rule."""
+    """Return each carried column with one value per list, reduced by its rule."""
     if not rules:
         return {}
     known = np.flatnonzero(matched.n_pred > 0)
@@ -62,7 +62,7 @@ def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Ru
 
 
 def _reduced(values: pd.Series, rule: Rule, rows: np.ndarray, heads: np.ndarray, length: np.ndarray) -> pd.Series:
-    """One value for each list that `pred` has, numbered from 0; the first is that of the best rank."""
+    """Reduce a column to one value for each list of `pred`; "first" is the value at the best rank."""
     if rule in ("constant", "first", "last"):
         chosen = rows[heads + length - 1] if rule == "last" else rows[heads]
         return values.take(chosen).reset_index(drop=True)
@@ -76,7 +76,7 @@ def _reduced(values: pd.Series, rule: Rule, rows: np.ndarray, heads: np.ndarray,
 
 
 def nullable(values: pd.Series) -> pd.Series:
-    """Integers and bools in the dtypes of pandas that have a null; other dtypes have one."""
+    """Convert integers and bools to the pandas dtypes that have a null; other dtypes have one already."""
     dtype = values.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":
         nullable: Any = "boolean" if dtype.kind == "b" else dtype.name.replace("u", "U").replace("int", "Int")
@@ -87,7 +87,7 @@ def nullable(values: pd.Series) -> pd.Series:
 def _refuse_changes(
     values: pd.Series, rows: np.ndarray, heads: np.ndarray, matched: Matched, known: np.ndarray
 ) -> None:
-    """Raise if a list has two values, a null beside a value included."""
+    """Raise if a list has two different values; a null beside a value counts as two."""
     code = pd.factorize(values)[0][rows]
     change = np.zeros(len(rows), bool)
     change[1:] = code[1:] != code[:-1]

@@ -1,4 +1,4 @@
-"""What the metrics of a result mean: one row per column, from its spec and the registry."""
+"""The definitions of the metrics of a result: one row per column, from its spec and the registry."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Columns of a result in parquet and back: every dtype returns as it was, or is refused before anything is written.
+"""Columns of a result in parquet: every dtype is the same after reading, or is refused before anything is written.
 
-Parquet stores fewer types than pandas has. The values stand in the file in the nearest type that every reader knows.
-What pandas needs to give a column its dtype again is described in the metadata, and the categories of categorical
-columns, which may be as many as the users, are carried beside the table as an Arrow stream.
+Parquet has fewer types than pandas. The file stores values in the nearest type that every reader knows. The metadata
+describes what pandas needs to restore the dtype of a column. The categories of categorical columns, of which there may
+be as many as users, are stored beside the table as an Arrow stream.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Described(TypedDict):
 
 
 def to_table(frame: pd.DataFrame) -> pa.Table:
-    """The frame as an Arrow table that parquet can hold.
+    """Convert the frame to an Arrow table that parquet can hold.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def _values_to_arrow(column: pd.Series, name: str) -> Any:
     if isinstance(dtype, pd.SparseDtype):
         return _to_arrow(column.astype(dtype.subtype), name, dtype)
     if isinstance(dtype, pd.CategoricalDtype) and not pd.api.types.is_string_dtype(dtype.categories.dtype):
-        # Parquet keeps dictionaries of strings alone.
+        # Parquet keeps only dictionaries of strings.
         codes = column.cat.codes.to_numpy()
         values = _to_arrow(pd.Series(dtype.categories), name, dtype)
         return values.take(pa.array(codes, mask=codes < 0))
@@ -70,14 +70,14 @@ def _values_to_arrow(column: pd.Series, name: str) -> Any:
 
 
 def _for_pandas(frame: pd.DataFrame) -> dict[bytes, bytes] | None:
-    """The part of the metadata from which `pandas.read_parquet` knows its own dtypes, such as Int64."""
+    """Return the metadata from which `pandas.read_parquet` restores its own dtypes, such as Int64."""
     columns = {}
     for name in frame.columns:
         empty = frame[name].head(0)
         try:
             pd.api.types.pandas_dtype(str(empty.dtype))
             pa.Array.from_pandas(empty)
-        except (TypeError, ValueError, NotImplementedError, pa.ArrowException):  # pandas could not read this again
+        except (TypeError, ValueError, NotImplementedError, pa.ArrowException):  # pandas could not read this back
             empty = empty.astype(object)
         columns[name] = empty
     return dict(pa.Schema.from_pandas(pd.DataFrame(columns), preserve_index=False).metadata)
@@ -91,7 +91,7 @@ def _to_arrow(column: pd.Series, name: str, dtype: Any) -> Any:
 
 
 def categories_of(frame: pd.DataFrame) -> bytes:
-    """The categories of all categorical columns in their order, as an Arrow stream; empty if there are none."""
+    """Return the categories of all categorical columns in their order, as an Arrow stream; empty if there are none."""
     found = {}
     for name in frame.columns:
         if isinstance(frame[name].dtype, pd.CategoricalDtype):
@@ -109,12 +109,12 @@ def categories_of(frame: pd.DataFrame) -> bytes:
 
 
 def _one_list(values: pa.Array) -> pa.Array:
-    """An array of one list, so that columns of different lengths stand in one table."""
+    """Wrap an array as one list, so that columns of different lengths fit into one table."""
     return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 
 
 def read_categories(stream: bytes) -> dict[str, pa.Array]:
-    """The categories that `categories_of` wrote, by column."""
+    """Read the categories that `categories_of` wrote, by column."""
     if not stream:
         return {}
     table = pa.ipc.open_stream(pa.py_buffer(stream)).read_all()
@@ -122,9 +122,9 @@ def read_categories(stream: bytes) -> dict[str, pa.Array]:
 
 
 def refuse_lossy(frame: pd.DataFrame, table: pa.Table, described: dict[str, Described], categories: bytes) -> None:
-    """Raise DataError unless the labels of each column come back from parquet as they are.
+    """Raise DataError unless parquet returns the labels of each column unchanged.
 
-    Numbers and strings always do. The distinct values of any other column are written to memory and read again.
+    For numbers and strings it always does. The distinct values of any other column are written to memory and read back.
     """
     known = read_categories(categories)
     for name in frame.columns:
@@ -137,7 +137,7 @@ def refuse_lossy(frame: pd.DataFrame, table: pa.Table, described: dict[str, Desc
             again = restore(stored, described[name], known.get(name))
         except (OSError, MemoryError):
             raise
-        except Exception as error:  # whatever a dtype of somebody else does
+        except Exception as error:  # a dtype of another library may raise anything
             raise _refused(name, column.dtype, " ".join(str(error).split())) from None
         distinct = column[first].reset_index(drop=True)
         if again.dtype != distinct.dtype or not again.equals(distinct):
@@ -170,7 +170,7 @@ def _refused(name: str, dtype: Any, why: str) -> DataError:
 
 
 def describe(column: pd.Series) -> Described:
-    """What must be known to give a column its dtype again."""
+    """Describe the dtype of a column so that it can be restored."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         of = describe(pd.Series(dtype.categories))
@@ -188,7 +188,7 @@ def describe(column: pd.Series) -> Described:
 
 
 def restore(column: Any, described: Described, categories: Any = None) -> pd.Series:
-    """A column read from parquet (an Arrow array), in the dtype that it had; `categories` are those of a category."""
+    """Restore the dtype of a column read from parquet (an Arrow array); a categorical one needs its `categories`."""
     column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     if described["kind"] == "category":
         return _restore_category(column, described, categories)
@@ -199,7 +199,7 @@ def restore(column: Any, described: Described, categories: Any = None) -> pd.Ser
 
 
 def _restore_category(column: pa.ChunkedArray, described: Described, packed: Any) -> pd.Series:
-    """Codes are found by value, since parquet keeps the values, and not the order of what is not used."""
+    """Restore a categorical column by looking up its values, since parquet keeps the values but not the codes."""
     values = _decoded(column)
     categories = restore(packed, described["of"])
     if pa.types.is_decimal(values.type):
@@ -217,14 +217,14 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column without a dictionary."""
+    """Return the column without a dictionary."""
     if not pa.types.is_dictionary(column.type):
         return column
     return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
 
 
 def _dtype(described: Described) -> Any:
-    """The dtype of a description, or the nearest that the installed pandas has."""
+    """Return the dtype of a description, or the nearest one that the installed pandas has."""
     if described["kind"] == "string":
         if not described["nan"]:
             return pd.StringDtype(described["storage"])
@@ -233,6 +233,6 @@ def _dtype(described: Described) -> Any:
 
 
 def know_extension_types() -> None:
-    """Let pandas register the Arrow types of its periods and intervals, which it does when it first writes one."""
+    """Make pandas register the Arrow types of its periods and intervals, which it does when it first writes one."""
     pa.array(pd.period_range("2000", periods=1, freq="D").array)
     pa.array(pd.interval_range(0, 1).array)

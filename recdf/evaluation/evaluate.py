@@ -1,4 +1,4 @@
-"""`evaluate`: two frames and metric strings in, an `Evaluation` with two tidy tables out."""
+"""`evaluate`: from two frames and the names of metrics to an `Evaluation` with two tidy tables."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def evaluate(
     Parameters
     ----------
     true : DataFrame, mapping or Arrow stream
-        One row per (list key, item) that is relevant or judged. None if no metric asks for it.
+        One row per (list key, item) that is relevant or judged. It may be None if no metric needs it.
     pred : DataFrame, mapping or Arrow stream
         One row per (list key, item) that was recommended, with a score, a rank, or in row order.
     metrics : str, Metric, list of them, or mapping of own names to them
-        Such as "ndcg@10", "ndcg" (at every `k`), "mapr(normalizer=achievable)@20".
+        Metrics such as "ndcg@10", "ndcg" (at every `k`) or "mapr(normalizer=achievable)@20".
     k : int or list of int, default 10
-        Cut-offs of the metrics that name none.
+        Cut-offs of the metrics whose string has none.
     items : DataFrame, list, Series or Index, optional
         Catalogue: one row per item that could have been shown; with `value_col` also the items' values.
     log : DataFrame, mapping or Arrow stream, optional
@@ -66,13 +66,15 @@ def evaluate(
     popular : list, Series, Index or DataFrame, optional
         Items that everybody knows.
     item_by : str, optional
-        Column of `items`: the summary then also holds each accuracy metric within each group of items, that is, of
-        the lists as they are beside the rows of `true` with items of the group, population included. The column is
-        null in the rows of all items; an item of several groups (`A|B`) counts in each.
+        Column of `items` with the groups of each item. The summary then also holds each accuracy metric within each
+        group: the metric of the same lists, with only those rows of `true` whose item is in the group. The population
+        follows from these rows too. In rows about all items the column is null. An item of several groups (`A|B`)
+        counts in each of them.
     carry : str, list of str or mapping, optional
-        Columns of `pred` that come along into `per_user`, between the key and `n_true`, such as the time and the
-        variant of a visit. They must be constant within a list, or reduced: `{"time": "min"}` ("first" and "last" by
-        rank, "min", "max"). They keep their dtype and are null for lists that `pred` does not have.
+        Columns of `pred` to copy into `per_user`, between the key and `n_true`, such as the time and the variant of a
+        visit. A column must be constant within each list, unless a mapping such as `{"time": "min"}` says how to reduce
+        it: "first" and "last" by rank, "min" or "max". It keeps its dtype and is null for lists that `pred` does not
+        have.
     {options}
 
     Returns
@@ -84,7 +86,7 @@ def evaluate(
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
-        For input that no honest number can be computed from; each names the argument, the column, what was
+        If no correct number can be computed from the input; the message names the argument, the column, what was
         found and what was expected.
 
     Examples

@@ -1,7 +1,7 @@
-"""Metrics of exposure over parts: what is counted in each part is added up, item by item.
+"""Metrics of exposure over parts: the counts of the parts are added item by item.
 
-Contract: item codes are of one part, so sums are kept by the labels of `pred` and of `true` and by the rows of the
-log; at the end the kernels run once, on the sums.
+Contract: item codes differ between parts. So sums are stored by the labels of `pred` and of `true`, or by the rows of
+the log. At the end each metric is computed once, from the sums.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Distinct:
         return len(self.labels)
 
     def add(self, values: Any) -> np.ndarray:
-        """Positions of the values of an Arrow column; new ones are appended."""
+        """Return the positions of the values of an Arrow column, after appending those that are new."""
         known = len(self)
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         if not known and self.labels.type == pa.null() and chunks:
@@ -48,17 +48,17 @@ class Distinct:
         return places
 
     def ids(self) -> pd.Series:
-        """The values as a column."""
+        """Return the values as a column."""
         return as_series(self.labels)
 
 
 def as_series(labels: pa.Array) -> pd.Series:
-    """A column over the array's own memory, which keeps integers exact."""
+    """Return a column that shares the array's memory and keeps integers exact."""
     return pa.table({"item": labels}).to_pandas(types_mapper=pd.ArrowDtype)["item"]
 
 
 def label_array(series: pd.Series) -> pa.Array:
-    """Labels as Arrow values, without dictionaries and with one zero."""
+    """Return labels as Arrow values, without dictionaries and with -0.0 as 0.0."""
     array = pa.Array.from_pandas(series)
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if isinstance(array.type, pa.BaseExtensionType):  # UUIDs and periods: Arrow compares only what they are stored as
@@ -69,7 +69,7 @@ def label_array(series: pd.Series) -> pa.Array:
 
 
 class SumKey(NamedTuple):
-    """Which lists a sum is over (cut at k, of one position in the `by` values), and its name."""
+    """The lists that a sum is over (the cut-off k, and the position of their `by` value), and the name of the sum."""
 
     k: int | None
     by: int
@@ -80,8 +80,8 @@ class SumKey(NamedTuple):
 class ExposureSums:
     """Sums over lists of some parts, for the metrics of exposure.
 
-    labels : distinct items of each frame · over : whose items each sum is over · sums : one number per label of `pred`
-    or `true`, per row of the log, or over lists, to be filled up with zeros.
+    labels : distinct items of each frame · over : the items that each sum is about · sums : arrays with one number per
+    label of `pred` or `true`, or per row of the log; a sum about lists counts as filled up with zeros.
     """
 
     labels: Mapping[Role, pa.Array]
@@ -114,7 +114,7 @@ class ExposureSums:
 
 
 def needed_sums(requests: Sequence[Request]) -> dict[int | None, list[Sum]]:
-    """The sums that some metrics of exposure name, by k, each once."""
+    """Return the sums that some metrics of exposure name, by k and each once."""
     found: dict[int | None, dict[str, Sum]] = {}
     for request in requests:
         found.setdefault(request.k, {}).update((one.name, one) for one in request.metric.exposure_sums)
@@ -124,7 +124,7 @@ def needed_sums(requests: Sequence[Request]) -> dict[int | None, list[Sum]]:
 def exposure_sums(
     matched: Matched, requests: Sequence[Request], true_item: pd.Series, pred_item: pd.Series
 ) -> ExposureSums:
-    """Count what some metrics of exposure name; the item columns of both frames give the labels."""
+    """Count the sums that some metrics of exposure name; the item columns of both frames give the labels."""
     true = matched.true_lists
     codes = {"pred": _distinct(matched.item, matched.n_items), "true": _distinct(true.item, matched.n_items)}
     labels: dict[Role, pa.Array] = {
@@ -148,7 +148,7 @@ def exposure_sums(
 
 
 def _distinct(item: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct item codes, and a place of each."""
+    """Return the distinct item codes, and one place of each."""
     place = np.full(n_items, -1, np.int64)
     place[item] = np.arange(len(item))
     codes = np.flatnonzero(place >= 0)
@@ -156,8 +156,8 @@ def _distinct(item: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def counts_of(sums: ExposureSums, options: Options, given: Given) -> Callable[[int | None, int], Counts]:
-    """The counts of all parts, by k and `by` value: labels get codes together with the side tables' items."""
-    doors = read_sides(replace(given, base=None), options)  # a baseline's lists expose nothing
+    """Return the counts of all parts by k and `by` value; labels are coded together with the side tables' items."""
+    doors = read_sides(replace(given, base=None), options)  # no metric of exposure reads a baseline
     roles: tuple[Role, ...] = ("true", "pred")
     ids = [read_ids(as_series(sums.labels[role]), f"{role}[{options.item_col!r}]") for role in roles]
     items = encode([*ids, *doors.item_ids.values()])

@@ -1,4 +1,4 @@
-"""From the sum of all parts to an `Evaluation`: errors are raised, warnings given, and both tables made, once."""
+"""Make an `Evaluation` from the sum of all parts: raise errors, give warnings, and make both tables once."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Finished(NamedTuple):
 
 
 def finish(call: Call, result: PartResult) -> Evaluation:
-    """The evaluation of a population whose parts, with their rows, were measured and added.
+    """Return the evaluation of a population whose parts, with their rows, were measured and added.
 
-    Rows of several parts stand in the order of their buckets, and of the `by` values first.
+    Rows are sorted by `by` value. Within one `by` value the rows of several parts are in the order of their buckets.
     """
     summary, spec = finish_summary(call, result)
     rows = _joined(result.rows)
@@ -41,7 +41,7 @@ def finish(call: Call, result: PartResult) -> Evaluation:
 
 
 def finish_summary(call: Call, result: PartResult) -> Finished:
-    """The summary alone: for engines that keep the rows of lists elsewhere."""
+    """Return only the summary, for engines that keep the rows of lists elsewhere."""
     measured = checked(result)
     if not measured.n_lists.any():
         raise no_lists(measured.overlap, call.options)
@@ -66,7 +66,7 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
 
 
 def checked(result: PartResult) -> Measured:
-    """The numbers of a result; raises the error of a part that failed."""
+    """Return the numbers of a result, or raise the error of a part that failed."""
     if result.failure is not None:
         raise _told(result.failure, len(result.buckets))
     if result.measured is None:
@@ -75,7 +75,7 @@ def checked(result: PartResult) -> Measured:
 
 
 def _told(failure: Failure, n_buckets: int) -> Exception:
-    """The error; where it counted rows of a part alone, it says so."""
+    """Return the error of a part; the message says so where it counted only rows of that part."""
     error = failure.error
     if n_buckets == 1 or not isinstance(error, RecdfError) or isinstance(error, OptionError | ColumnError):
         return error
@@ -85,7 +85,7 @@ def _told(failure: Failure, n_buckets: int) -> Exception:
 
 
 def _joined(rows: Mapping[int, ListRows]) -> ListRows:
-    """Rows of all parts as one: by `by` value, and within one in the order of the buckets."""
+    """Join the rows of all parts, sorted by `by` value and within one by bucket."""
     parts = [rows[bucket] for bucket in sorted(rows) if len(rows[bucket])]
     if len(parts) == 1:
         return parts[0]

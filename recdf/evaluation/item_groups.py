@@ -1,8 +1,8 @@
-"""Metrics within groups of items: the lists as they are, beside the rows of `true` with items of one group.
+"""Metrics within groups of items: the same lists, compared only with rows of `true` whose items are in one group.
 
-Contract: `within` leaves the lists as they are and takes what is not in a group of items out of `true`, so that a
-metric within a group is the metric of `pred` beside that part of `true`, population included. Groups are those of the
-whole catalogue, so that their moments add up over parts.
+Contract: `within` does not change the lists. It removes the rows of `true` whose items are outside a group, so that a
+metric within the group is the metric of `pred` for the rest of `true`; the population follows from it too. The groups
+are those of the whole catalogue, so that their moments can be added over parts.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .summary import SUMMARY
 
 @dataclass(frozen=True)
 class ItemGroups:
-    """Moments of accuracy metrics within each group: `labels` of the groups, `columns` of the metrics.
+    """Moments of accuracy metrics within each group, with the `labels` of the groups and the `columns` of the metrics.
 
-    `counts` are rows of `true` whose item is in no group.
+    `counts` is the number of rows of `true` whose item is in no group.
     """
 
     labels: pd.Series
@@ -42,7 +42,7 @@ class ItemGroups:
         return ItemGroups(self.labels, self.columns, moments, counts)
 
     def column(self, position: np.ndarray) -> pd.Series:
-        """Labels of groups by position, null at -1, in a dtype that keeps integers."""
+        """Return the labels of groups at some positions, null for -1, in a dtype that keeps integers."""
         names = self.labels
         if pd.api.types.is_integer_dtype(names.dtype):
             names = names.astype("Int64")
@@ -52,7 +52,7 @@ class ItemGroups:
 
 
 def within(matched: Matched, inside: np.ndarray) -> Matched:
-    """The same lists beside what `true` says of some items (bool per item code)."""
+    """Return the same lists beside only those rows of `true` whose item is `inside` (bool per item code)."""
     judged = matched.judged
     true_lists, rows, to = matched.true_lists.within(inside)
     there = np.flatnonzero(inside[matched.true_lists.item][judged.true_place])
@@ -91,7 +91,7 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
 
 
 def _population(matched: Matched, part: Matched, options: Options) -> np.ndarray:
-    """Lists that would be there if the group were all of `true`, as bool: not those with rows of other groups only."""
+    """Tell for each list whether it would be in the population if `true` had only the rows of the group."""
     if not isinstance(options.users, str) or options.users == "pred":
         return np.ones(len(matched), bool)
     population: np.ndarray = part.at(None).n_judged > 0

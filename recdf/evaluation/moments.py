@@ -1,4 +1,4 @@
-"""Sums from which the statistics of a summary follow; sums of disjoint parts of a population add up."""
+"""Sums from which the statistics of a summary follow; the sums of disjoint parts of a population can be added."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-# Values that are squared together.
+# So many values are squared at a time.
 PART_ROWS = 2**15
 
 
@@ -27,9 +27,9 @@ class Moments:
 
     @classmethod
     def of(cls, columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int) -> Moments:
-        """Moments of each column (NaN: no value) in each group."""
+        """Compute the moments of each column (NaN: no value) in each group."""
         rows = np.bincount(group, minlength=n_groups)
-        # Groups that stand together are summed in place.
+        # Where the rows of each group stand together, they are summed without sorting.
         order = None if (group[1:] >= group[:-1]).all() else np.argsort(group, kind="stable")
         start = np.cumsum(rows) - rows
         found = []
@@ -53,7 +53,8 @@ class Moments:
         return cls(rows, n, total, squares)
 
     def __add__(self, other: Moments) -> Moments:
-        """Moments of both parts: squares about the common mean, so that no digits cancel (Chan et al. 1979)."""
+        """Add the moments of two parts; squares are about the common mean, so that no digits cancel (Chan et al. 1979).
+        """
         n = self.n + other.n
         with np.errstate(invalid="ignore", divide="ignore"):
             apart = (self.total / self.n - other.total / other.n) ** 2 * (self.n / n) * other.n
@@ -61,11 +62,11 @@ class Moments:
         return Moments(self.rows + other.rows, n, self.total + other.total, squares)
 
     def take(self, groups: np.ndarray) -> Moments:
-        """Moments of some groups."""
+        """Return the moments of some groups."""
         return Moments(self.rows[groups], self.n[groups], self.total[groups], self.squares[groups])
 
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
-        """Columns of the summary."""
+        """Return the columns of the summary that follow from the moments."""
         n = self.n
         with np.errstate(invalid="ignore", divide="ignore"):
             value = np.where(n > 0, self.total / n, np.nan)
@@ -85,22 +86,22 @@ class Moments:
 
 
 def _squares(values: np.ndarray, mean: float, skip_nan: bool) -> float:
-    """Sum of the squared differences from the mean, a part at a time that stays in cache."""
+    """Sum the squared differences from the mean, in parts that stay in a processor's cache."""
     total = 0.0
     for first in range(0, len(values), PART_ROWS):
         part = values[first : first + PART_ROWS]
         off = part - mean
         off *= off
-        if skip_nan:  # not what is NaN because the mean is: there is no spread about an infinite mean
+        if skip_nan:  # keep a NaN that comes from an infinite mean, which has no spread
             off[np.isnan(part)] = 0.0
         total += float(off.sum())
     return total
 
 
 def _sums(values: np.ndarray, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Sum of each group of rows that stand together."""
+    """Sum each group, where the rows of a group stand together."""
     if len(start) == 1:
         return np.array([values.sum()], dtype=np.float64)
-    # A group without rows starts where the next one does; reduceat would take that one's first row.
+    # A group without rows starts where the next group does, so reduceat would return the first row of that group.
     sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), start)
     return np.where(rows > 0, sums, 0.0)

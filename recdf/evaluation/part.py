@@ -1,7 +1,8 @@
-"""A part of a population, and what is measured of it: `measure(call, part)` gives a `PartResult`, and results add up.
+"""A part of a population and its numbers: `measure(call, part)` returns a `PartResult`, and results can be added.
 
-Contract: a part holds some lists with all their rows. In memory the one part is the whole; other engines cut the
-population into buckets of lists, measure each where it lies, add the results in any order, and `finish` them.
+Contract: a part holds some lists with all their rows. In memory there is one part, the whole population. Other engines
+split the population into buckets of lists, measure each of them where it is stored, add the results in any order, and
+`finish` the sum.
 
     true, pred ─ part ─ measure ─► PartResult ─┐
     true, pred ─ part ─ measure ─► PartResult ─┼─ + ─► finish ─► Evaluation
@@ -42,9 +43,9 @@ WHOLE = frozenset({0})
 class Part:
     """Some lists of a population, with all their rows.
 
-    true, pred : frames, or what `evaluate` takes · buckets : numbers of the buckets of lists that stand here · whole :
-    the population has no other lists, so that kernels of exposure may read the lists themselves · by_values : the
-    `by` values of the whole, in its order; without them those of the part.
+    true, pred : frames, or anything else that `evaluate` takes · buckets : numbers of the buckets of lists in this part
+    · whole : the population has no other lists, so that metrics of exposure may read the lists themselves ·
+    by_values : the `by` values of the whole population in their order; None stands for those of the part.
     """
 
     true: Any
@@ -56,9 +57,9 @@ class Part:
 
 @dataclass(frozen=True)
 class ListRows:
-    """One row per list: labels of its key and of its `by` value (a row of `by`), and one array per column.
+    """One row per list: the labels of its key, its `by` value (a row of `by`), and one array per column.
 
-    `carried` are columns of `pred` that come along, with one value per list.
+    `carried` are columns of `pred` that are copied into the result, with one value per list.
     """
 
     keys: pd.DataFrame
@@ -73,13 +74,13 @@ class ListRows:
 
 @dataclass(frozen=True)
 class Measured:
-    """Numbers of some lists, which add up over disjoint parts of a population.
+    """Numbers of some lists, which can be added over disjoint parts of a population.
 
-    by : labels of the `by` values · n_lists : lists of each · moments : of each metric column, None without a list ·
-    counts : rows that were dropped, repeated or unknown to a side table · side_counts : rows that the doors of side
-    tables dropped, the same in every part · side_tables : what side tables held, described once for the whole (None:
-    not yet) · groups : moments within groups of items · exposure : sums for metrics of
-    exposure · exposed : the rows of these metrics in the summary, where the part is the whole.
+    by : labels of the `by` values · n_lists : number of lists of each · moments : those of each metric column, None
+    without lists · counts : numbers of rows that were dropped, repeated or unknown to a side table · side_counts :
+    numbers of rows of side tables that were dropped, the same in every part · side_tables : descriptions of the side
+    tables, made once for the whole population (None: not yet) · groups : moments within groups of items · exposure :
+    sums for metrics of exposure · exposed : rows of these metrics in the summary, where the part is the whole.
     """
 
     by: pd.DataFrame
@@ -116,7 +117,7 @@ class Measured:
 
 
 def _sum(one: Any, two: Any) -> Any:
-    """Both together; None is nothing."""
+    """Add two values; None counts as nothing."""
     if one is None or two is None:
         return two if one is None else one
     return one + two
@@ -124,7 +125,7 @@ def _sum(one: Any, two: Any) -> Any:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of a part, and the smallest bucket in which there was one."""
+    """The error of a part, and the smallest of its buckets."""
 
     error: Exception
     bucket: int
@@ -132,10 +133,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class PartResult:
-    """What was measured of some buckets of lists: numbers, or the error that came up; with or without rows per list.
+    """The result of some buckets of lists: numbers, or the error that was raised; with or without rows per list.
 
-    Adding results is associative and commutative, floating-point sums to rounding. Rows of lists stand by the
-    smallest bucket of each part.
+    Adding results is associative and commutative, up to the rounding of floating-point sums. The rows of a part are
+    stored by the part's smallest bucket.
     """
 
     buckets: frozenset[int]
@@ -157,12 +158,12 @@ class PartResult:
         return PartResult(buckets, _sum(self.measured, other.measured), None, {**self.rows, **other.rows})
 
     def without_rows(self) -> PartResult:
-        """The same numbers without rows per list, which are kept elsewhere."""
+        """Return the same numbers without the rows per list, which the caller keeps elsewhere."""
         return replace(self, rows={})
 
 
 def measure(call: Call, part: Part) -> PartResult:
-    """Match one part and compute what is asked for; an error is part of the result."""
+    """Match one part and compute its metrics; an error is caught and becomes part of the result."""
     try:
         measured, rows = _measure(call, part)
     except (RecdfError, TypeError) as error:
@@ -197,7 +198,7 @@ def _measure(call: Call, part: Part) -> tuple[Measured, ListRows]:
 
 
 def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame) -> Measured:
-    """What side tables do not know, groups of items, and exposure."""
+    """Add the rows that side tables do not know, the groups of items, and the metrics of exposure."""
     options = call.options
     groups = exposure = exposed = None
     if part.whole:

@@ -1,8 +1,8 @@
-"""A `PartResult` as one Arrow table, in which it crosses from a worker to the driver; no pickle.
+"""A `PartResult` as one Arrow table, which a worker sends to the driver without pickle.
 
-Contract: all results have the same schema, one row per piece: its name, details as JSON, and its numbers; labels, whose
-types differ, are the bytes of an Arrow stream of their own. Rows per list do not cross here: engines keep them as a
-table. The rows of exposure of a whole population do not cross either, since such a population needs no crossing.
+Contract: all results have the same schema, with one row per piece: its name, details as JSON, and its numbers. Labels
+have types that differ, so they are stored as the bytes of an Arrow stream. Rows per list are not sent, since engines
+keep them as a table. Rows of exposure are not sent either: only a part that is the whole population has them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Piece(NamedTuple):
 
 
 def to_arrow(result: PartResult) -> pa.Table:
-    """The numbers of a result, or its error, as a table."""
+    """Return the numbers of a result, or its error, as a table."""
     pieces = [_Piece("buckets", {}, integers=np.array(sorted(result.buckets), np.int64))]
     if result.failure is not None:
         error, bucket = result.failure.error, result.failure.bucket
@@ -118,7 +118,7 @@ def _table_stream(table: pa.Table) -> bytes:
 
 
 def from_arrow(table: pa.Table) -> PartResult:
-    """The result that `to_arrow` wrote."""
+    """Read the result that `to_arrow` wrote."""
     pieces = [_read(row) for row in table.to_pylist()]
     (buckets,) = [frozenset(_integers(piece).tolist()) for piece in pieces if piece.piece == "buckets"]
     for piece in pieces:
@@ -135,7 +135,7 @@ def _read(row: Mapping[str, Any]) -> _Piece:
 
 
 def _failure(details: Mapping[str, Any]) -> Failure:
-    """An error of its own class with its message."""
+    """Make the error again from the name of its class and its message."""
     kind = TypeError if details["class"] == "TypeError" else getattr(errors, details["class"])
     return Failure(kind(details["message"]), details["bucket"])
 

@@ -1,16 +1,16 @@
-"""How a result becomes visible: files are written to a hidden folder, and one rename makes them the result.
+"""Publishing a result: files are written to a hidden folder, and one rename makes them the result.
 
-The result is `per_user.parquet`, which carries the bytes of `summary.parquet` (see `sealed`). Renaming it into its
-place is therefore the one step in which a result becomes visible to `read_parquet`. `summary.parquet` is for other
-programs; it is renamed just before, and put back if that step does not come.
+The result is `per_user.parquet`, which also contains the bytes of `summary.parquet` (see `sealed`). Renaming it is
+therefore the single step in which a result becomes visible to `read_parquet`. `summary.parquet` is for other programs.
+It is renamed just before, and put back if the process ends before the second rename.
 
-Who does what at the same time is told by locks that the operating system drops when a process ends, however it ends:
+Processes that work at the same time use locks, which the operating system releases when a process ends in any way:
 
-* a lock on the hidden folder says that its writer lives. Without it, the next write or read removes the folder;
-* a lock on the folder of the result lets one writer at a time rename its two files.
+* A lock on the hidden folder says that its writer is alive. Without it, the next write or read removes the folder.
+* A lock on the folder of the result lets one writer at a time rename its two files.
 
-A file system without such locks (Windows, some network drives) keeps the guarantee for readers, which needs none. A
-hidden folder then counts as left behind when nothing in it changed for a day.
+Readers need no lock, so what they are guaranteed also holds on a file system without locks (Windows, some network
+drives). There a hidden folder counts as left behind when nothing in it changed for a day.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, on Windows, where nobody
 
 @contextmanager
 def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
-    """A hidden folder to write both files to, sealed; then they become the result in `folder`.
+    """Give a hidden folder for both sealed files; at the end of the block they become the result in `folder`.
 
-    A failure at any point leaves the old result, and nothing else, behind.
+    A failure at any point leaves only the old result.
     """
     target = Path(folder).absolute()
     there = target.exists()
@@ -69,9 +69,10 @@ def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
 
 @contextmanager
 def staging_folder(parent: Path, *, wait: bool = False) -> Iterator[Path]:
-    """A hidden folder in `parent` that is removed at the end, or, if this process is killed, by the next call.
+    """Give a hidden folder in `parent` that is removed at the end, or by the next call if this process is killed.
 
-    What killed processes left in `parent` is removed first; with `wait`, also if another process has just its lock.
+    What killed processes left in `parent` is removed first. With `wait`, this waits for a lock that another process
+    holds at that moment.
     """
     sweep(parent, wait=wait)
     with _own_folder(parent) as staging:
@@ -112,7 +113,7 @@ def _publish(staging: Path, target: Path, overwrite: bool) -> None:
         except BaseException:
             _take_back(staging, target)
             raise
-        with suppress(OSError):  # not every system can write the names of a folder to the disk at once
+        with suppress(OSError):  # not every system can sync a folder to the disk
             handle = os.open(target, os.O_RDONLY)
             try:
                 os.fsync(handle)
@@ -141,7 +142,7 @@ def _replace(source: Path, target: Path) -> None:
 
 
 def sweep(folder: Path, *, wait: bool = False) -> None:
-    """Remove the hidden folders of processes that are gone, and finish what one of them left half done."""
+    """Remove the hidden folders of processes that have ended, and undo a rename that one of them left half done."""
     with suppress(OSError), os.scandir(folder) as entries:
         left = [Path(entry.path) for entry in entries if entry.name.startswith(PREFIX)]
         if not left:
@@ -154,7 +155,7 @@ def sweep(folder: Path, *, wait: bool = False) -> None:
 def _sweep_one(staging: Path, target: Path) -> None:
     try:
         lock = _lock(staging, wait=False)
-    except OSError:  # its writer lives, or it is gone
+    except OSError:  # its writer is alive, or it was removed already
         return
     try:
         if lock is not None or _unchanged_for_a_day(staging):
@@ -166,7 +167,7 @@ def _sweep_one(staging: Path, target: Path) -> None:
 
 
 def _take_back(staging: Path, target: Path) -> None:
-    """Undo the first of the two renames if the second one did not come."""
+    """Undo the first of the two renames if the second one did not happen."""
     begun = (staging / PER_USER).exists() and not (staging / SUMMARY_FILE).exists()
     with suppress(OSError, DataError):
         if begun and (target / PER_USER).exists():
@@ -176,7 +177,7 @@ def _take_back(staging: Path, target: Path) -> None:
 
 
 def repair_summary(folder: Path) -> None:
-    """Give `summary.parquet` the bytes that `per_user.parquet` carries, unless a writer is about to."""
+    """Write the summary inside `per_user.parquet` to `summary.parquet`, unless a writer is at work."""
     with suppress(OSError, DataError), _locked(folder, wait=False) as held:
         if held:
             with _own_folder(folder) as staging:
@@ -201,7 +202,7 @@ def _unchanged_for_a_day(staging: Path) -> bool:
 
 
 def _lock(folder: Path, *, wait: bool) -> int | None:
-    """Lock a folder; None where that cannot be done. BlockingIOError if `wait` is False and another has the lock."""
+    """Lock a folder; None where that is not possible. BlockingIOError if another has the lock and `wait` is False."""
     if fcntl is None:
         return None
     handle = os.open(folder, os.O_RDONLY)
@@ -220,7 +221,7 @@ def _lock(folder: Path, *, wait: bool) -> int | None:
 
 @contextmanager
 def _locked(folder: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a folder; gives False, without the lock, if `wait` is False and another has it."""
+    """Hold the lock of a folder; give False, without the lock, if `wait` is False and another process has it."""
     with contextlib.ExitStack() as stack:
         try:
             lock = _lock(folder, wait=wait)

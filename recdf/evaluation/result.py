@@ -1,4 +1,4 @@
-"""`Evaluation`: two tidy tables and what they mean; written to parquet and read back."""
+"""`Evaluation`: two tidy tables and the record of what they mean; written to parquet and read back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOLERANCE = 1e-12  # of `==`
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Result of `evaluate`: two tables and what they mean.
+    """Result of `evaluate`: two tables and the record of what they mean.
 
     Attributes
     ----------
@@ -36,8 +36,9 @@ class Evaluation:
 
     Notes
     -----
-    Two evaluations are equal (`==`) if their specs, dtypes, labels and counts are, and no computed number differs by
-    more than 1e-12 (relative to it, if it is larger than 1): sums that were taken part by part round differently.
+    Two evaluations are equal (`==`) if their specs, dtypes, labels and counts are equal, and no computed number differs
+    by more than 1e-12 (relative to the number, if it is larger than 1). Sums that are taken part by part round
+    differently.
     """
 
     per_user: pd.DataFrame
@@ -75,8 +76,8 @@ class Evaluation:
 
         Notes
         -----
-        Whoever reads the folder with `rd.read_parquet` meanwhile finds the old or the new result, whole, also if this
-        process is killed. Equal results have equal bytes.
+        A process that reads the folder with `rd.read_parquet` at the same time gets either the old or the new result,
+        and always a whole one, also if this process is killed. Equal results have equal bytes.
 
         Examples
         --------
@@ -103,13 +104,13 @@ class Evaluation:
         Parameters
         ----------
         assignment : DataFrame
-            One row per assigned user: key, `variant_col`, and columns to carry along (segment, pre-period metric).
+            One row per assigned user: key, `variant_col`, and further columns to keep (segment, pre-period metric).
         user_col : str or list of str, optional
-            Key of the assignment. Default: those columns of the list key that it has. When these are fewer than
-            the list key (lists by session, users assigned), pass `how="sum"` or `"mean"` to roll the lists up.
+            Key of the assignment. Default: the columns of the list key that it has. If it does not have all of them
+            (lists are of sessions, and users were assigned), pass `how="sum"` or `"mean"` to roll the lists up.
         variant_col : str, default "variant"
-            Column of `assignment` with the variant. If the evaluation is `by` this column too, the lists that a
-            user was shown under the assigned variant are taken.
+            Column of `assignment` with the variant. If the evaluation is `by` this column too, only the lists that a
+            user was shown under the assigned variant are joined.
         by : str or list of str, optional
             Columns that tell several rows of a user apart. Default: those of the evaluation, without `variant_col`.
         **options
@@ -124,7 +125,7 @@ class Evaluation:
         Raises
         ------
         ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError
-            As `rd.join_experiment`; `DataError` also if a user has lists of other variants than the assigned one only.
+            As `rd.join_experiment`; `DataError` also if a user has lists only of other variants than the assigned one.
 
         Examples
         --------
@@ -152,7 +153,7 @@ class Evaluation:
             recommenders = [name for name in recommenders if name != variant_col]
             per_user = own_variant(per_user, assignment, keys, variant_col)
         options |= {"user_col": keys, "variant_col": variant_col, "by": recommenders}
-        # What is left of the list key are sessions or days, which `how` rolls up.
+        # The other columns of the list key are sessions or days, which `how` rolls up.
         options.setdefault("over", [name for name in self.spec["user_col"] if name not in keys])
         return join_experiment(per_user, assignment, **options)
 
@@ -172,12 +173,12 @@ class Evaluation:
         metrics : str or list of str, optional
             Columns of `per_user`. Default: all metrics.
         model_col : str, optional
-            Column of the model. Default: the `by` column of the evaluation, if there is one only.
+            Column of the model. Default: the `by` column of the evaluation, if there is only one.
         user_col : str or list of str, optional
             Columns that name an independent unit. Default: the list key. With lists by session, pass the user.
         fold : str or list of str, optional
-            Models are paired within its values, and a user counts once with the mean over them. Default: what is
-            left of `by` and the list key.
+            Columns of the fold. Models are paired within a fold, and a user counts once with the mean over folds.
+            Default: the columns of `by` and of the list key that are neither model nor unit.
         **options
             `baseline`, `test`, `users`, `alternative`, `confidence`, `margin`, `correction`, `family`, `n_resamples`,
             `seed`, `smaller_is_better`, `larger_is_better`, as in `rd.compare_models`.
@@ -232,7 +233,7 @@ class Evaluation:
 
 
 def _same_frame(one: pd.DataFrame, two: pd.DataFrame, labels: Sequence[str]) -> bool:
-    """Equal dtypes, order and cells; numbers that were computed may differ by TOLERANCE."""
+    """Tell whether dtypes, order and cells are equal; numbers that were computed may differ by TOLERANCE."""
     if list(one.dtypes.items()) != list(two.dtypes.items()) or len(one) != len(two):
         return False
     floats = [name for name, dtype in one.dtypes.items() if dtype == np.float64 and name not in labels]
@@ -253,14 +254,14 @@ def read_parquet(folder: Any) -> Evaluation:
     Returns
     -------
     Evaluation
-        Equal to the one that was written, dtypes of ids included.
+        Equal to the one that was written, including the dtypes of ids.
 
     Raises
     ------
     FileNotFoundError
         If a file is missing.
     DataError
-        If a file is cut short, damaged, or holds no recdf result.
+        If a file is truncated, damaged, or holds no recdf result.
 
     Examples
     --------

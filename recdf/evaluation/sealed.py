@@ -1,12 +1,12 @@
-"""Parquet files with a seal: a digest of every byte, and other bytes that they carry.
+"""Parquet files with a seal: a digest of all their bytes, and further data that they contain.
 
-A parquet file is read from its end: the footer says where each column stands, and bytes between the last column and the
-footer belong to nobody. `seal` puts three things there, which other readers of parquet do not look at:
+A parquet file is read from its end: the footer says where each column is, and nothing refers to bytes between the last
+column and the footer. `seal` puts three things there, which other readers of parquet ignore:
 
     PAR1 | columns | categories, summary | MARK, the two lengths, digest | footer | length of the footer | PAR1
 
-The digest is a SHA-256 of all bytes of the file but its own. Equal content therefore has an equal digest, and a file
-that was cut, changed or written anew by another program is told apart from one that is as it was sealed.
+The digest is the SHA-256 of all bytes of the file except its own. Equal content therefore has an equal digest, and a
+file that another program truncated, changed or wrote again no longer fits its digest.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ CHUNK = 2**20
 
 
 class Carried(NamedTuple):
-    """What a file carries beside its own table."""
+    """The data that a file contains besides its own table."""
 
-    categories: bytes = b""  # of its columns, which parquet does not keep
+    categories: bytes = b""  # categories of its columns, which parquet does not keep
     summary: bytes = b""  # the whole of the summary's file
 
 
 class Sealed(NamedTuple):
-    """A file that is open, and found to be as it was sealed."""
+    """An open file whose bytes are those that were sealed."""
 
     handle: pa.NativeFile
     digest: str
@@ -48,9 +48,9 @@ class Sealed(NamedTuple):
 
 
 def seal(path: Path, carried: Carried) -> str:
-    """Seal a parquet file that was just written, let it carry some bytes, and return its digest.
+    """Seal a parquet file that was just written, add some data to it, and return its digest.
 
-    The file is on the disk, not in the system's memory alone, when this function returns.
+    When this function returns, the file is on the disk and not only in the system's memory.
     """
     lengths = b"".join(len(part).to_bytes(LENGTH, "little") for part in carried)
     head = b"".join(carried) + MARK + lengths
@@ -70,14 +70,14 @@ def seal(path: Path, carried: Carried) -> str:
 def open_sealed(path: Path) -> Iterator[Sealed]:
     """Open a sealed file once, and check all of it; raises DataError as `unseal` does.
 
-    The file is one of Arrow: while it reads a file of Python, its threads may abort a process that ends.
+    The file is opened by Arrow. If Arrow's threads read a Python file, they may abort a process that is ending.
     """
     with pa.OSFile(str(path), "rb") as handle:
         yield unseal(handle, path)
 
 
 def unseal(handle: pa.NativeFile, path: Path) -> Sealed:
-    """Check all bytes of an open file, and find what it carries. Messages name `path`.
+    """Check all bytes of an open file, and find the data that it contains. Messages name `path`.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def unseal(handle: pa.NativeFile, path: Path) -> Sealed:
 
 
 def _footer(handle: BinaryIO | pa.NativeFile, path: Path) -> int:
-    """Offset of the footer, which a parquet file has before its last eight bytes."""
+    """Return the offset of the footer, which ends before the last eight bytes of a parquet file."""
     handle.seek(0, os.SEEK_END)
     size = handle.tell()
     handle.seek(max(size - 8, 0))
@@ -118,7 +118,7 @@ def _footer(handle: BinaryIO | pa.NativeFile, path: Path) -> int:
 
 
 def _digest(handle: BinaryIO | pa.NativeFile, end: int, rest: bytes) -> bytes:
-    """Digest of the file's bytes before `end`, and of `rest` after them."""
+    """Return the digest of the file's bytes before `end`, followed by `rest`."""
     digest = hashlib.sha256()
     handle.seek(0)
     while (left := end - handle.tell()) > 0:

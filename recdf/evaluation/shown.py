@@ -1,6 +1,6 @@
-"""How a result shows itself in a notebook and a terminal: one row per model and metric, one column per k.
+"""The display of a result in a notebook and a terminal: one row per model and metric, one column per k.
 
-Contract: a look at the summary, rounded and cut; `result.summary` holds every number.
+Contract: this is a rounded excerpt of the summary; `result.summary` holds every number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_COLUMNS = 8  # of the first rows of per_user
 
 
 class Look(NamedTuple):
-    """Head, cells and sides of the table, and what is left out of it."""
+    """The head, the cells and the alignment of the table, and a note about what is left out of it."""
 
     head: list[str]
     cells: list[list[Cell]]
@@ -54,7 +54,7 @@ def result_html(title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | No
 
 
 def _look(summary: pd.DataFrame) -> Look:
-    """The first models and metrics, k beside k."""
+    """Arrange the first models and metrics as rows, with one column per k."""
     before = [str(name) for name in summary.columns[: list(summary.columns).index("metric")]]
     known = set(SUMMARY) <= set(summary.columns)
     if not known or not len(summary):
@@ -90,7 +90,7 @@ def _look(summary: pd.DataFrame) -> Look:
 
 
 def _short(value: object) -> str:
-    """A value of `per_user` in a cell."""
+    """Format a value of `per_user` for a cell."""
     if isinstance(value, float):
         return number(value, ".4g")
     return str(value)

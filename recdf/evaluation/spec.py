@@ -14,7 +14,7 @@ from .summary import CONFIDENCE
 
 
 class MetricSpec(TypedDict):
-    """What a column of `per_user` holds: the metric's name, its k, and the string with every parameter."""
+    """The metric of a column of `per_user`: its name, its k, and the string with every parameter."""
 
     name: str
     k: int | None
@@ -22,7 +22,7 @@ class MetricSpec(TypedDict):
 
 
 class Spec(TypedDict):
-    """What was computed: version, key and `by` columns, metrics by column, options, counts of rows, side tables."""
+    """The record of a call: version, key and `by` columns, metrics by column, options, counts of rows, side tables."""
 
     recdf: str
     user_col: list[str]
@@ -47,7 +47,8 @@ def spec_of(
     side_tables: Mapping[str, Described],
     item_by: str | None = None,
 ) -> Spec:
-    """The record of a call: what was asked for, what ordered `pred` and graded `true`, and what was counted."""
+    """Return the record of a call: the metrics and options, the columns that order `pred` and grade `true`, and counts.
+    """
     spec: Spec = {
         "recdf": __version__,
         "user_col": list(map(str, as_columns(options.user_col))),
@@ -67,7 +68,7 @@ def spec_of(
 
 
 def _columns(request: Request) -> list[tuple[str, MetricSpec]]:
-    """The columns of a request; an own name stands for the metric, and each of several outputs for itself."""
+    """Return the columns of a request. A name that the caller gave replaces the metric's; each output has a column."""
     name = request.name
     found: list[tuple[str, MetricSpec]] = []
     for column, output in zip(request.columns, request.metric.outputs, strict=True):

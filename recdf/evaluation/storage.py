@@ -1,7 +1,7 @@
 """A result in a folder: two parquet files that pandas, DuckDB, polars, Spark and pyarrow read, with the spec inside.
 
-`dtypes` gives every column its dtype again, `sealed` tells whole files from damaged ones, and `publishing` makes a
-result visible in one step. This module knows what stands in the files.
+`dtypes` restores the dtype of every column, `sealed` detects damaged files, and `publishing` makes a result visible in
+one step. This module knows the content of the files.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .sealed import Carried, Sealed, open_sealed, seal, unseal
 __all__ = ["Tables", "Written", "local_folder", "read_tables", "write_files", "write_tables"]
 
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
-STALE_READS = 3  # times that a network drive may lose the file that is being read, since it was replaced
+STALE_READS = 3  # how often a network drive may lose the file that is being read because it was replaced
 
 
 class Tables(NamedTuple):
-    """What a folder with a result holds."""
+    """The content of a folder with a result."""
 
     per_user: pd.DataFrame
     summary: pd.DataFrame
@@ -56,9 +56,9 @@ def write_tables(
 
 
 def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]) -> Written:
-    """Write both files of a result into a folder that `staged` gave.
+    """Write both files of a result into a folder from `staged`.
 
-    `blocks` are the rows of `per_user` in their order, in as many frames as one likes.
+    `blocks` are the rows of `per_user` in their order, in any number of frames.
     """
     import pyarrow.parquet as pq  # costs import time that only reading and writing need
 
@@ -79,14 +79,14 @@ def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFr
 
 
 def local_folder(folder: Any) -> Path:
-    """A folder of this machine, wherever the process goes later; an address such as s3:// is refused."""
+    """Return the absolute path of a folder on this machine; an address such as s3:// is refused."""
     if "://" in os.fspath(folder):
         raise OptionError(f"{folder} is an address; a result is written to and read from a folder: copy it from there")
     return Path(folder).absolute()
 
 
 def _to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
-    """The table to write, and the categories that its file carries."""
+    """Return the table to write, and the categories to store in its file."""
     table, categories = to_table(frame), categories_of(frame)
     described = {name: describe(frame[name]) for name in frame.columns}
     refuse_lossy(frame, table, described, categories)
@@ -100,8 +100,8 @@ def _to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, byte
 def read_tables(folder: Any, digest: str | None = None) -> Tables:
     """Read the two tables and the spec that were written together.
 
-    `per_user.parquet` is opened once. It carries the summary of its own write, so that the tables always belong
-    together; `summary.parquet` is only checked, and put right if a process was killed before it could do that.
+    `per_user.parquet` is opened once. It contains the summary that was written with it, so that the tables always
+    belong together. `summary.parquet` is only checked, and repaired if a process was killed before it wrote it.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _read_tables(target: Path, digest: str | None) -> Tables:
 
 
 def _read(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """One table with the dtypes that it was written with, and its spec."""
+    """Return one table with the dtypes that it was written with, and its spec."""
     import pyarrow.parquet as pq
 
     know_extension_types()
@@ -154,6 +154,6 @@ def _read(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         frame.attrs["recdf"] = spec
     except (OSError, MemoryError):
         raise
-    except Exception as error:  # the seal fits, but somebody else wrote what it seals
+    except Exception as error:  # the seal fits, but another program wrote the content
         raise DataError(f"{path} holds no result that this recdf can read: {type(error).__name__}: {error}") from error
     return frame, spec

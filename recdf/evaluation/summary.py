@@ -1,6 +1,7 @@
 """Means of per-user columns with their intervals: `summarize`.
 
-Contract: a summary has one row per group and metric, in the columns `SUMMARY`; it knows no metric, only columns.
+Contract: a summary has one row per group and metric, in the columns `SUMMARY`. This module knows only columns and no
+metrics.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_und
 
 
 class HasPerUser(Protocol):
-    """An `Evaluation`, as far as it is looked at here: its table of lists, which carries its record."""
+    """The part of an `Evaluation` that is read here: its table of lists, whose `attrs` hold its spec."""
 
     @property
     def per_user(self) -> pd.DataFrame: ...
 
 
 def table_of(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
-    """The table of lists of a result, or the one that was given."""
+    """Return the table of lists of a result, or a table as it was given."""
     if isinstance(given, pd.DataFrame):
         return given
     found = getattr(given, "per_user", None)
@@ -57,15 +58,15 @@ def summarize(
     ----------
     per_user : DataFrame or Evaluation
         `Evaluation.per_user` (or the `Evaluation` itself), perhaps joined to segments, variants or dates, many rows
-        to one. One row per list (and `by` value of the evaluation): a join that repeats lists is refused.
+        to one. There must be one row per list (and `by` value of the evaluation): a join that repeats lists is refused.
     by : str or list of str, optional
-        Columns to group by; [] for none. By default the `by` columns of the evaluation; where a merge has lost
-        which those are and there may be some, an error asks for them. A null is a group of its own.
+        Columns to group by; [] for none. By default the `by` columns of the evaluation. A merge can lose which columns
+        those are; if there may be some, an error then asks for them. A null is a group of its own.
     user_col : str or list of str, optional
-        Columns that name a list, `by` columns included; a list may stand once. By default those that the
-        evaluation wrote, or, where a join has lost its attrs, all columns before `n_true`.
+        Columns that together name a list, including `by` columns; a list may occur only once. By default those that the
+        evaluation recorded, or, where a join has lost its attrs, all columns before `n_true`.
     metrics : list of str, optional
-        Metric columns. By default those that the evaluation wrote, else all named like `ndcg@10`.
+        Metric columns. By default those that the evaluation recorded, else all columns named like `ndcg@10`.
     confidence : float, default 0.95
         Coverage of the interval.
 
@@ -80,7 +81,7 @@ def summarize(
     ColumnError
         If a column is missing.
     DataError
-        If a list stands in several rows, or a metric column is not numeric.
+        If a list occurs in several rows, or a metric column is not numeric.
 
     Examples
     --------
@@ -120,10 +121,10 @@ def summarize(
 
 
 def recommender_columns(per_user: pd.DataFrame, argument: str) -> list[str]:
-    """Columns that tell the recommenders of a per-user table apart, of which a mean must not mix the rows.
+    """Return the columns that tell the recommenders of a per-user table apart; a mean must not mix recommenders.
 
-    Evaluate writes them before the list key. Where that is more than one column (`model, user_id, n_true, ...`) and
-    a merge has lost which of them they are, `argument` must say it.
+    `evaluate` writes them before the list key. If several columns precede `n_true` (`model, user_id, n_true, ...`) and
+    a merge has lost which of them tell recommenders apart, the caller must say it in `argument`.
     """
     known = as_columns(evaluated(per_user).get("by"))
     listed = list_columns(per_user)
@@ -140,7 +141,7 @@ def recommender_columns(per_user: pd.DataFrame, argument: str) -> list[str]:
 def means(
     per_user: pd.DataFrame, by: list[str], names: list[str], spec: Mapping[str, Any], confidence: float
 ) -> pd.DataFrame:
-    """Mean and interval of some columns in each group of rows."""
+    """Return the mean and the interval of some columns in each group of rows."""
     if by:
         grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
         group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
@@ -155,7 +156,7 @@ def means(
 
 
 def refuse_summary_names(by: pd.DataFrame) -> None:
-    """A `by` column may not be called like a column of the summary, which would take its place."""
+    """Raise if a `by` column has the name of a column of the summary, which would replace it."""
     taken = [name for name in map(str, by.columns) if name in SUMMARY]
     if taken:
         raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
@@ -168,7 +169,7 @@ def mean_table(
     spec: Mapping[str, Any],
     confidence: float = CONFIDENCE,
 ) -> pd.DataFrame:
-    """One row per group (a row of `labels`) and metric column."""
+    """Make one row per group (a row of `labels`) and metric column."""
     refuse_summary_names(labels)
     statistics, n_groups = moments.statistics(confidence), len(labels)
     described = [_describe(name, spec) for name in names]
@@ -186,7 +187,7 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
     if metrics is not None:
         return as_columns(metrics)
     names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
-    # Joins lose attrs; then the names tell, so that a joined number column is not taken for a metric.
+    # A join loses attrs. Then only columns named like metrics count, so that a joined column of numbers does not.
     names = names or [name for name in per_user.columns if isinstance(name, str) and _split(name)[1] is not None]
     if not names:
         raise ColumnError("per_user has no metric column named like 'ndcg@10'; pass metrics=[...]")
@@ -204,7 +205,7 @@ def _describe(column: str, spec: Mapping[str, Any]) -> tuple[str, int | None]:
 
 
 def _refuse_repeated_lists(per_user: pd.DataFrame, keys: list[str], spec: Mapping[str, Any]) -> None:
-    """A join that repeats a list would count it twice."""
+    """Raise if a join repeated a list, which would then count twice."""
     columns = list(per_user.columns)
     written = [*spec.get("by", []), *spec.get("user_col", [])]
     if not keys and written and set(written) <= set(columns):

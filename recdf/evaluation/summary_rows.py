@@ -28,10 +28,10 @@ def summary_table(
     item_by: str | None,
     spec: Spec,
 ) -> pd.DataFrame:
-    """Rows by `by` value, then all items and each group of them, then metrics as asked for.
+    """Return the rows of the summary, sorted by `by` value, then group (all items first), then in the metrics' order.
 
-    `by` are labels of the `by` values, `moments` those of all columns of lists, `exposed` the rows of metrics of
-    exposure; both are None where no such metric is asked for.
+    `by` are labels of the `by` values. `moments` are those of all metrics of lists, and `exposed` are the rows of
+    metrics of exposure; each is None where the call has no such metric.
     """
     number = {column: i for i, request in enumerate(requests) for column in request.columns}
     columns = [name for request in requests if request.metric.per == "list" for name in request.columns]
@@ -54,7 +54,7 @@ def summary_table(
 
 
 def _in_order(parts: Sequence[pd.DataFrame], by: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
-    """Rows of all parts by `_by` (position in `by`), `_group` and `_metric`, and their `by` columns."""
+    """Sort the rows of all parts by `_by` (position in `by`), `_group` and `_metric`; return their `by` columns."""
     table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     # Sorting is stable: the outputs of one metric keep their order.
     table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
@@ -65,7 +65,7 @@ def _in_order(parts: Sequence[pd.DataFrame], by: pd.DataFrame) -> tuple[pd.DataF
 def _mean_rows(
     columns: Collection[str], moments: Moments, by: pd.DataFrame, spec: Spec
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Means over the lists of each `by` value that has some, and the positions of these values."""
+    """Return the means over the lists of each `by` value that has lists, and the positions of these values."""
     present = np.flatnonzero(moments.rows)
     return mean_table(by.take(present), list(columns), moments.take(present), spec), present
 
@@ -73,7 +73,7 @@ def _mean_rows(
 def _placed(
     columns: Collection[str], moments: Moments, by: pd.DataFrame, number: dict[str, int], spec: Spec, group: int
 ) -> pd.DataFrame:
-    """Means with `_by` (position of the `by` value), `_metric` (of the request) and `_group`."""
+    """Return means with the columns `_by` (position of the `by` value), `_metric` (of the request) and `_group`."""
     rows, present = _mean_rows(columns, moments, by, spec)
     rows["_by"] = np.repeat(present, len(columns))
     rows["_metric"] = np.tile([number[name] for name in columns], len(present))
@@ -83,9 +83,10 @@ def _placed(
 def exposure_rows(
     counts: Callable[[int | None, int], Counts], n_lists: np.ndarray, requests: Sequence[Request], options: Options
 ) -> pd.DataFrame | None:
-    """Summary rows of metrics of exposure, with `_by` (position of the `by` value) and `_metric` (of the request).
+    """Return summary rows of metrics of exposure, with `_by` (position of the `by` value) and `_metric`.
 
-    `counts` gives those of a k and a `by` value, `n_lists` are the lists of each `by` value. None if no metric is one.
+    `counts` returns the counts for a k and a `by` value, and `n_lists` is the number of lists of each `by` value. The
+    result is None if the call has no metric of exposure.
     """
     if all(request.metric.per == "list" for request in requests):
         return None

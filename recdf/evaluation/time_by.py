@@ -1,4 +1,4 @@
-"""A warning about `by=` a day or another time, which scores every day over the users of all days."""
+"""A warning about a day or another time in `by=`, which scores every day over the users of all days."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pandas as pd
 from ..errors import TimeByWarning, outside_recdf
 from ..inputs.options import Options, as_columns
 
-# Models that are told apart by the date on which they were trained recommend something to nearly every user. Where more
-# than this share of the lists is missing, the dates are those of the lists.
+# A date in `by` can name a model by the day of its training; such models have lists for nearly every user. If more than
+# this share of the lists is missing, the dates are taken to be those of the lists.
 MANY_MISSING = 0.1
 
 

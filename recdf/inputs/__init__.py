@@ -1,4 +1,4 @@
-"""What a caller hands over, checked once: frames, ids, options, conventions.
+"""The arguments of a call, read and checked once: frames, ids, options, conventions.
 
-Labels stop here: column names and id values are known to this room alone, and the others see arrays of codes.
+Only this package reads labels, that is column names and id values. The other packages work on arrays of codes.
 """

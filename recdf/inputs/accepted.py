@@ -1,6 +1,6 @@
-"""What a caller may hand over, as types: frames, catalogues and the shared options.
+"""The types of the arguments that calls accept: frames, catalogues and the shared options.
 
-Type checkers read these; at run time the values of an option are checked against the same `Literal`s.
+Type checkers read them. At run time the value of an option is checked against the same `Literal`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .conventions import Convention
 
 
 class ArrowStream(Protocol):
-    """A table with the Arrow C stream interface: of pyarrow, polars, DuckDB and others."""
+    """A table with the Arrow C stream interface, as pyarrow, polars, DuckDB and others have it."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -23,12 +23,12 @@ class ArrowStream(Protocol):
 # Rows of `true`, `pred` and of side tables: a long frame, or a mapping of users to their items.
 Rows = pd.DataFrame | Mapping[Any, Any] | ArrowStream
 
-# Ids alone, or a frame that has them.
+# A collection of ids, or a frame with a column of ids.
 Ids = (
     pd.DataFrame | pd.Series | pd.Index | np.ndarray | list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any] | range
 )
 
-# What items are like: columns of `items`, a frame indexed by item, or a similarity of positions in `items`.
+# Features of items: columns of `items`, a frame indexed by item, or a function of positions in `items`.
 Features = str | list[str] | Rows | pd.Series | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 Population = Literal["true", "pred", "both", "all"]

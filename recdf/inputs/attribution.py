@@ -1,17 +1,17 @@
 """Attribution: which impression a click or a purchase belongs to.
 
-Contract: users and items are integer codes and times are numbers of one clock; no label is known here. An
-event belongs to impressions of its own pair alone, at most `window` old. Every event that belongs to any has shares
-that sum to 1.
+Contract: users and items are integer codes and times are numbers of one clock; there are no labels here. An event can
+belong only to impressions of its own pair of user and item that are at most `window` old. The shares of an event that
+belongs to any impression sum to 1.
 
 The rules at the edges:
 
 * The window is closed at both ends: an impression at the time of the event counts, and so does one that is exactly
   `window` old.
-* Among impressions of one time, the first is the one whose row stands first and the last is the one whose row stands
+* Among impressions with the same time, "first" takes the one whose row comes first, and "last" the one whose row comes
   last.
 * An event with no impression before it belongs to the next impression if that is at most `skew` later, since the
-  clocks of two machines may differ. An impression before the event always goes first.
+  clocks of two machines may differ. An impression before the event always takes precedence.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .sorting import BLOCK_ROWS, ascends, stable_order
 
 Attribution = Literal["last", "first", "all"]
 
-# Shares of an event over at most so many impressions are written out one by one.
+# The shares of an event that belongs to at most so many impressions are computed one by one.
 FEW = 64
-# Shares that are written out at once.
+# So many shares are computed at a time.
 CHUNK_SHARES = 2**22
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -41,7 +41,7 @@ class Moments(NamedTuple):
     time: np.ndarray
 
     def pairs(self, rows: slice | np.ndarray, n_items: int) -> np.ndarray:
-        """One number for the pair of user and item of some rows."""
+        """Return one number for each pair of user and item of some rows."""
         found: np.ndarray = self.user[rows].astype(np.int64)
         found *= n_items
         found += self.item[rows]
@@ -49,10 +49,11 @@ class Moments(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of the events: bool arrays, one entry an event; exactly one of them is true for each.
+    """What became of the events: bool arrays with one entry per event. For each event exactly one of them is true.
 
-    attributed : belongs to an impression · never_shown : its user was never shown its item · before_impression : all
-    impressions of its item to its user came later · outside_window : those before it are older than the window.
+    attributed : the event belongs to an impression · never_shown : its user was never shown its item ·
+    before_impression : all impressions of its item to its user came later · outside_window : the impressions before it
+    are older than the window.
     """
 
     attributed: np.ndarray
@@ -62,7 +63,7 @@ class Outcome(NamedTuple):
 
 
 class Credit(NamedTuple):
-    """What some impressions got: their rows, ascending, and per row the shares of events and of their values."""
+    """The impressions that events belong to: their rows, ascending, and per row the sums of shares and of values."""
 
     row: np.ndarray
     share: np.ndarray
@@ -73,8 +74,8 @@ class Credit(NamedTuple):
 class Candidates:
     """The impressions that each event may belong to.
 
-    `row` are rows of the log, by pair, then time, then row; those from `low[i]` to before `high[i]` are the ones that
-    event i may belong to.
+    `row` are rows of the log, sorted by pair, then by time, then by row. Event i may belong to the rows
+    `row[low[i]:high[i]]`.
     """
 
     row: np.ndarray
@@ -84,12 +85,12 @@ class Candidates:
 
 
 def find_candidates(log: Moments, events: Moments, window: float | None, skew: float = 0) -> Candidates:
-    """Find the impressions of each event's pair within `window` before it (None: however old).
+    """Find the impressions of each event's pair that are at most `window` older than it (None: of any age).
 
     Parameters
     ----------
     log, events : Moments
-        Impressions and events; their codes come from one coding.
+        Impressions and events; a user or an item has the same code in both.
     window : int or float, optional
         Greatest age of an impression, in units of the times.
     skew : int or float, default 0
@@ -122,36 +123,39 @@ def find_candidates(log: Moments, events: Moments, window: float | None, skew: f
 
 
 def _minus(time: np.ndarray, span: float) -> np.ndarray:
-    """time - span, which stays at the smallest integer where it would run past it."""
+    """Return time - span, or the smallest integer where the difference would overflow."""
     if time.dtype.kind == "f" or isinstance(span, float):
         return time - span
     least = np.iinfo(np.int64).min
     return np.where(time < least + span, least, time - np.int64(span))
 
 
-def rows_of_pairs(log: Moments, wanted: np.ndarray, n_items: int) -> np.ndarray:
-    """Rows of the log whose pair is among `wanted` (sorted, distinct), ascending.
+def rows_of_pairs(log: Moments, pairs: np.ndarray, n_items: int) -> np.ndarray:
+    """Return the rows of the log, ascending, whose pair is among `pairs` (sorted, distinct).
 
-    Most impressions have no event. A table of bits, addressed by a hash of the pair, sorts nearly all of those out;
+    Most impressions have no event. A table of flags, addressed by a hash of the pair, excludes nearly all of those, and
     only the rest are looked up among the pairs.
     """
-    if not len(wanted):
+    if not len(pairs):
         return np.empty(0, np.int64)
-    bits = min(max(int(16 * len(wanted)).bit_length(), 16), 26)
+    bits = min(max(int(16 * len(pairs)).bit_length(), 16), 26)
     shift = np.uint64(64 - bits)
     maybe = np.zeros(2**bits, bool)
-    maybe[(wanted.view(np.uint64) * GOLDEN) >> shift] = True
+    maybe[(pairs.view(np.uint64) * GOLDEN) >> shift] = True
     found = []
     for start in range(0, len(log.time), BLOCK_ROWS):
         block = log.pairs(slice(start, start + BLOCK_ROWS), n_items)
         some = np.flatnonzero(maybe[(block.view(np.uint64) * GOLDEN) >> shift])
-        place = np.minimum(np.searchsorted(wanted, block[some]), len(wanted) - 1)
-        found.append(some[wanted[place] == block[some]] + start)
+        place = np.minimum(np.searchsorted(pairs, block[some]), len(pairs) - 1)
+        found.append(some[pairs[place] == block[some]] + start)
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def bisect(values: np.ndarray, low: np.ndarray, high: np.ndarray, target: np.ndarray, *, right: bool) -> np.ndarray:
-    """First place of low..high, ascending there, whose value is at least the target (`right`: above it)."""
+    """Return the first place in low..high whose value is at least the target (`right`: above it), or `high`.
+
+    The values from `low` to `high` must be ascending.
+    """
     low, high = low.copy(), high.copy()
     open_ = np.flatnonzero(low < high)
     while len(open_):
@@ -165,14 +169,14 @@ def bisect(values: np.ndarray, low: np.ndarray, high: np.ndarray, target: np.nda
 
 
 def give_credit(candidates: Candidates, rule: Attribution, value: np.ndarray | None = None) -> Credit:
-    """Share out every event that belongs to an impression, and its value, by one rule.
+    """Distribute every event that belongs to an impression, and its value, over impressions by one rule.
 
     Parameters
     ----------
     candidates : Candidates
-        What `find_candidates` found.
+        The result of `find_candidates`.
     rule : {"last", "first", "all"}
-        The whole event to the last or to the first of its impressions, or equal shares to all of them.
+        The whole event goes to the last or to the first of its impressions, or all of them get equal shares.
     value : float array, optional
         Value of each event; 0 without it.
     """
@@ -201,7 +205,7 @@ def give_credit(candidates: Candidates, rule: Attribution, value: np.ndarray | N
 def _shares(
     low: np.ndarray, high: np.ndarray, worth: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Places, shares and shares of the value of events that belong to few impressions, some events at a time."""
+    """Yield places, shares and shares of the value for events that belong to few impressions, some events at a time."""
     short = np.flatnonzero(high - low <= FEW)
     ends = np.cumsum(high[short] - low[short])
     first = 0
@@ -222,8 +226,8 @@ def _add_long_shares(
 ) -> None:
     """Add the shares of events that belong to many impressions, such as those of a bot.
 
-    A share is added where its impressions begin and taken away where they end; the running sum is what each
-    impression got. Time and memory do not grow with the number of impressions of an event.
+    A share is added where the impressions of its event begin and subtracted where they end; the running sum is then
+    what each impression gets. Time and memory do not grow with the number of impressions of an event.
     """
     long = np.flatnonzero(high - low > FEW)
     if not len(long):
@@ -240,6 +244,6 @@ def _add_long_shares(
     np.subtract.at(cover, high[long], 1)
     covered = np.cumsum(cover)[:-1] > 0
     touched |= covered
-    # Outside of all ranges the running sum is a rounding error and not a share.
+    # Outside of all ranges the running sum is only a rounding error.
     share[~touched] = 0.0
     total[~touched] = 0.0

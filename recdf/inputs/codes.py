@@ -1,7 +1,7 @@
-"""Codes of ids: small integers that are equal exactly where the ids are, whatever their dtypes.
+"""Codes of ids: small integers that are equal exactly where the ids are equal, whatever their dtypes.
 
-Contract: `encode` turns columns of one kind into int32 codes, made part by part when asked for. Ids are never cast to
-another kind and never lose digits.
+Contract: `encode` turns columns of one kind into int32 codes, which are computed for a slice of rows when it is read.
+Ids are never cast to another kind and never lose digits.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ DIRECT_SPAN = 2**20
 # Units of datetimes, each a thousand times finer than the one before it.
 UNITS = ["s", "ms", "us", "ns"]
 
-# Strings of a column from which both halves are encoded at once.
+# A column of at least so many strings is encoded in two halves at the same time.
 HALVED_ROWS = 2**20
 
-# Chunks of a column of strings whose codes stay as they are.
+# The codes of a column of strings keep its chunks if there are at most so many; else they are joined.
 MOST_PARTS = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coded:
-    """Codes of the rows of one column, made when asked for: an array of all of them costs more memory than time.
+    """Codes of the rows of one column, computed for a slice when it is read, which saves memory and costs little time.
 
     The code of a row is values[row] - `low`, or table[values[row] - `low`] where there is a `table`.
     """
@@ -55,7 +55,7 @@ class Coded:
         return codes.astype(np.int32, copy=False) if self.table is None else self.table.take(codes)
 
     def mapped(self, table: np.ndarray) -> Coded:
-        """The codes table[code]."""
+        """Replace each code by table[code]."""
         return Coded(self.values, self.low, table if self.table is None else table.take(self.table))
 
     def all(self) -> np.ndarray:
@@ -63,7 +63,7 @@ class Coded:
 
 
 class CodedParts(Coded):
-    """Codes of one column in parts that stand one after the other."""
+    """Codes of one column that consists of consecutive parts."""
 
     parts: list[Coded]
     ends: list[int]
@@ -89,9 +89,9 @@ class CodedParts(Coded):
 
 @dataclass
 class Codes:
-    """Ids of several columns as int32 codes below `n`, equal where the ids are equal, -1 for null.
+    """Ids of several columns as int32 codes below `n`, which are equal where the ids are equal; -1 stands for null.
 
-    `labels` (sorted where `ordered`) are the distinct ids by code, unless a code is an id less the smallest id.
+    `labels` are the distinct ids by code, sorted where `ordered`. There are none where a code is id - smallest id.
     """
 
     columns: list[Coded]
@@ -102,7 +102,7 @@ class Codes:
 
     @property
     def codes(self) -> list[np.ndarray]:
-        """The codes of each column, all of them."""
+        """All codes of each column, as arrays."""
         return [column.all() for column in self.columns]
 
     def rank(self) -> np.ndarray | None:
@@ -124,7 +124,7 @@ def _value_rank(labels: Any) -> np.ndarray:
     else:
         try:
             order = np.array(sorted(range(len(labels)), key=labels.__getitem__), dtype=np.int64)
-        except TypeError:  # labels without an order of their own, such as enums
+        except TypeError:  # labels that cannot be ordered, such as enums
             order = np.array(sorted(range(len(labels)), key=lambda i: repr(labels[i])), dtype=np.int64)
     rank[order] = np.arange(len(labels), dtype=np.int32)
     return rank
@@ -155,8 +155,8 @@ def _cast_hint(first: Ids, second: Ids) -> str:
 def encode(columns: Sequence[Ids]) -> Codes:
     """Code several id columns of one kind together.
 
-    Small integer ranges are addressed directly (code = id - smallest id), strings by the dictionary of
-    each column and then of the dictionaries, everything else by one hash table.
+    Integers of a small range are their own codes (code = id - smallest id). Strings are coded by a dictionary of each
+    column, and then by a dictionary of these dictionaries. Everything else is coded by one hash table.
     """
     check_kinds(columns)
     leaves = [ids.dictionary if ids.dictionary is not None else ids for ids in columns]
@@ -167,7 +167,7 @@ def encode(columns: Sequence[Ids]) -> Codes:
     for ids, leaf, none in zip(columns, leaves, empty, strict=True):
         column = Coded(np.full(len(leaf), -1, np.int32)) if none else next(rest)
         if ids.dictionary is not None:
-            # Position -1, a null, reads the last entry.
+            # A null has position -1, which reads the last entry of the table.
             column = Coded(ids.values, table=np.append(column.all(), np.int32(-1)))
         if ids.null is not None:
             codes = column.all()
@@ -183,7 +183,7 @@ def _encode_leaves(leaves: list[Ids]) -> Codes:
         return Codes([], 0)
     arrays = [leaf.values for leaf in leaves]
     if all(isinstance(array, pa.ChunkedArray) for array in arrays):
-        if len({array.type for array in arrays}) > 1:  # strings that UTF-8 does not have are bytes
+        if len({array.type for array in arrays}) > 1:  # strings that UTF-8 cannot encode are bytes
             arrays = [array.cast(pa.large_binary()) for array in arrays]
         return _encode_arrow(arrays)
     if any(isinstance(array, pa.ChunkedArray) or array.dtype.kind == "O" for array in arrays):
@@ -201,11 +201,11 @@ def _encode_leaves(leaves: list[Ids]) -> Codes:
 
 
 def _instants(arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Datetimes as numbers in the finest of their units: int64, or Python integers where one would not fit."""
+    """Return datetimes as numbers in their finest unit: int64, or Python integers where one would not fit."""
     finest = max((np.datetime_data(array.dtype)[0] for array in arrays), key=UNITS.index)
     steps = [10 ** (3 * (UNITS.index(finest) - UNITS.index(np.datetime_data(array.dtype)[0]))) for array in arrays]
     numbers = [array.view(np.int64) for array in arrays]
-    there = [number[number != np.iinfo(np.int64).min] for number in numbers]  # that one is NaT
+    there = [number[number != np.iinfo(np.int64).min] for number in numbers]  # the smallest integer is NaT
     limit = np.iinfo(np.int64).max
     fits = all(
         not len(some) or max(abs(int(some.min())), abs(int(some.max()))) <= limit // step
@@ -221,7 +221,7 @@ def _instants(arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def encode_integers(arrays: list[np.ndarray]) -> Codes:
-    """Code int64 or uint64 arrays together, by direct addressing where their range is small."""
+    """Code int64 or uint64 arrays together; where their range is small, code = value - smallest value."""
     filled = [array for array in arrays if len(array)]
     if not filled:
         return Codes([Coded(np.empty(0, np.int32)) for _ in arrays], 0)
@@ -239,10 +239,10 @@ def _encode_hashed(arrays: list[np.ndarray]) -> Codes:
 
 
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
-    """Code strings by a dictionary of each column (or half of one), and these by a dictionary of them all."""
+    """Code strings by a dictionary of each column (or half column), and then by a dictionary of the dictionaries."""
     found = [_encoded(array) for array in arrays]
     dictionaries = [own for halves in found for _, own in halves]
-    if not any(map(len, dictionaries)):  # which Arrow 15 cannot encode
+    if not any(map(len, dictionaries)):  # Arrow 15 cannot encode empty dictionaries
         columns = [Coded(np.full(len(array), -1, np.int32)) for array in arrays]
         return Codes(columns, 0, pa.array([], arrays[0].type), ordered=False)
     merged = pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
@@ -250,16 +250,17 @@ def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
     for halves in found:
         parts = []
         for positions, own in halves:
-            table, codes = np.append(codes[: len(own)], np.int32(-1)), codes[len(own) :]  # position -1: the last entry
+            table, codes = np.append(codes[: len(own)], np.int32(-1)), codes[len(own) :]  # -1 reads the last
             parts += [Coded(some, table=table) for some in positions]
         columns.append(CodedParts(parts))
     return Codes(columns, len(merged.dictionary), merged.dictionary, ordered=False)
 
 
 def _encoded(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray], pa.Array]]:
-    """Positions of strings (-1 for null) in a dictionary, and this: of the column, or of two halves of a long one.
+    """Return the positions of strings (-1 for null) in a dictionary, and the dictionary, per column or half column.
 
-    Two halves take two threads. Positions stay in Arrow's chunks, unless these are many.
+    A long column is split into two halves, which two threads encode. Positions stay in Arrow's chunks unless there are
+    very many chunks.
     """
     middle = len(array) // 2 if len(array) >= HALVED_ROWS else len(array)
     halves = []
@@ -267,16 +268,19 @@ def _encoded(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray], pa.Array]]:
         if not len(encoded):
             continue
         indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks])
-        if indices.null_count:  # Arrow copies all else too
+        if indices.null_count:  # `fill_null` would copy other arrays too
             indices = indices.fill_null(-1)
         if indices.num_chunks > MOST_PARTS:
             indices = pa.chunked_array([indices.combine_chunks()])
-        halves.append(([chunk.to_numpy() for chunk in indices.chunks], encoded.chunk(0).dictionary))  # all chunks' own
+        halves.append(([chunk.to_numpy() for chunk in indices.chunks], encoded.chunk(0).dictionary))  # all share it
     return halves
 
 
 def encode_keys(tables: Sequence[Sequence[Ids]]) -> tuple[list[Coded], int]:
-    """Code the keys, of one or more columns, of several tables together, below the returned number."""
+    """Code the keys of several tables together, where a key may have several columns; also return how many there are.
+
+    Codes are below the number that is returned; some numbers below it may be no code.
+    """
     coded = [encode(list(columns)) for columns in zip(*tables, strict=True)]
     columns, n = coded[0].columns, coded[0].n
     for more in coded[1:]:

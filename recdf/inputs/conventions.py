@@ -1,7 +1,7 @@
 """Conventions: what other libraries mean by a metric's name, as plain data.
 
-Contract: a `Convention` holds defaults of options and of metric parameters; `like=` applies it, explicit options
-win. Nothing here computes.
+Contract: a `Convention` holds defaults of options and of metric parameters. `like=` applies them, and options that are
+given explicitly take precedence. Nothing is computed here.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ CONVENTIONS: dict[str, Convention] = {
             undefined={"hitrate": "n_true", "mrr": "n_true", "dcg": "n_true", "rbp": "n_true", "mapr": "n_pred"},
             differs={
                 "*": "LensKit also takes negative gains; recdf refuses them.",
-                "mapr": "LensKit raises for a list without truth; recdf leaves it undefined.",
+                "mapr": "LensKit raises for a list without relevant items; recdf leaves it undefined.",
                 "ils": "LensKit gives 1 to a list of one item; recdf leaves it undefined.",
             },
         ),
@@ -268,7 +268,7 @@ CONVENTIONS: dict[str, Convention] = {
 
 
 def find_convention(like: str | Convention | None) -> Convention | None:
-    """The record of this name, or the user's own."""
+    """Return the convention of this name, or the caller's own `Convention` as it is."""
     if like is None or isinstance(like, Convention):
         return like
     if isinstance(like, str) and like in CONVENTIONS:

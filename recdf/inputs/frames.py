@@ -1,7 +1,7 @@
-"""Frames: what a caller hands over as frames, mappings or Arrow streams, and the columns in them.
+"""Read the frames, mappings and Arrow streams of a call, and the columns in them.
 
-Contract: inputs are never modified and an index is never read. A column that is not there, stands twice
-or holds what it should not gives an error that names the argument, the column and what was found.
+Contract: inputs are never modified and an index is never read. A column that is missing, that occurs twice or that
+holds wrong values raises an error that names the argument, the column and what was found.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["from_dict", "from_labelled"]
 def as_frame(
     data: Any, role: str, user_col: str | Sequence[str] = "user_id", item_col: str = "item_id"
 ) -> pd.DataFrame:
-    """Return `data` as a DataFrame: a frame as it is, a mapping by `from_dict`, an Arrow stream without copies."""
+    """Return `data` as a DataFrame. A frame is returned as it is, and an Arrow stream is read without a copy."""
     if isinstance(data, pd.DataFrame):
         return _plain_frame(data)
     if isinstance(data, Mapping):
@@ -35,7 +35,7 @@ def as_frame(
             raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
-        # polars gives plain strings by its own method, and views, which pandas computes little with, by the stream.
+        # polars gives plain strings by its own method, but by the stream string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         return _plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
     raise TypeError(
@@ -45,7 +45,7 @@ def as_frame(
 
 
 def _plain_table(table: pa.Table) -> pa.Table:
-    """The table with its columns in types that pandas computes with."""
+    """Return the table with its columns in types that pandas can compute with."""
     for i, name in enumerate(table.column_names):
         if (plain := plain_column(table.column(i))) is not None:
             table = table.set_column(i, name, plain)
@@ -53,7 +53,7 @@ def _plain_table(table: pa.Table) -> pa.Table:
 
 
 def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same frame, or a shallow copy whose Arrow columns are of types that pandas computes with."""
+    """Return the frame itself, or a shallow copy whose Arrow columns have types that pandas can compute with."""
     changed = {}
     for i, dtype in enumerate(frame.dtypes):
         if not isinstance(dtype, pd.ArrowDtype):
@@ -70,9 +70,9 @@ def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """A column in a type that pandas and Arrow compute with; None where it is of one.
+    """Convert a column to a type that pandas and Arrow can compute with; None if it has such a type already.
 
-    Those that are not: views of strings, as polars gives them, runs of equal values, and dictionaries that hold a null.
+    String views (as polars gives them), run-end encoded columns, and dictionaries that hold a null are converted.
     """
     kind = column.type
     if str(kind) in ("string_view", "binary_view"):
@@ -139,7 +139,7 @@ def from_dict(
 
 
 def _labels(ids: list[Any]) -> pd.Series:
-    """Ids in the dtype that pandas gives them; as objects if there is none, or if strings have no UTF-8 form."""
+    """Return ids in the dtype that pandas infers; as objects if there are none or if UTF-8 cannot encode a string."""
     try:
         return pd.Series(ids, dtype=None if ids else object)
     except UnicodeEncodeError:  # lone surrogates
@@ -173,8 +173,8 @@ def from_labelled(
     Returns
     -------
     true : DataFrame
-        List key, item id and `relevance` (the label as float64, which `evaluate` takes without a further word): every
-        candidate is judged.
+        List key, item id and `relevance`, which is the label as float64. `evaluate` reads a column of this name without
+        `relevance_col=`. Every candidate is judged.
     pred : DataFrame
         `model_col`, list key, item id and `score`: pass `by=model_col`.
 
@@ -213,7 +213,7 @@ def from_labelled(
 
 
 def column(frame: pd.DataFrame, name: Any, role: str) -> pd.Series:
-    """Return one column, or a ColumnError that lists what there is."""
+    """Return one column, or raise a ColumnError that lists the columns of the frame."""
     if name not in frame.columns:
         have = ", ".join(map(repr, frame.columns)) or "none"
         raise ColumnError(f"{role} has no column {name!r}; it has {have}{closest(str(name), frame.columns)}")
@@ -245,10 +245,11 @@ EXACT = 2**53
 
 
 def read_order(series: pd.Series, where: str) -> np.ndarray:
-    """Numbers that only put rows in order, NaN for null: as `read_numbers` gives them, or their places in that order.
+    """Return numbers that have the order of a column's values, with NaN for null.
 
-    Float64 beside nulls would make neighbours above 2**53 equal, and Decimals that differ in a late digit. Such columns
-    become 0, 1, 2, ... in ascending order of their values, equal where the values are.
+    They are mostly the values themselves, as `read_numbers` returns them. But float64 would make some values equal that
+    differ: large integers beside nulls, and Decimals that differ only in a late digit. Such columns become 0, 1, 2, ...
+    in ascending order of their values, with equal numbers for equal values.
     """
     dtype = series.dtype
     if pd.api.types.is_bool_dtype(dtype) or (isinstance(dtype, np.dtype) and dtype.kind in "iu"):
@@ -273,7 +274,7 @@ def read_order(series: pd.Series, where: str) -> np.ndarray:
 
 
 def _some_rounded(exact: np.ndarray, rounded: np.ndarray) -> bool:
-    """Whether a number was changed when it was read as float64; objects compare by their exact values."""
+    """Tell whether reading as float64 changed a number; objects compare by their exact values."""
     return bool((exact != rounded.astype(object)).any())
 
 
@@ -287,7 +288,7 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
 
 
 def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
-    """Frame of ids given as a frame, or for one column as a list, array, Series or Index."""
+    """Return ids as a frame. They come as a frame or, for one column, also as a list, array, Series or Index."""
     if isinstance(data, pd.DataFrame) or (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")):
         return as_frame(data, role)
     if len(names) > 1:

@@ -1,7 +1,7 @@
-"""Id columns without labels, checked.
+"""Id columns, checked and free of pandas dtypes.
 
-Contract: `read_ids` keeps a column in a form that needs no Python objects where the input has none, and
-refuses what can be no id. Ids are never cast to another kind and never lose digits; `codes` compares them.
+Contract: `read_ids` keeps a column in a form that has no Python objects unless the input has them, and refuses values
+that cannot be ids. Ids are never cast to another kind and never lose digits. `codes` compares them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..errors import IdTypeError, examples
 
 @dataclass(frozen=True)
 class Ids:
-    """One id column without labels' pandas dtype.
+    """One id column as an array, without its pandas dtype.
 
-    `values` is an int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or
-    bytes; with `dictionary` it holds positions in that column. `null` marks nulls, None if there are none.
+    `values` is an int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or bytes. Where there
+    is a `dictionary`, `values` are positions in it. `null` marks nulls; it is None if there are none.
     """
 
     where: str
@@ -42,7 +42,10 @@ class Ids:
         return Ids(self.where, self.kind, taken, null, self.dictionary)
 
     def changes(self, part: slice) -> np.ndarray:
-        """Bool array, one less than the rows of `part`: a row has another id than the one before it. No nulls."""
+        """Tell for each row of `part` but the first whether its id differs from that of the row before it.
+
+        The column must have no nulls.
+        """
         if isinstance(self.values, pa.ChunkedArray):
             values = self.values[part]
             n = len(values)
@@ -51,7 +54,7 @@ class Ids:
         return np.asarray(values[1:] != values[:-1], dtype=bool)
 
     def show(self, rows: np.ndarray) -> list[Any]:
-        """Ids at a few rows as Python objects, for messages."""
+        """Return the ids at a few rows as Python objects, for messages."""
         some = self.take(np.asarray(rows, dtype=np.int64))
         if some.dictionary is not None:
             return some.dictionary.show(some.values)
@@ -59,13 +62,13 @@ class Ids:
             found = some.values.to_pylist()
             odd = self.kind == "string" and pa.types.is_large_binary(some.values.type)
             return [one.decode("utf-8", "surrogatepass") for one in found] if odd else found
-        if some.values.dtype.kind == "M":  # dates as dates, not as the number of nanoseconds that they are inside
+        if some.values.dtype.kind == "M":  # as dates, and not as numbers of nanoseconds
             return [str(one) for one in some.values.astype("datetime64[us]").astype(object)]
         return list(some.values.tolist())
 
 
 def _take(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
-    """Rows of an array. Arrow copies all chunks of strings into one first, which ascending rows do not need."""
+    """Take rows of an array. Arrow would first join all chunks of strings, which ascending rows do not need."""
     if not (rows[1:] >= rows[:-1]).all():
         return array.take(pa.array(rows))
     start = np.cumsum([0, *map(len, array.chunks)])
@@ -79,7 +82,7 @@ def _take(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
 
 
 def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
-    """Some rows of a column, numbered anew, in its dtype."""
+    """Take some rows of a column, with a new index and in its dtype."""
     dtype = series.dtype
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         from_arrow: Any = dtype
@@ -96,7 +99,7 @@ def as_series(values: Sequence[Any]) -> pd.Series:
 
 
 def read_ids(series: pd.Series, where: str) -> Ids:
-    """Check one id column and bring it into the form of `Ids`."""
+    """Check one id column and return it as `Ids`."""
     dtype = series.dtype
     _refuse_nested(dtype, where)
     if isinstance(dtype, pd.CategoricalDtype):
@@ -138,9 +141,9 @@ def read_ids(series: pd.Series, where: str) -> Ids:
 
 
 def read_by(columns: Sequence[pd.Series], where: str) -> list[Ids]:
-    """Columns whose values only tell rows apart, and so may be of any kind: also bools and fractions.
+    """Read columns whose values only tell rows apart, and which may therefore also hold bools and fractions.
 
-    They are read in the same way, since a part of a column of fractions may hold whole numbers alone.
+    All columns are read in the same way, since a part of a column of fractions may hold only whole numbers.
     """
     for series in columns:
         _refuse_nested(series.dtype, where)
@@ -213,7 +216,7 @@ def _float_ids(series: pd.Series, where: str) -> Ids:
 
 
 def _exact_bits(dtype: Any) -> int:
-    """Whole numbers below 2 to this power are exact in a dtype of floats."""
+    """Return the power of 2 below which whole numbers are exact in a dtype of floats."""
     name = str(dtype).lower()
     if "16" in name or "half" in name:
         return 11
@@ -234,7 +237,7 @@ def _arrow_ids(series: pd.Series, where: str) -> Ids:
 
 
 def _odd_strings(series: pd.Series, where: str) -> Ids:
-    """Strings with lone surrogates, which UTF-8 does not have: as the bytes that it would give them."""
+    """Read strings with lone surrogates as bytes, since UTF-8 cannot encode them."""
     null = _nulls(series)
     texts = series.astype(object).to_numpy()
     encoded = [text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None for text in texts.tolist()]
@@ -242,9 +245,9 @@ def _odd_strings(series: pd.Series, where: str) -> Ids:
 
 
 def _object_ids(series: pd.Series, where: str) -> Ids:
-    """Ids that are Python objects: by type, and of runs of equal ones only the first."""
+    """Read ids that are Python objects by their type; only the first of a run of equal ids is looked at."""
     values = series.to_numpy()
-    # 1, 1.0 and True are equal, so only of columns of one type are runs of equal ids looked at.
+    # 1, 1.0 and True are equal, so runs of equal ids are found only in columns of one type.
     one_type = pd.api.types.infer_dtype(series, skipna=True) in ("string", "bytes", "integer")
     heads = _object_heads(values) if one_type else np.arange(len(values))
     if 2 * len(heads) > len(values):
@@ -282,7 +285,7 @@ def _distinct_object_ids(series: pd.Series, where: str) -> Ids:
                 exact = pd.to_datetime(pd.Series(present))
             else:
                 exact = pd.Series(present).astype(np.int64 if inferred == "integer" else np.float64)
-        except (OverflowError, ValueError):  # ids beyond int64; dates out of bounds or of several time zones
+        except (OverflowError, ValueError):  # ids beyond int64; dates out of range or in several time zones
             return Ids(where, "integer" if inferred == "integer" else "datetime object", series.to_numpy(), null)
         read = read_ids(exact, where)
         if null is None:

@@ -1,7 +1,7 @@
-"""The rows of a log of impressions and of its events, read once: codes, times and positions in place of labels.
+"""Read the rows of a log of impressions and of its events once, as codes, times and positions.
 
-Contract: `read_rows` checks every column that `from_impressions` was told of. Rows with a null in one of them are
-refused or dropped; after it there is no null.
+Contract: `read_rows` checks every column that the arguments of `from_impressions` name. Rows with a null in one of them
+are refused or dropped, so that there is no null afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SESSION = "session_id"
 
 @dataclass(frozen=True)
 class Rules:
-    """What `from_impressions` was asked for, checked; the names are those of its parameters."""
+    """The checked arguments of `from_impressions`; the names are those of its parameters."""
 
     user_col: str
     item_col: str
@@ -47,21 +47,22 @@ class Rules:
 
     @property
     def log_columns(self) -> list[str]:
-        """Columns of the log in which a null is no value."""
+        """Columns of the log in which nulls are not allowed."""
         names = [self.user_col, *self.source_lists, self.item_col, self.rank_col, self.time_col]
         return [name for name in names if name is not None]
 
     @property
     def source_lists(self) -> tuple[str, ...]:
-        """Columns of the list key that the log brings itself."""
+        """Columns of the list key that the log already has."""
         return tuple(name for name in self.list_cols if name != SESSION) if self.session_gap else self.list_cols
 
 
 @dataclass(frozen=True)
 class EventRows:
-    """Clicks or purchases: their frame, codes of user, item and time, what was paid, and the list that they name.
+    """Clicks or purchases: their frame, the codes of user and item, the times, the prices paid, and the lists.
 
-    `list_keys` are codes of the user and of the list columns, -1 for a null; None where the events name no list.
+    `list_keys` are codes of the user and of the list columns, with -1 for a null. It is None where the events have no
+    list columns.
     """
 
     name: str
@@ -73,10 +74,10 @@ class EventRows:
 
 @dataclass(frozen=True)
 class LogRows:
-    """The log of impressions: its frame, and codes of user, item and list, times and positions of its rows.
+    """The log of impressions: its frame, and the codes of user, item and list, the times and the positions of its rows.
 
-    `keys` are the codes that name a list together, the user first. `session` numbers the sessions made of gaps in
-    time; `clicks` is what the column of clicks says.
+    `keys` are the codes that together name a list, with the user first. `session` numbers the sessions that gaps in
+    time separate. `clicks` is the number of clicks from the column `clicked_col`.
     """
 
     frame: pd.DataFrame
@@ -103,7 +104,7 @@ class LogRows:
 
 @dataclass(frozen=True)
 class Rows:
-    """Everything that was handed over, and how many rows were dropped for a null, by frame."""
+    """The log and the events as read, and how many rows each frame lost because of a null."""
 
     log: LogRows
     events: list[EventRows]
@@ -145,7 +146,7 @@ def _log_rows(
     clock: tuple[Clock, np.ndarray | None],
     rules: Rules,
 ) -> LogRows:
-    """The log with its lists, given the codes of the columns that name a list."""
+    """Return the log with its lists, given the codes of the columns that name a list."""
     position, time, session = _read_position(frame, rules), clock[1], None
     gap = clock[0].span(rules.session_gap, "session_gap")
     if gap is not None and time is not None:
@@ -156,14 +157,14 @@ def _log_rows(
 
 
 def _names_lists(frame: pd.DataFrame, rules: Rules) -> bool:
-    """Whether events bring the columns of the list key, and these are needed."""
+    """Tell whether a frame of events has the columns of the list key and the rules need them."""
     return rules.unattributed == "true" and rules.session_gap is None and set(rules.list_cols) <= set(frame.columns)
 
 
 def _frames(
     log: Any, events: Mapping[str, Any], rules: Rules
 ) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
-    """The frames without rows that have a null, and how many of those each had."""
+    """Return the frames without the rows that have a null, and how many such rows each frame had."""
     frames, dropped = {}, {}
     for role, data in {"log": log, **events}.items():
         frame = _frame(data, role)
@@ -204,7 +205,7 @@ def _require_columns(frame: pd.DataFrame, role: str, names: Sequence[str], rules
 
 
 def _without_nulls(frame: pd.DataFrame, role: str, names: list[str], rules: Rules) -> tuple[pd.DataFrame, int]:
-    """The rows without a null in these columns, and how many were dropped."""
+    """Return the rows without a null in these columns, and how many rows were dropped."""
     null = {name: frame[name].isna().to_numpy(dtype=bool) for name in names}
     null = {name: flags for name, flags in null.items() if flags.any()}
     if not null:
@@ -221,7 +222,7 @@ def _without_nulls(frame: pd.DataFrame, role: str, names: list[str], rules: Rule
 
 
 def _encoded(frames: Mapping[str, pd.DataFrame], roles: Sequence[str], name: str) -> tuple[dict[str, np.ndarray], int]:
-    """Codes of one id column of several frames, and a number that they are below."""
+    """Code one id column of several frames, and return the codes and a number that they are below."""
     codes = encode([read_ids(frames[role][name], f"{role}[{name!r}]") for role in roles])
     return dict(zip(roles, codes.codes, strict=True)), max(codes.n, 1)
 
@@ -238,7 +239,7 @@ def _read_position(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
 
 
 def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
-    """Clicks of each row: the column holds bools, or numbers of clicks."""
+    """Read the number of clicks of each row from a column of bools or of numbers."""
     if rules.clicked_col is None:
         return None
     name = rules.clicked_col

@@ -1,7 +1,7 @@
-"""From rows and rules to the two tables: what each impression got, and what stays in `true` without an impression.
+"""Make the two tables from rows and rules: the events of each impression, and the events without an impression.
 
-Contract: everything before the last step is arrays with one entry per row of the log; labels come back from the
-frames at the end, in the order of their rows.
+Contract: everything before the last step is arrays with one entry per row of the log. The last step takes the labels
+from the frames, in the order of their rows.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ SHOWN, CLICKED, BOUGHT = 0, 1, 2
 class Response:
     """What users did with each row of the log, or with each row that is added to `true`.
 
-    `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row; `clicks` and `purchases` are sums of shares of
-    events, `value` the sum of what was paid. An array is None where nothing says what it is.
+    `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row. `clicks` and `purchases` are sums of shares of
+    events, and `value` is the sum of what was paid. An array is None where the inputs do not have its data.
     """
 
     depth: np.ndarray
@@ -39,7 +39,7 @@ class Response:
     value: np.ndarray | None
 
     def settled(self, stays: np.ndarray, moved: np.ndarray, standing: np.ndarray) -> Response:
-        """The response of the rows that stay, to which that of the `moved` rows is added where they now stand."""
+        """Return the response of the rows that stay, after adding that of each `moved` row to its `standing` row."""
         place = np.searchsorted(np.flatnonzero(stays), standing)
         depth = self.depth[stays]
         np.maximum.at(depth, place, self.depth[moved])
@@ -52,7 +52,7 @@ class Response:
         return Response(depth, *sums)
 
     def gathered(self, place: np.ndarray, n: int) -> Response:
-        """The response of `n` rows that these rows belong to: the deepest event, and sums."""
+        """Combine these rows into `n` rows, each at its `place`: take the deepest event, and add up the rest."""
         depth = np.zeros(n, np.int8)
         np.maximum.at(depth, place, self.depth)
         sums = [
@@ -62,19 +62,19 @@ class Response:
         return Response(depth, *sums)
 
     def columns(self, rules: Rules) -> dict[str, pd.Series]:
-        """Columns of `true`."""
+        """Return the columns of `true` that hold the response."""
         gain = np.full(len(self.depth), rules.relevance["shown"])
         for depth, name in ((CLICKED, "clicked"), (BOUGHT, "bought")):
             gain[self.depth == depth] = rules.relevance[name]
         found = {"relevance": gain}
         named = ((CLICKS, self.clicks), (PURCHASES, self.purchases), (rules.value_col or "", self.value))
         found |= {name: part for name, part in named if part is not None}
-        # A Series is taken into a frame as it is, an array would be copied.
+        # A frame takes a Series without a copy, but copies an array.
         return {name: pd.Series(part, copy=False) for name, part in found.items()}
 
 
 class Tables(NamedTuple):
-    """The two tables, and what was counted on the way."""
+    """The two tables, and the counts made with them."""
 
     true: pd.DataFrame
     pred: pd.DataFrame
@@ -105,7 +105,7 @@ def make_tables(rows: Rows, rules: Rules) -> Tables:
     ranking = ranking._replace(rank=rank[:0])
     tables = Tables(nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, counted)
     frame = log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
-    del rows, log, added  # Codes and times take as much memory as the tables that follow.
+    del rows, log, added  # Free them here: codes and times take as much memory as the tables.
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
     value = None if response.value is None else pd.Series(response.value, copy=False)
     pred = _pred(labels, frame, rules, stays, rank, value)
@@ -124,7 +124,7 @@ def _counts(outcome: Outcome) -> dict[str, int]:
 def _respond(
     log: LogRows, all_events: Sequence[EventRows], rules: Rules, window: float | None, skew: float
 ) -> tuple[Response, dict[str, Outcome]]:
-    """The response of every row of the log, and what became of every event."""
+    """Return the response of every row of the log, and what became of every event."""
     n = len(log)
     depth = np.zeros(n, np.int8)
     clicks, purchases, value, outcomes = log.clicks, None, None, {}
@@ -151,7 +151,7 @@ def _respond(
 
 
 def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.ndarray | None, Response, int]:
-    """Which rows stay (None: all), their response, and how many rows repeat an item of their list."""
+    """Return which rows stay (None: all), their response, and how many rows repeat an item of their list."""
     lists = log.lists.code
     repeated = repeated_rows(lists, log.item, log.n_items)
     if not len(repeated):
@@ -171,7 +171,7 @@ def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.
 
 
 def _some_rows(frame: pd.DataFrame, names: list[str], stays: np.ndarray | None) -> pd.DataFrame:
-    """Some columns of the rows that stay (None: all), numbered anew, column by column to save memory."""
+    """Take some columns of the rows that stay (None: all), with a new index; one column at a time saves memory."""
     if stays is None:
         return frame[names].reset_index(drop=True)
     n = int(np.count_nonzero(stays))
@@ -187,7 +187,7 @@ def _pred(
     rank: np.ndarray,
     value: pd.Series | None,
 ) -> pd.DataFrame:
-    """The log with ranks and what was paid; its other columns come along."""
+    """Make `pred`: the log with ranks and with what was paid; its other columns are kept."""
     taken = {*labels.columns, rules.clicked_col}
     names = {name: name for name in log.columns if name not in taken}
     if rules.rank_col == "rank":
@@ -210,9 +210,9 @@ def _pred(
 
 @dataclass(frozen=True)
 class _Added:
-    """Events without an impression that stay in `true`: which they are, their lists, what they say, their counts.
+    """Events without an impression that stay in `true`: their rows, their lists, their response and their counts.
 
-    `log_row` is a row of the log with the labels of the event's list, -1 where the event names its list itself.
+    `log_row` is a row of the log that has the labels of the event's list; -1 where the event names its list itself.
     """
 
     events: EventRows
@@ -227,8 +227,8 @@ def _unattributed(log: LogRows, events: EventRows, outcome: Outcome, rules: Rule
     """Give each event without an impression a list.
 
     This is the list that the event names itself, or else the last list of its user that began at or before it, or
-    else the first list of its user. An event whose user has no list cannot be placed. One whose item the list shows
-    is left out, since it would count as a hit that its window or its time rules out.
+    else the first list of its user. An event whose user has no list cannot be placed. An event is left out if its list
+    shows its item, since it would count as a hit although the window or the times exclude it.
     """
     row = np.flatnonzero(~outcome.attributed)
     lists = _named_lists(log, events, row)
@@ -237,14 +237,14 @@ def _unattributed(log: LogRows, events: EventRows, outcome: Outcome, rules: Rule
     if len(by_time):
         some = row[by_time]
         log_row[by_time] = _current_row(log, events.moments.user[some], events.moments.time[some])
-        lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]  # row -1 reads the last entry, no list
+        lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]  # row -1 reads the last entry: no list
     placed = lists >= 0
     entries = Moments(lists, events.moments.item[row], lists)
     pair = entries.pairs(slice(None), log.n_items)
     pair[~placed] = -1
-    wanted = np.unique(pair[placed])
+    placed_pairs = np.unique(pair[placed])
     shown = Moments(log.lists.code, log.item, log.lists.code)
-    found = np.unique(shown.pairs(rows_of_pairs(shown, wanted, log.n_items), log.n_items))
+    found = np.unique(shown.pairs(rows_of_pairs(shown, placed_pairs, log.n_items), log.n_items))
     in_list = np.isin(pair, found) & placed
     keep = np.flatnonzero(placed & ~in_list)
     clicked, paid = events.name == CLICKS, events.paid
@@ -261,7 +261,10 @@ def _unattributed(log: LogRows, events: EventRows, outcome: Outcome, rules: Rule
 
 
 def _named_lists(log: LogRows, events: EventRows, row: np.ndarray) -> np.ndarray:
-    """Code of the list that each of these events names: that of the log where it has the list; -1 for none."""
+    """Return the code of the list that each of these events names, or -1 if it names none.
+
+    A list that the log has keeps its code; other lists get new codes.
+    """
     if events.list_keys is None:
         return np.full(len(row), -1, np.int64)
     n_lists = int(log.lists.code.max(initial=-1)) + 1
@@ -275,7 +278,7 @@ def _named_lists(log: LogRows, events: EventRows, row: np.ndarray) -> np.ndarray
 
 
 def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """A row of the last list of each user that began by some time, else of the first list; -1 without lists."""
+    """Return a row of each user's last list that began by a given time, else of the first list; -1 without lists."""
     if log.time is None or not len(log):
         return np.full(len(user), -1, np.int64)
     order = stable_order([log.lists.code, log.time])
@@ -290,7 +293,7 @@ def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray
 
 
 def _added_rows(log: LogRows, added: list[_Added], response: Response, rules: Rules) -> pd.DataFrame | None:
-    """Rows of `true` for the events that stay without an impression, one for each (list, item); None for none."""
+    """Return rows of `true` for the events without an impression, one for each (list, item); None if there are none."""
     added = [one for one in added if len(one.row)]
     if not added:
         return None
@@ -319,13 +322,13 @@ def _joined(responses: list[Response], field: str) -> np.ndarray:
 
 
 def _list_labels(log: LogRows, row: np.ndarray, rules: Rules) -> pd.DataFrame:
-    """Labels of the lists of some rows of the log."""
+    """Return the labels of the lists of some rows of the log."""
     found = log.frame[list(rules.source_lists)].take(row).reset_index(drop=True)
     return found if log.session is None else found.assign(**{rules.list_cols[-1]: log.session[row]})
 
 
 def _event_labels(log: LogRows, added: _Added, rules: Rules) -> pd.DataFrame:
-    """User, list and item of events: their own labels, or those of a row of the log for their list."""
+    """Return user, list and item of events as labels; the labels of a list may come from a row of the log."""
     own = added.events.frame.take(added.row).reset_index(drop=True)
     found = own[[rules.user_col]]
     of_log = _list_labels(log, np.maximum(added.log_row, 0), rules) if len(log) else None

@@ -22,7 +22,7 @@ RELEVANCE = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 
 @dataclass(frozen=True, eq=False)
 class Impressions:
-    """What `from_impressions` makes of a log: `true, pred = rd.from_impressions(...)` takes the two tables out.
+    """The result of `from_impressions`. It unpacks into the two tables: `true, pred = rd.from_impressions(...)`.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Impressions:
     pred : DataFrame
         One row per (list key, item) shown, with its rank.
     events : DataFrame
-        One row per kind of event (`clicks`, `purchases`): how many there were and what became of them.
+        One row per kind of event (`clicks`, `purchases`) with the number of events and what became of them.
     spec : dict
         JSON-safe record of the rules and of what was counted. Also in `attrs["recdf_impressions"]` of both tables.
     """
@@ -87,12 +87,12 @@ def from_impressions(
     Parameters
     ----------
     log : DataFrame or Arrow stream
-        One row per impression: an item shown to a user. All its columns come along in `pred`, but for `clicked_col`.
+        One row per impression: an item shown to a user. `pred` keeps all its columns except `clicked_col`.
     user_col, item_col : str, default "user_id", "item_id"
         Columns of the user and of the item, in `log`, `clicks` and `purchases` alike.
     rank_col : str or None, default "position"
-        Position of the item on the page, from 0 or from 1, with or without holes: it stays as it is in `pred`, and a
-        column `rank` from 1 without holes stands beside it. None ranks a list by time, and without times by rows.
+        Position of the item on the page, from 0 or from 1, with or without holes. `pred` keeps it unchanged and gets a
+        column `rank` from 1 without holes. None ranks a list by time, or by row where there are no times.
     list_cols : str or list of str, default ("session_id",)
         Columns that, with the user, name one list: a session, or a request. An empty list makes one list per user.
     time_col : str, optional
@@ -105,31 +105,34 @@ def from_impressions(
     value_col : str, optional
         What was paid, in `purchases`.
     window : str, timedelta or number, optional
-        Greatest time from the impression to the event, such as "24h"; a number where times are numbers. None: any.
+        Longest time from the impression to the event, such as "24h"; a number where times are numbers. None sets no
+        limit.
     attribution : {"last", "first", "all"}, default "last"
         Impression that an event belongs to: the last or the first of its item to its user within `window` before it,
         or all of these with equal shares.
     relevance : mapping, default {"shown": 0, "clicked": 1, "bought": 3}
         Gain of an impression by its deepest event.
     repeats : {"first", "last", "each"}, default "first"
-        An item shown twice in a list: the first or the last impression stands for all, with the events of all; or
-        each counts, for which `evaluate` takes `duplicates="keep"`.
+        What counts where a list shows an item twice: only the first or the last impression, which gets the events of
+        all of them, or each impression. With "each", pass `duplicates="keep"` to `evaluate`.
     unattributed : {"count", "true"}, default "count"
-        Events that belong to no impression: they are counted alone, or they stay in `true` too.
+        What happens to events that belong to no impression: they are only counted, or they are also kept in `true`.
     session_gap : str, timedelta or number, optional
         Make sessions of the log: a pause longer than this between two impressions of a user begins a new one. The
         column `session_id` numbers them from 1 for each user. Other `list_cols` separate sessions too.
     clock_skew : str, timedelta or number, optional
-        How much later than its event an impression may be, where two machines wrote the times. Default: not at all.
+        How much later than its event an impression may be, where two machines wrote the times. By default it may not
+        be later.
     value : {"paid", "shown"}, default "paid"
         Value of a purchase: `value_col` of `purchases`, or `value_col` of `log` (the price shown) at the impression.
     null_keys : {"raise", "drop"}, default "raise"
-        Rows with a null user, item, list column, position or time: error, or left out and counted.
+        What happens to rows with a null user, item, list column, position or time: they raise an error, or they are
+        dropped and counted.
 
     Returns
     -------
     Impressions
-        `true, pred = rd.from_impressions(...)` takes the two tables out; `.events` and `.spec` say what was counted.
+        It unpacks into `true` and `pred`; `.events` and `.spec` hold the counts.
 
         `true`: user, list columns, item, `relevance`, `clicks` and `purchases` (number of events, or the sum of their
         shares), `value_col` (sum of what was paid); float64, one row per (list, item) shown, also where nobody
@@ -145,14 +148,15 @@ def from_impressions(
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError
-        For a log that no honest table can be made from; each names the argument, the column and how to mend it.
+        If the log or the events break a rule; the message names the argument, the column and how to mend it.
 
     Notes
     -----
     The rules at the edges:
 
     * The window is closed: an impression at the time of the event counts, and so does one exactly `window` old.
-    * Of impressions at the same time, "first" takes the row that stands first and "last" the one that stands last.
+    * Of impressions at the same time, "first" takes the one whose row comes first, and "last" the one whose row comes
+      last.
     * An event before every impression of its item belongs to none, unless the next one is within `clock_skew`.
     * An event counts once: its shares sum to 1. Several events of one impression add up in `clicks`, `purchases` and
       value, and count once in `relevance`, which is that of the deepest event.
@@ -255,7 +259,7 @@ def _check_distinct(rules: Rules) -> None:
 
 
 def warn_no_overlap(outcomes: Mapping[str, Mapping[str, int]], n_impressions: int) -> None:
-    """Warn of events none of which belongs to an impression: their ids or their times are not those of the log."""
+    """Warn of a kind of event none of which belongs to an impression, since ids or times probably do not match."""
     for name, counts in outcomes.items():
         if counts["events"] and not counts["attributed"] and n_impressions:
             reasons = {what: counts[what] for what in ("never_shown", "before_impression", "outside_window")}
@@ -269,7 +273,7 @@ def warn_no_overlap(outcomes: Mapping[str, Mapping[str, int]], n_impressions: in
 
 
 def _spec(tables: Tables, rules: Rules) -> dict[str, Any]:
-    """The rules and the counts, in types that JSON knows."""
+    """Return the rules and the counts, in types that JSON has."""
     ranking = tables.ranking
     spans = {name: getattr(rules, name) for name in ("window", "clock_skew", "session_gap")}
     plain = {name: span if span is None or isinstance(span, int | float) else str(span) for name, span in spans.items()}

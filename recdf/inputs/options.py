@@ -1,4 +1,4 @@
-"""The options that every call shares: their defaults, values, and how a call takes them."""
+"""The options that all calls share: their defaults, their valid values, and how a call takes them."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ class Options:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Options:
-        """Options as given, on top of those of the convention that `like` names."""
+        """Make options from those given; the rest are those of the convention `like=`, or else the defaults."""
         convention = find_convention(given.get("like"))
         defaults = {} if convention is None else convention.options
         check_names(list(defaults), NAMES, "the convention")
         return cls(**{**defaults, **given, "like": convention})
 
     def parameters(self, metric: str) -> Mapping[str, Any]:
-        """The convention's parameters of a metric."""
+        """Return the parameters that the convention has for a metric."""
         return {} if self.convention is None else self.convention.metrics.get(metric, {})
 
     @property
@@ -122,7 +122,7 @@ class Options:
         return replace(self, **changes)
 
     def spec(self) -> dict[str, Any]:
-        """JSON-safe form; a population given by ids is described, not copied."""
+        """Return the options in types that JSON has; a population given by ids is described and not copied."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if not isinstance(self.users, str):
             values["users"] = f"{len(self.users)} given ids"
@@ -141,7 +141,7 @@ NAMES = tuple(field.name for field in fields(Options))
 
 
 def as_columns(columns: str | Sequence[str] | None) -> list[str]:
-    """Column option as a list of names."""
+    """Return an option that names one or more columns as a list of names."""
     if columns is None:
         return []
     return [columns] if isinstance(columns, str) or not isinstance(columns, Sequence | pd.Index) else list(columns)
@@ -162,7 +162,7 @@ def check_names(given: Sequence[str], valid: Sequence[str], what: str) -> None:
 
 
 def parameters() -> list[inspect.Parameter]:
-    """The options as keyword-only parameters, for signatures."""
+    """Return the options as keyword-only parameters, for signatures."""
     return [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
         for field in fields(Options)

@@ -1,6 +1,7 @@
-"""What the columns of a per-user table are: `by` columns, list key, `n_true`, `n_pred`, metrics.
+"""Find the parts of a per-user table by its columns: `by` columns, list key, `n_true`, `n_pred`, metrics.
 
-A merge keeps the order of the columns and loses `attrs`, so functions read the columns and ask the caller for the rest.
+A merge keeps the order of the columns but loses `attrs`. So functions rely on the columns, and the caller passes what
+they cannot tell.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ import pandas as pd
 
 
 def evaluated(per_user: pd.DataFrame) -> Mapping[str, Any]:
-    """What `evaluate` wrote about the table, as long as no merge has lost it.
+    """Return what `evaluate` wrote into `attrs` of the table; it is empty after a merge.
 
-    It may only fill in what would otherwise be an error: a number must not depend on it.
+    It may only replace an argument whose absence would be an error. No number in a result may depend on it.
     """
     spec = per_user.attrs.get("recdf")
     return spec if isinstance(spec, Mapping) else {}
 
 
 def list_columns(per_user: pd.DataFrame) -> list[Any]:
-    """The columns before `n_true` (and `n_rows` of `roll_up`): `by` columns and list key; none without `n_true`."""
+    """Return the `by` columns and the list key: the columns before `n_true` (and `n_rows`); none without `n_true`."""
     columns = list(per_user.columns)
     if "n_true" not in columns:
         return []

@@ -1,7 +1,7 @@
-"""What a row of `true` or `pred` must not hold: one table of rules, for frames in memory and for files read in batches.
+"""The rules for rows of `true` and `pred`: one table, for frames in memory and for files that are read in batches.
 
-Contract: a reader says where each column of a batch of rows breaks a rule. `RowFindings.add` answers which rows go,
-and `RowFindings.settle`, after the last batch, raises the error of the first broken rule or counts what was dropped.
+Contract: a reader says which rows of a batch break a rule, and in which column. `RowFindings.add` returns which rows to
+drop. After the last batch `RowFindings.settle` raises the error of the first broken rule, or counts the dropped rows.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .options import Options
 
 Answer = Literal["raise", "drop", "keep"]
 
-# Distinct values that are kept as examples for a message.
+# So many distinct values are kept as examples for a message.
 N_EXAMPLES = 5
 
 
 class Broken(NamedTuple):
-    """Rows of one batch that break a rule in one column: which ones (one bool per row), and some of their values."""
+    """Rows of one batch that break a rule in one column: a bool per row, and some of the values."""
 
     rule: RowRule
     where: str  # the column as messages name it, such as pred['score']
@@ -40,10 +40,10 @@ class Count:
 
 @dataclass(frozen=True)
 class RowRule:
-    """One rule: what breaks it, what then happens to the row, and the error where that is not allowed.
+    """One rule: what breaks it, what happens to such rows under the options, and the error if they are refused.
 
-    `error` takes the role of the frame, the counts by column and the number of rows. `counted_as` is the name in
-    `spec["counts"]` of the rows that were dropped, behind the role.
+    `error` takes the role of the frame, the counts by column and the number of rows. The dropped rows are counted in
+    `spec["counts"]` under the role of the frame followed by `counted_as`.
     """
 
     breaks: str
@@ -91,7 +91,7 @@ def _of_null_keys(options: Options) -> Answer:
     return "raise" if options.null_keys == "raise" else "drop"
 
 
-# In the order in which they are reported: a broken rule further up hides those below.
+# The rules in the order in which they are reported: only the first broken rule raises its error.
 NULL_RELEVANCE = RowRule("null relevance", _refused, _bad_relevance("null"))
 INFINITE_RELEVANCE = RowRule("infinite relevance", _refused, _bad_relevance("infinite"))
 NEGATIVE_RELEVANCE = RowRule("negative relevance", _refused, _bad_relevance("negative"))
@@ -102,7 +102,7 @@ RULES = (NULL_RELEVANCE, INFINITE_RELEVANCE, NEGATIVE_RELEVANCE, NULL_SCORE, NUL
 
 
 def broken_relevance(gain: np.ndarray, where: str) -> list[Broken]:
-    """The rules that some relevances break."""
+    """Return the rules that some relevances break."""
     found = []
     for rule, bad in ((NULL_RELEVANCE, np.isnan), (INFINITE_RELEVANCE, np.isinf), (NEGATIVE_RELEVANCE, _negative)):
         rows = bad(gain)
@@ -117,14 +117,14 @@ def _negative(gain: np.ndarray) -> np.ndarray:
 
 
 def broken_order(null: np.ndarray | None, where: str, by: str) -> list[Broken]:
-    """The rule that null scores or ranks break, if there are any."""
+    """Return the rule that null scores or ranks break, if there are any."""
     if null is None:
         return []
     return [Broken(NULL_RANK if by == "rank" else NULL_SCORE, where, null)]
 
 
 def broken_ids(null: Mapping[str, np.ndarray | None]) -> list[Broken]:
-    """The rule that null ids break, column by column, in the order of `null` whichever batch has the first one."""
+    """Return the rule that null ids break, once per column of `null`, so that the order of batches does not matter."""
     found = [rows for rows in null.values() if rows is not None]
     if not found:
         return []
@@ -133,7 +133,7 @@ def broken_ids(null: Mapping[str, np.ndarray | None]) -> list[Broken]:
 
 
 class RowFindings:
-    """Broken rules of one frame, over all of its batches."""
+    """The broken rules of one frame, over all of its batches."""
 
     def __init__(self, role: str, options: Options) -> None:
         self.role, self.options = role, options
@@ -146,9 +146,9 @@ class RowFindings:
         return any(rule.answer(self.options) == "raise" for rule in self._found)
 
     def add(self, broken: Iterable[Broken]) -> np.ndarray | None:
-        """Take note of a batch; which of its rows go, None if none does."""
+        """Record the broken rules of a batch, and return which of its rows to drop; None if there is none."""
         found, gone = list(broken), None
-        for rule in reversed(RULES):  # a row with a null id is dropped for that, whatever its score
+        for rule in reversed(RULES):  # a row with a null id counts only for that, whatever its score
             here = [one for one in found if one.rule is rule]
             if not here:
                 continue
@@ -168,7 +168,7 @@ class RowFindings:
             count.some = list(dict.fromkeys([*count.some, *one.some[:1000].tolist()]))[:N_EXAMPLES]
 
     def settle(self, n_rows: int) -> dict[str, int]:
-        """Raise the error of the first rule that rows of the frame must not break; else count what was dropped."""
+        """Raise the error of the first rule that was broken and is not to be dropped; else count the dropped rows."""
         for rule in RULES:
             if rule in self._found and rule.answer(self.options) == "raise":
                 raise rule.error(self.role, self._found[rule], n_rows)

@@ -1,6 +1,6 @@
-"""Sessions and lists: which rows of a log belong together, in which order, and which repeat an item.
+"""Sessions and lists: which rows of a log belong together, in which order, and which rows repeat an item.
 
-Contract: users, items and lists are integer codes, times and positions are numbers; no label is known here.
+Contract: users, items and lists are integer codes, and times and positions are numbers; there are no labels here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.
     Parameters
     ----------
     keys : list of int arrays
-        Code of the user of each row, and of whatever else separates sessions (the variant, say).
+        Code of the user of each row, and of anything else that separates sessions, such as the variant.
     time : array
         Time of each row, in any order.
     gap : int or float
@@ -34,7 +34,7 @@ def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.
     other_user = np.ones(len(order), bool)
     other_user[1:] = owner_there[1:] != owner_there[:-1]
     begins = other_user.copy()
-    # A pause longer than the numbers of the clock can hold is one that ends a session.
+    # A difference that overflows is negative; such a pause is long and ends the session.
     with np.errstate(over="ignore"):
         pause = time_there[1:] - time_there[:-1]
     begins[1:] |= (pause > gap) | (pause < 0)
@@ -48,9 +48,10 @@ def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.
 
 @dataclass(frozen=True)
 class Lists:
-    """Which rows make a list, and in which order.
+    """Which rows make up a list, and in which order.
 
-    code : number of the list of each row, from 0 · order : rows list after list, best first (None: as they stand)
+    code : number of the list of each row, from 0 · order : rows list after list, best first; None if the rows have this
+    order already.
     """
 
     code: np.ndarray
@@ -58,10 +59,10 @@ class Lists:
 
 
 class Ranking(NamedTuple):
-    """Rank (int32) of each row within its list, from 1, how many lists there are, and what their positions look like.
+    """The rank (int32, from 1) of each row within its list, the number of lists, and a summary of the positions.
 
     start : the smallest position · lists_with_holes : lists in which a position is left out between two others ·
-    lists_with_ties : lists in which a position stands twice.
+    lists_with_ties : lists that have a position twice.
     """
 
     rank: np.ndarray
@@ -72,20 +73,20 @@ class Ranking(NamedTuple):
 
 
 def arrange_lists(keys: list[np.ndarray], position: np.ndarray | None, time: np.ndarray | None) -> Lists:
-    """Number the lists and order their rows by position, at one position by time, and at one time as they stand.
+    """Number the lists and order their rows by position, rows of one position by time, and then by row.
 
     Parameters
     ----------
     keys : list of int arrays
         Codes that name the list of each row together: the user, and the session or the request.
     position, time : array, optional
-        Without positions, the order is that of the times, and without these, that of the rows.
+        Without positions the rows are ordered by time, and without times they keep their order.
     """
     n = len(keys[0])
     within = [key for key in (position, time) if key is not None][:1]
-    strictly = position is not None  # else rows of one time stay as they stand
+    strictly = position is not None  # otherwise rows of equal time keep their order
     heads = run_heads(keys)
-    if 2 * len(heads) <= n:  # Rows of one list stand together: only the first row of each run is looked at.
+    if 2 * len(heads) <= n:  # rows of a list stand together: code only the first of each run
         code, n_lists = dense_codes(keys)
         if n_lists == len(heads) and all(_ascends_within(heads, key, strictly) for key in within):
             return Lists(code, None)
@@ -104,14 +105,14 @@ def arrange_lists(keys: list[np.ndarray], position: np.ndarray | None, time: np.
 
 
 def _ascends_within(heads: np.ndarray, key: np.ndarray, strictly: bool) -> bool:
-    """Whether the key ascends from row to row but for the first rows of lists."""
+    """Tell whether the key ascends from row to row within every list."""
     ascending: np.ndarray = key[1:] > key[:-1] if strictly else key[1:] >= key[:-1]
     ascending[heads[1:] - 1] = True
     return bool(ascending.all())
 
 
 def _ties_by_time(order: np.ndarray, lists: np.ndarray, position: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """The order of the rows with those of one list and one position by time. `lists` are codes in this order."""
+    """Return `order` with the rows of one list and one position sorted by time. `lists` are codes in this order."""
     there = position[order]
     tied = np.zeros(len(order) + 1, bool)
     tied[1:-1] = (lists[1:] == lists[:-1]) & (there[1:] == there[:-1])
@@ -126,9 +127,9 @@ def _ties_by_time(order: np.ndarray, lists: np.ndarray, position: np.ndarray, ti
 
 
 def rank_lists(lists: Lists, position: np.ndarray | None, stays: np.ndarray | None = None) -> Ranking:
-    """Rank each row within its list, from 1. Holes close up: positions 0, 4, 9 have the ranks 1, 2, 3.
+    """Rank each row within its list, from 1 and without holes: positions 0, 4, 9 have the ranks 1, 2, 3.
 
-    `stays` (bool) are the rows that count, by default all; ranks have one entry for each of those.
+    `stays` (bool) marks the rows to rank, by default all. The ranks have one entry for each of these rows.
     """
     order = lists.order
     if stays is not None:
@@ -152,7 +153,7 @@ def rank_lists(lists: Lists, position: np.ndarray | None, stays: np.ndarray | No
 
 
 def _count_odd(position: np.ndarray, heads: np.ndarray) -> list[int]:
-    """How many lists have holes and how many have ties: positions stand list after list, ascending within each."""
+    """Count the lists with holes and the lists with ties. Positions come list after list, ascending within each."""
     counts = []
     for odd in (np.greater(position[1:] - 1, position[:-1]), position[1:] == position[:-1]):
         odd[heads[1:] - 1] = False
@@ -161,7 +162,7 @@ def _count_odd(position: np.ndarray, heads: np.ndarray) -> list[int]:
 
 
 def repeated_rows(lists: np.ndarray, item: np.ndarray, n_items: int) -> np.ndarray:
-    """Rows, ascending, whose item stands in more than one row of their list."""
+    """Return the rows, ascending, whose item stands in more than one row of their list."""
     entries = Moments(lists, item, lists)
     pair = entries.pairs(slice(None), n_items)
     pair.sort()
@@ -170,9 +171,9 @@ def repeated_rows(lists: np.ndarray, item: np.ndarray, n_items: int) -> np.ndarr
 
 
 def standing_rows(repeated: np.ndarray, lists: np.ndarray, item: np.ndarray, order: list[np.ndarray]) -> np.ndarray:
-    """For each repeated row, the row that stands for its item in its list: the first by `order`, ties as they stand.
+    """Return for each repeated row the row that stands for its item in its list: the first one by `order`, then by row.
 
-    `order` are keys of the repeated rows, the most important first.
+    `order` are sort keys of the repeated rows, the most important first.
     """
     pair, n = dense_codes([lists[repeated], item[repeated]])
     sequence = stable_order([pair, *order])

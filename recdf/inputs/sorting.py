@@ -1,7 +1,7 @@
 """Stable sorting of rows by several integer keys, faster than `numpy.lexsort` where the keys are short.
 
-Contract: `stable_order` gives row numbers in ascending order of the keys; rows that are equal in all keys stay in
-their order. The keys are arrays of integers of any width, or of floats without NaN.
+Contract: `stable_order` returns row numbers in ascending order of the keys; rows that are equal in all keys keep their
+order. The keys are arrays of integers of any width, or of floats without NaN.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 
 # A packed number has 63 bits, so that it stays positive as int64.
 PACKED_BITS = 63
-# Rows that are looked at together where an array of all of them would cost memory.
+# So many rows are processed at a time, since temporary arrays of all rows would cost memory.
 BLOCK_ROWS = 2**19
 
 
 def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """Row numbers (int64) in ascending order of `keys`, the first key first; equal rows stay as they stand.
+    """Return row numbers (int64) in ascending order of `keys`, the first key first; equal rows keep their order.
 
     Keys are sorted from the last to the first. As many of them as fit are packed into one integer together with the
     place of the row, so that a plain sort, which need not be stable, gives a stable order:
@@ -39,7 +39,7 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
                 _pack(packed, key, shift, order)
             packed.sort()
             packed &= (1 << place_bits) - 1
-        else:  # One key alone is too wide, such as a time in nanoseconds.
+        else:  # A single key is too wide, such as a time in nanoseconds.
             key = left.pop()
             packed = np.argsort(key if order is None else key[order], kind="stable")
         order = packed if order is None else order[packed]
@@ -47,7 +47,7 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _pack(packed: np.ndarray, key: np.ndarray, shift: int, order: np.ndarray | None) -> None:
-    """Add a key, in some order of its rows, to the packed numbers, block by block to save memory."""
+    """Add a key, in the given order of its rows, to the packed numbers; going by blocks saves memory."""
     least = int(key.min())
     for start in range(0, len(packed), BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
@@ -62,19 +62,19 @@ def _constant(key: np.ndarray) -> bool:
 
 
 def _bits(key: np.ndarray) -> int:
-    """Bits that tell the values of a key apart."""
+    """Return how many bits tell the values of a key apart."""
     if key.dtype.kind not in "iub":
         return PACKED_BITS + 1
     return (int(key.max()) - int(key.min())).bit_length()
 
 
 def ascends(key: np.ndarray) -> bool:
-    """Whether no value is smaller than the one before it."""
+    """Tell whether no value is smaller than the one before it."""
     return len(key) < 2 or bool((key[1:] >= key[:-1]).all())
 
 
 def run_heads(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """Rows that differ in some key from the row before them; the first row is one."""
+    """Return the rows that differ in some key from the row before them, and the first row."""
     n = len(keys[0])
     head = np.zeros(n, bool)
     head[:1] = True
@@ -84,15 +84,15 @@ def run_heads(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def distinct(ascending: np.ndarray) -> np.ndarray:
-    """The distinct ones of numbers in ascending order."""
+    """Return the distinct numbers of an ascending array."""
     found: np.ndarray = ascending[run_heads([ascending])]
     return found
 
 
 def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
-    """Number the distinct rows of several keys from 0 in their sorted order: the codes (int32), and how many there are.
+    """Number the distinct rows of several keys from 0 in sorted order; return codes (int32) and how many there are.
 
-    Rows that stand next to each other with equal keys are looked at once.
+    Only the first row of a run of equal keys is sorted.
     """
     n = len(keys[0])
     heads = run_heads(keys)

@@ -1,7 +1,7 @@
 """Tables: the rows of `true`, of `pred` and of side tables, their ids read and their rows checked.
 
-Contract: a `Table` holds the rows that count, as ids and numbers beside the frame that they stand in. Which rows may
-not stand there is said by `row_rules`, and raises or drops rows as the options of the call ask.
+Contract: a `Table` holds the rows that are kept, as ids and numbers, beside the frame that they come from. `row_rules`
+says which rows are not allowed; they raise an error or are dropped, as the options of the call say.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .row_rules import Broken, RowFindings, broken_ids, broken_order, broken_rel
 
 
 class Order(TypedDict):
-    """What orders `pred`: a score, a rank, or the rows as they stand."""
+    """What orders `pred`: a score, a rank, or the order of its rows."""
 
     by: Literal["score", "rank", "row"]
     column: str | None
@@ -29,11 +29,11 @@ class Order(TypedDict):
 
 @dataclass(frozen=True)
 class Table:
-    """One long frame after the door: the ids and numbers of its rows that count.
+    """One long frame that was read and checked: the ids and numbers of the rows that are kept.
 
-    `number` is the gain of a row of `true`, the score (`descending`) or rank of a row of `pred` (None: as the
-    rows stand), and `number_col` the column that it stands in. `row` are the positions of the rows in `frame`, None
-    where all are there.
+    `number` is the gain of a row of `true`, or the score (`descending`) or rank of a row of `pred`; None means the
+    order of the rows. `number_col` is the column it was read from. `row` are the positions of the rows in `frame`; None
+    means all of them.
     """
 
     role: str
@@ -55,7 +55,7 @@ class Table:
     @overload
     def frame_rows(self, rows: None) -> np.ndarray | None: ...
     def frame_rows(self, rows: np.ndarray | None) -> np.ndarray | None:
-        """Positions in `frame` of rows of the table; None stands for all in order."""
+        """Return the positions in `frame` of some rows of the table; None stands for all rows in order."""
         if self.row is None or rows is None:
             return self.row if rows is None else rows
         found: np.ndarray = self.row[rows]
@@ -76,7 +76,7 @@ class Table:
 def _read(
     frame: pd.DataFrame, role: str, number: np.ndarray | None, by: list[str], options: Options, broken: Sequence[Broken]
 ) -> Table:
-    """Read the id columns; raise or drop rows with null ids and the rows that are `broken` in another way."""
+    """Read the id columns; refuse or drop rows with null ids and the rows that are `broken` in another way."""
 
     def ids(name: str) -> Ids:
         return read_ids(column(frame, name, role), f"{role}[{name!r}]")
@@ -91,12 +91,12 @@ def _read(
     return table if gone is None else table.kept(~gone)
 
 
-# The column of `true` that is taken for relevances when none is named, as `rank` and `score` are in `pred`.
+# The column of `true` that holds relevances by default, as `rank` and `score` order `pred` by default.
 RELEVANCE = "relevance"
 
 
 def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
-    """The column of `true` that holds relevances: the one that is named, else one called `relevance`."""
+    """Return the column of `true` that holds relevances: that of `relevance_col=`, else one named `relevance`."""
     if options.relevance_col is False:
         return None
     if options.relevance_col is not None:
@@ -113,7 +113,7 @@ def read_true(frame: pd.DataFrame, options: Options) -> Table:
             raise OptionError(
                 f"min_relevance={options.min_relevance} needs relevance_col=, or a column of true named {RELEVANCE!r}"
             )
-        return _read(frame, "true", np.broadcast_to(1.0, len(frame)), [], options, [])  # one number, read many times
+        return _read(frame, "true", np.broadcast_to(1.0, len(frame)), [], options, [])  # a view that repeats one number
     where = f"true[{name!r}]"
     given = read_relevance(frame, name, options)
     table = _read(frame, "true", gains(given, options), [], options, broken_relevance(given, where))
@@ -121,7 +121,7 @@ def read_true(frame: pd.DataFrame, options: Options) -> Table:
 
 
 def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarray:
-    """Relevances as given. A column that was taken by its name, and holds no numbers, may not be meant."""
+    """Read relevances as given. If a column that was only found by its name holds no numbers, the error says so."""
     try:
         return read_numbers(column(frame, name, "true"), f"true[{name!r}]").astype(np.float64)
     except DataError as error:
@@ -131,13 +131,13 @@ def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarr
 
 
 def gains(relevance: np.ndarray, options: Options) -> np.ndarray:
-    """Gains of some relevances: below `min_relevance` a row is judged and not relevant."""
+    """Return the gains of relevances: a row below `min_relevance` is judged and not relevant, so its gain is 0."""
     least = options.min_relevance
     return relevance if least is None else np.where(relevance >= least, relevance, 0.0)
 
 
 def order_source(frame: pd.DataFrame, options: Options) -> Order:
-    """What orders `pred`, and the column that holds it."""
+    """Find out what orders `pred`, and in which column it is."""
     if options.rank_col is not None:
         return {"by": "rank", "column": options.rank_col}
     if options.score_col is not None:
@@ -168,19 +168,19 @@ def read_pred(frame: pd.DataFrame, order: Order, options: Options, role: str = "
 
 
 def _null_numbers(number: np.ndarray) -> np.ndarray | None:
-    """Which numbers are NaN; None if none is."""
-    # The least number is NaN if any is, and costs no array.
+    """Tell which numbers are NaN; None if none is."""
+    # The minimum is NaN if any number is, and it needs no array.
     some = number.dtype.kind == "f" and len(number) > 0 and np.isnan(number.min())
     return np.isnan(number) if some else None
 
 
 def read_keyed(frame: pd.DataFrame, role: str, user_cols: list[str], options: Options) -> Table:
-    """Read a side table of (key, item) rows, which may have some of the key columns or none."""
+    """Read a side table of (key, item) rows; it may have all, some or none of the key columns."""
     return _read(frame, role, None, [], options.updated(user_col=user_cols), [])
 
 
 def _known_ids(frame: pd.DataFrame, role: str, name: str) -> Ids:
-    """Read an id column in which no null makes sense."""
+    """Read an id column in which nulls are not allowed."""
     ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
     if ids.null is not None:
         raise NullKeyError(f"{ids.where} has {ids.null.sum():,} null ids")
@@ -200,7 +200,7 @@ def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.D
 
 
 def raw_ratings(table: Table, rows: np.ndarray, options: Options) -> np.ndarray:
-    """Relevance of rows of `true` as given, whatever `min_relevance` says."""
+    """Read the relevance of rows of `true` as given, whatever `min_relevance` is."""
     if table.number_col is None:
         raise OptionError("needs relevance_col= (the rating in true)")
     numbers = read_relevance(table.frame, table.number_col, options)
@@ -208,11 +208,11 @@ def raw_ratings(table: Table, rows: np.ndarray, options: Options) -> np.ndarray:
 
 
 def raw_scores(table: Table, rows: np.ndarray, order: Order) -> np.ndarray:
-    """Scores of rows of `pred`."""
+    """Read the scores of rows of `pred`."""
     if order["by"] != "score" or table.number is None:
         raise OptionError("needs score_col= (the predicted rating in pred)")
     name = table.number_col
     assert name is not None
-    # The numbers of the table may be places in their order.
+    # The numbers of the table cannot be used, since they may be places in the order of the scores.
     scores = read_numbers(table.frame[name], f"{table.role}[{name!r}]").astype(np.float64)
     return scores.take(table.frame_rows(rows))

@@ -1,4 +1,4 @@
-"""What a call asks of the machine: two threads for parts of long arrays, and freed memory kept for the next array."""
+"""Use of the machine: two threads work on parts of long arrays, and freed memory is kept for the next array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 THREADS = 2
 
-# Just below the 32 MB up to which glibc learns from a block.
+# Just below 32 MB: glibc does not adapt to larger blocks.
 LEARNT_FROM = 2**25 - 2**16
 
 Part = TypeVar("Part")
@@ -18,7 +18,10 @@ Made = TypeVar("Made")
 
 
 def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
-    """The function's values for all parts, in their order. Numpy and Arrow let both threads run."""
+    """Call the function for all parts, by two threads, and return the results in order.
+
+    The threads run at the same time inside numpy and Arrow, which release Python's lock.
+    """
     if len(parts) < 2:
         return [function(part) for part in parts]
     with ThreadPoolExecutor(THREADS) as threads:
@@ -26,10 +29,10 @@ def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
 
 
 def keep_freed_memory() -> None:
-    """Let freed memory stay with the process, up to 64 MB.
+    """Keep up to 64 MB of freed memory in the process.
 
-    Otherwise it goes back to the system, which fills it with zeros again for the next array. glibc keeps twice the size
-    of the largest block that was freed so far, so one large block is made and freed here. Nothing touches it, and so it
-    takes no memory. Other allocators have rules of their own, which this does not change.
+    Otherwise it goes back to the system, which has to fill it with zeros again for the next array. glibc keeps twice
+    the size of the largest block freed so far, so one large block is allocated and freed here. Nothing writes to it, so
+    it takes no memory. Other allocators are not affected.
     """
     np.empty(LEARNT_FROM, np.uint8)

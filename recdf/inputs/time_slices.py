@@ -13,7 +13,7 @@ from .times import as_datetimes
 
 __all__ = ["time_slice"]
 
-# What a slice is called in the call, and the column that it makes by default.
+# From the value of `every=` to the default name of the new column.
 COLUMNS = {
     "1h": "hour_start", "1D": "day", "1W": "week", "1M": "month", "hour": "hour", "weekday": "weekday",
 }  # fmt: skip
@@ -43,8 +43,8 @@ def time_slice(
     Returns
     -------
     DataFrame
-        The frame with one column more: datetimes without a zone, which show the clock of `tz`, or Int64 for "hour" and
-        "weekday". Null where the time is null.
+        The frame with one more column: datetimes without a zone, which show the clock of `tz`, or Int64 for "hour" and
+        "weekday". It is null where the time is null.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def time_slice(
 
 
 def _wall_clock(times: pd.Series, name: str, tz: str | None) -> pd.Series:
-    """Times as the clock of a zone shows them, without the zone."""
+    """Return times as the clock of a zone shows them, without the zone."""
     if times.dt.tz is None:
         if tz is not None:
             raise DataError(
@@ -118,7 +118,7 @@ def _slices(times: pd.Series, every: str) -> pd.Series:
 
 
 def empty_hours(times: np.ndarray, per_hour: int) -> tuple[np.ndarray, np.ndarray]:
-    """Begin and length of each run of hours without a time, between the first time and the last.
+    """Return the start and the length of each run of hours without a time, between the first time and the last.
 
     `times` count units of which an hour has `per_hour`; the result counts hours.
     """

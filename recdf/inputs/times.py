@@ -1,8 +1,8 @@
 """Columns of time, of any unit and in any form, as numbers of one clock.
 
-Contract: `read_times` brings the time columns of several frames to one unit, so that they can be compared and
-subtracted; instants stay exact. What cannot be compared is refused: times with a zone beside times without one, and
-dates beside plain numbers.
+Contract: `read_times` converts the time columns of several frames to one unit, so that they can be compared and
+subtracted; instants stay exact. Columns that cannot be compared are refused: times with a zone beside times without
+one, and dates beside plain numbers.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Clock:
         return self.kind == "number"
 
     def span(self, value: Any, name: str) -> float | None:
-        """A span of time, such as "24h", in numbers of this clock; None stays None.
+        """Convert a span of time, such as "24h", to a number of this clock; None stays None.
 
-        A span that is no whole number of units is cut: no two times differ by a part of a unit.
+        A span that is not a whole number of units is rounded down, since times differ by whole units.
         """
         if value is None:
             return None
@@ -79,12 +79,12 @@ def _number_span(value: Any, name: str) -> float:
 
 
 def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[TimeColumn]]:
-    """Read the time columns of several frames and bring them to one clock.
+    """Read the time columns of several frames and convert them to one clock.
 
     Parameters
     ----------
     columns : list of (str, Series)
-        What a message calls the column, and the column.
+        The name of the column in messages, and the column.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def _differ(one: TimeColumn, two: TimeColumn) -> str:
 
 
 def _in_unit(column: TimeColumn, unit: str) -> np.ndarray:
-    """Numbers in a finer unit; what would run past the largest number stays there, before or after all others."""
+    """Convert numbers to a finer unit; those that would overflow become the smallest or the largest integer."""
     if column.unit in ("", unit):
         return column.values
     factor = UNITS[unit] // UNITS[column.unit]
@@ -158,7 +158,7 @@ def _no_times(series: pd.Series, where: str) -> DataError:
 
 
 def as_datetimes(series: pd.Series, where: str) -> pd.Series:
-    """A column of datetimes in a dtype of pandas, also where it holds Arrow's times or Python's dates."""
+    """Return a column of datetimes in a pandas dtype, also if it holds Arrow's times or Python's dates."""
     if pd.api.types.is_datetime64_any_dtype(series.dtype) and not isinstance(series.dtype, pd.ArrowDtype):
         return series
     if isinstance(series.dtype, pd.ArrowDtype):

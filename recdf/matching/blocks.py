@@ -1,7 +1,8 @@
 """Blocks of lists: a long table is worked on in parts that stay in a processor's cache, by two threads.
 
-Contract: integer codes go in, one per row (or per run of rows); each `Block` has some of the lists whole. Lists that
-stand together are blocks as they are; other rows are dealt to blocks of neighbouring codes, in linear time.
+Contract: integer codes go in, one per row (or per run of rows). Each `Block` that comes out holds several lists, and
+holds each of them whole. Where the rows of every list stand together, a block is a slice of the table. Otherwise the
+rows are distributed, in linear time, to blocks of neighbouring codes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pandas as pd
 from ..inputs.threads import each
 from .grouping import offsets, spans, stable_order
 
-# Rows of a block, about, since lists stay whole; and rows that are dealt at once.
+# A block has about so many rows (lists are not split), and so many rows are distributed to the blocks at a time.
 BLOCK_ROWS = 2**19
 DEALT_ROWS = 2**19
 
@@ -27,7 +28,7 @@ DEALT_ROWS = 2**19
 class Block:
     """Some lists of a table: list i is row[start[i]:start[i + 1]], in the order of the table, and has code[i].
 
-    `row` is a slice where the rows stand in the table as they do here; `columns` are values of these rows.
+    `row` is a slice where the block has consecutive rows of the table in their order. `columns` are values of its rows.
     """
 
     code: np.ndarray
@@ -43,7 +44,7 @@ class Block:
 
 
 class Column(Protocol):
-    """Values by row, made for the rows that are asked for: an array of them, or `codes.Coded`."""
+    """A column that gives the values of a slice of its rows: an array, or a `codes.Coded`, which computes them then."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, rows: slice, /) -> np.ndarray: ...
@@ -52,9 +53,10 @@ class Column(Protocol):
 def list_blocks(
     code: Column, heads: np.ndarray | None, n_rows: int, n_codes: int, columns: Sequence[Column]
 ) -> list[Callable[[], Block]]:
-    """Blocks of the lists of each code (below n_codes), made when called; rows of code -1 are left out.
+    """Return functions that each make one block; together the blocks hold every list. Rows of code -1 are left out.
 
-    `heads`, if given, are the first rows of runs of equal codes, and `code` is that of each run.
+    Codes are below `n_codes`. `heads`, if given, are the first rows of runs of equal codes, and `code` then has one
+    entry per run.
     """
     if heads is None:
         return _dealt(code, n_codes, columns)
@@ -66,7 +68,7 @@ def list_blocks(
 
 
 def _all_differ(code: np.ndarray) -> bool:
-    """Whether no code (at least 0) stands twice."""
+    """Whether no code occurs twice. Codes are 0 or larger."""
     if not len(code) or code.max() > 64 * len(code):
         return len(pd.unique(code)) == len(code)
     seen = np.zeros(int(code.max()) + 1, bool)
@@ -92,11 +94,12 @@ def _stood(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) -> Bl
 
 
 def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> list[Callable[[], Block]]:
-    """Deal rows by the high bits of their codes; each block then sorts its own by the low bits.
+    """Distribute the rows to blocks by the high bits of their codes; each block then sorts its rows by the low bits.
 
-    Values are dealt too: read in the order of the table, while to fetch those of a block is to wait for each of them.
+    The values are distributed with their rows. They are read in the order of the table, which is fast; to gather them
+    later, block by block, would wait for memory at every row.
     """
-    # As many codes to a block as have about BLOCK_ROWS rows.
+    # A block gets as many codes as have about BLOCK_ROWS rows.
     shift = max((BLOCK_ROWS * n_codes // max(len(code), 1)).bit_length() - 1, 0)
     shift = min(shift, (n_codes - 1).bit_length())
     n_blocks = ((n_codes - 1) >> shift) + 1
@@ -110,12 +113,12 @@ def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> list[Callab
         codes = code[part]
         high = codes >> shift
         if high.min(initial=0) < 0:
-            high[high < 0] = n_blocks  # a last block, of which nothing is read
+            high[high < 0] = n_blocks  # rows of code -1 go to one more block, which nothing reads
         order = stable_order(high, n_blocks + 1)
         np.add(order, first, out=row[part], casting="unsafe")
         low[part] = (codes & (2**shift - 1)).astype(low.dtype).take(order)
         for column, values in zip(columns, dealt, strict=True):
-            column[part].take(order, out=values[part], mode="clip")  # numpy puts them there at once in this mode
+            column[part].take(order, out=values[part], mode="clip")  # in this mode numpy writes without a buffer
         return first + offsets(np.bincount(high, minlength=n_blocks + 1))
 
     edges = np.stack(each(deal, range(0, len(code), DEALT_ROWS)))
@@ -139,7 +142,7 @@ def _sorted_all(code: Column, n_codes: int, columns: Sequence[Column]) -> Block:
 def _sorted(
     rows: np.ndarray | None, codes: np.ndarray, n_codes: int, first_code: int, values: list[np.ndarray]
 ) -> Block:
-    """A block of some rows (None: all), of which the codes (above first_code) and values are given."""
+    """Make a block of some rows (None: all) from their values and codes; a code counts from `first_code`."""
     order = stable_order(codes, n_codes)
     codes = codes.take(order)
     heads = np.flatnonzero(np.append(len(codes) > 0, codes[1:] != codes[:-1]))

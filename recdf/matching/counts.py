@@ -1,8 +1,9 @@
-"""What a metric of exposure sees: `Counts`, numbers per item over the lists of one `by` value, cut at k.
+"""The argument of a metric of exposure: `Counts`, numbers per item over the lists of one `by` value, cut at k.
 
-Contract: arrays have one entry per item code (`n_items` of them, most of them no item at all). Every array that
-`summed` gives is a sum over the lists, so that parts of a population can be counted apart and added. A metric names the
-sums it reads in its record. `ListCounts` counts lists as they are asked; `Counts` alone holds sums that others made.
+Contract: arrays have one entry per item code. There are `n_items` codes, and some of them stand for no item. Every
+array that `summed` returns is a sum over the lists, so that parts of a population can be counted apart and added. The
+record of a metric names the sums that the metric reads. `ListCounts` holds lists and counts a sum when it is first
+read; a plain `Counts` holds sums that were computed before.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from .grouping import spans
 from .lists import Lists, Matched
 from .side_tables.sides import Sides
 
-# Whose items a sum is over: only those have other numbers than 0. A sum over lists has no item.
+# The items that a sum is about; it is 0 for all others. A sum about lists ("lists") has no entry per item.
 Over = Literal["pred", "true", "log", "lists"]
 
 
 class Sum(NamedTuple):
-    """A sum over lists: its name, what counts it, and whose items it is over."""
+    """A sum over lists: its name, the function that counts it, and the items that it is about."""
 
     name: str
     counted: Callable[[ListCounts], np.ndarray]
@@ -33,8 +34,8 @@ class Sum(NamedTuple):
 class Counts:
     """Counts per item of the first k of the lists of one `by` value.
 
-    k : the cut-off · sides : side tables of the call · n_items : item codes; not all of them are items · sums : what
-    was counted, by name.
+    k : the cut-off · sides : side tables of the call · n_items : number of item codes, some of which stand for no
+    item · sums : the sums counted so far, by name.
     """
 
     def __init__(
@@ -45,10 +46,10 @@ class Counts:
         self._has_true = has_true
 
     def summed(self, name: str, count: Callable[[ListCounts], np.ndarray], over: Over = "pred") -> np.ndarray:
-        """What `count` finds for these lists, kept by its name: a sum over them.
+        """Return the sum over these lists that `count` computes; it is computed once and kept by its name.
 
-        It is an array by item code, 0 but for items of `pred`, of `true` or of the log, or a short array of other
-        numbers, to be filled up with zeros (`over="lists"`).
+        The sum is an array by item code that is 0 except for items of `pred`, of `true` or of the log, as `over`
+        says. With `over="lists"` it is an array of any other numbers; a shorter one counts as filled up with zeros.
         """
         if name not in self.sums:
             self.sums[name] = self._counted(Sum(name, count, over))
@@ -65,17 +66,17 @@ class Counts:
 
     @property
     def n_lists(self) -> int:
-        """Lists of the population."""
+        """Number of lists in the population."""
         return int(self._sum("lengths").sum())
 
     @property
     def n_lists_shown(self) -> int:
-        """Lists that show anything."""
+        """Number of lists that show at least one item."""
         return int(self._sum("lengths")[1:].sum())
 
     @property
     def deepest(self) -> int:
-        """Items shown of the longest list."""
+        """Number of items that the longest list shows."""
         return int(np.flatnonzero(self._sum("lengths")).max(initial=0))
 
     @property
@@ -85,7 +86,7 @@ class Counts:
 
     @property
     def n_lists_with(self) -> np.ndarray:
-        """Lists that show each item; other than `shown` only where repeats are kept."""
+        """Number of lists that show each item. It differs from `shown` only where repeated rows are kept."""
         return self._sum("n_lists_with")
 
     @property
@@ -104,17 +105,17 @@ class Counts:
 
     @property
     def relevant(self) -> np.ndarray:
-        """In how many lists each item was relevant, shown or not."""
+        """In how many lists each item was relevant, whether it was shown or not."""
         return self._sum("relevant")
 
     @property
     def had(self) -> np.ndarray:
-        """In how many lists the user of the list had each item before, by the log."""
+        """In how many lists the log has each item for the user of the list."""
         return self._sum("had")
 
     @property
     def new(self) -> np.ndarray:
-        """How often each item was shown to a user who had not had it before, by the log."""
+        """How often each item was shown to a user for whom the log does not have it."""
         return self._sum("new")
 
     def needs_true(self, otherwise: str) -> None:
@@ -129,14 +130,14 @@ class Counts:
 
 
 class ListCounts(Counts):
-    """Counts of lists that are at hand: each sum is counted when it is first asked for."""
+    """Counts over lists in memory: each sum is counted when it is first read."""
 
     def __init__(self, lists: Lists, by: int = 0) -> None:
         matched = lists.matched
         super().__init__(lists.k, lists.sides, matched.n_items, {}, matched.has_true)
         self.lists: Lists = lists
         self.matched: Matched = matched
-        # Lists stand `by` value after `by` value, so that those of one are found without a look at the others.
+        # Lists are sorted by `by` value, so that a binary search finds those of one value.
         first, end = np.searchsorted(matched.list_by, [by, by + 1])
         self.by, self.mine = by, np.arange(first, end)
 
@@ -145,30 +146,30 @@ class ListCounts(Counts):
 
     @cached_property
     def n_shown(self) -> np.ndarray:
-        """Items shown of each list."""
+        """Number of items that each list shows."""
         return self.lists.n_shown[self.mine]
 
     @cached_property
     def places(self) -> np.ndarray:
-        """Places, among the recommended rows, of what was shown."""
+        """Places, among the recommended rows, of the rows within the first k of these lists."""
         return spans(self.matched.start[self.mine], self.n_shown)
 
     @cached_property
     def rank(self) -> np.ndarray:
-        """Rank of each place."""
+        """Rank at each place."""
         return self.places - np.repeat(self.matched.start[self.mine], self.n_shown) + 1
 
     @cached_property
     def item(self) -> np.ndarray:
-        """Item of each place."""
+        """Item code at each place."""
         return self.matched.item[self.places]
 
     def per_item(self, weights: np.ndarray) -> np.ndarray:
-        """Sum per item of one weight per place."""
+        """Sum the weights, one per place, by item."""
         return np.bincount(self.item, weights=weights, minlength=self.n_items)
 
 
-# What `ListCounts` alone has.
+# Attributes that only `ListCounts` has.
 LIST_ATTRIBUTES = ("lists", "matched", "by", "mine", "n_shown", "places", "rank", "item", "per_item")
 
 
@@ -219,7 +220,7 @@ def _new(counts: ListCounts) -> np.ndarray:
     return counts.per_item(~counts.matched.seen()[counts.places])
 
 
-# The sums that a metric of exposure may name. "lengths" are the lists by the number of items that they show.
+# The sums that a metric of exposure may name. "lengths" is the number of lists by how many items they show.
 SUMS: dict[str, Sum] = {
     one.name: one
     for one in (

@@ -1,8 +1,9 @@
-"""Rank and pair rows that are nothing but integer codes and numbers.
+"""Rank and pair rows of integer codes and numbers.
 
-Contract: the rows of a list stand together. `rank_within` orders each list, `start[i]:start[i + 1]` being list i;
-`pair_within` finds duplicates and where sought items stand, in lists of which each has a start and a length. Both sort
-each list's rows as integers, and take time linear in the rows, times the log of a list's length.
+Contract: the rows of a list stand together. `rank_within` orders each list, where list i has the rows
+`start[i]:start[i + 1]`. `pair_within` finds repeated items in lists given by start and length, and finds where sought
+items stand in them. Both sort the rows of each list as integers. Their time is linear in the number of rows, times the
+logarithm of a list's length.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Cells of the matrices whose rows are sorted, so that they stay in a processor's cache.
+# A matrix whose rows are sorted has about so many cells, so that it stays in a processor's cache.
 MATRIX_CELLS = 2**18
 
-# Cells of a row that short lists share: about as many are sorted without branches.
+# A matrix row that short lists share has so many cells: numpy sorts about that many without branches.
 ROW_CELLS = 128
 
-# Arrow sorts integers of so many bits by counting.
+# Arrow sorts integers of up to so many bits by counting, which takes linear time.
 COUNTED_BITS = 12
 
 
 def at(values: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
-    """values[rows]: a view of a slice, and else by `take`, which is the faster way."""
+    """Return values[rows]: a view for a slice, and otherwise by `take`, which is faster than indexing."""
     return values[rows] if isinstance(rows, slice) else values.take(rows)
 
 
@@ -42,30 +43,31 @@ def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
 
 
 def offsets(length: np.ndarray) -> np.ndarray:
-    """Starts of consecutive lists of these lengths, and the end of the last."""
+    """Return where consecutive lists of these lengths start, and where the last one ends."""
     start = np.zeros(len(length) + 1, np.int64)
     np.cumsum(length, out=start[1:])
     return start
 
 
 def stable_order(codes: np.ndarray, n: int) -> np.ndarray:
-    """Positions in ascending order of integers from 0 to n - 1, equal ones as they stand."""
+    """Return the positions that sort integers from 0 to n - 1; equal integers keep their order."""
     if n <= 2**COUNTED_BITS:
         return pc.sort_indices(pa.array(codes)).to_numpy().view(np.int64)  # old numpy takes no uint64 as index
     if n <= 2**16:
-        return np.argsort(codes.astype(np.uint16, copy=False), kind="stable")  # which numpy sorts by their digits
+        return np.argsort(codes.astype(np.uint16, copy=False), kind="stable")  # numpy uses radix sort for 16 bits
     order = stable_order(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
     high = (codes >> COUNTED_BITS).take(order)
     return order.take(stable_order(high, ((n - 1) >> COUNTED_BITS) + 1))
 
 
 def rank_within(key: np.ndarray, start: np.ndarray, descending: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
-    """Places that order each list by `key` (int64, uint64 or float64), NaN last, equal ones as they stand; `key` there.
+    """Return the places that order each list by `key` (int64, uint64 or float64), and `key` in that order.
 
-    None if the lists stand so.
+    NaN comes last and equal numbers keep their order. The result is None if the lists are in order already.
 
-    Numbers are sorted as integers that end in the place in the list, which is faster than by their positions, and
-    stable. Where that takes digits off them, lists in which it mattered are ordered again.
+    Each number is packed into an integer whose lowest bits are its place in the list. Sorting these integers is stable,
+    and faster than sorting positions. Packing can cut off low bits of a number; lists that this puts in a wrong order
+    are sorted again.
     """
     if len(key) < 2:
         return None
@@ -96,7 +98,7 @@ def rank_within(key: np.ndarray, start: np.ndarray, descending: bool = False) ->
 
 
 def _falls(key: np.ndarray, heads: np.ndarray, beyond: np.ufunc) -> np.ndarray | None:
-    """Bool per step from a row to the next: it is beyond that one, in the same list. None if none is."""
+    """Tell for each row but the last whether it must come after the next row of its list; None if no row must."""
     falls = beyond(key[:-1], key[1:])
     if key.dtype.kind == "f":
         falls |= np.isnan(key[:-1]) & ~np.isnan(key[1:])
@@ -105,15 +107,15 @@ def _falls(key: np.ndarray, heads: np.ndarray, beyond: np.ufunc) -> np.ndarray |
 
 
 def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarray:
-    """int64 numbers in the order of `key` whose lowest bits, those of `place_bits`, are free.
+    """Return int64 numbers that sort as `key` does; their lowest bits, those set in `place_bits`, are free.
 
         | number: all of it if it is a small integer, else its high bits | place in the list |
           high bits                                                          low bits
     """
     if key.dtype.kind == "f":
-        whole = (key + 0.0).view(np.int64)  # with one zero
+        whole = (key + 0.0).view(np.int64)  # adding 0.0 turns -0.0 into 0.0
         negative = whole >> 63
-        negative &= np.iinfo(np.int64).max  # of negative floats the larger bits are the smaller number
+        negative &= np.iinfo(np.int64).max  # for negative floats, larger bits mean a smaller number
         whole ^= negative
     else:
         low, high = int(key.min()), int(key.max())
@@ -131,14 +133,14 @@ def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarr
 
 
 def sort_within(key: np.ndarray, start: np.ndarray) -> None:
-    """Bring int64 numbers into ascending order within each list, in place; 2**63 - 1 only if a list's last."""
+    """Sort int64 numbers within each list, in place. The number 2**63 - 1 may occur only as a list's largest."""
     length = np.diff(start)
     for lists in alike(length):
         first, width = lists[0], int(length[lists].max())
         if width < 2:
             continue
         if (length[lists] == width).all() and lists[-1] - first + 1 == len(lists):
-            # Lists of one length that stand together are a matrix as they are.
+            # Consecutive lists of one length already form a matrix, so they are sorted without a copy.
             key[start[first] : start[first] + len(lists) * width].reshape(-1, width).sort(axis=1)
             continue
         matrix = windows(key, start[lists], width)
@@ -149,9 +151,9 @@ def sort_within(key: np.ndarray, start: np.ndarray) -> None:
 
 
 def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
-    """values[start[i]:start[i] + width] as row i, a copy; cells past the end of `values` hold arbitrary numbers."""
+    """Copy values[start[i]:start[i] + width] into row i; cells past the end of `values` hold arbitrary numbers."""
     last = len(values) - width
-    # So many values from every row on, as one item each: they are copied as a whole.
+    # A view in which the `width` values from each position on are one item, so that they are copied as a whole.
     window: np.ndarray = np.ndarray(last + 1, f"V{values.itemsize * width}", values, strides=values.strides)
     rows = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
     over = np.flatnonzero(start > last)
@@ -161,14 +163,15 @@ def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
 
 
 def distinct(ascending: np.ndarray) -> np.ndarray:
-    """The distinct ones of integers in ascending order."""
+    """Return the distinct integers of an ascending array."""
     return ascending[np.append(len(ascending) > 0, ascending[1:] != ascending[:-1])]
 
 
 def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
-    """Numbers of lists, in groups of about the same lengths: none is over twice as long as another, or all are short.
+    """Yield list numbers in groups of similar length: none is over twice as long as another, or all have at most 1 row.
 
-    Lists may have several lengths, and a group as matrices of them side by side about `MATRIX_CELLS` cells.
+    Lists have one length per argument, and a group is similar in each of them. Its lists, side by side as the rows of a
+    matrix, take about `MATRIX_CELLS` cells.
     """
     exponents = [_exponents(int(one.max(initial=0))).take(one) for one in length]
     sizes = exponents[0]
@@ -186,10 +189,10 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Rows of lists and sought rows that pair, and repeated rows.
+    """The rows of lists that pair with sought rows because they have the same item, and the repeated rows.
 
-    `place`, `sought`: the rows of each pair · `n`: pairs of each list · `repeat`, `first`: rows whose item stands
-    earlier in the same list, and where it stands first.
+    `place`, `sought` : the two rows of each pair · `n` : number of pairs of each list · `repeat` : rows whose item
+    stands earlier in the same list · `first` : the row where that item stands first.
     """
 
     place: np.ndarray
@@ -200,7 +203,7 @@ class Pairs:
 
 
 def _exponents(longest: int) -> np.ndarray:
-    """e, the least with n <= 2**e, for every length n."""
+    """Return for every length n up to `longest` the least e with n <= 2**e."""
     return np.frexp(np.maximum(np.arange(longest + 1) - 1, 0))[1].astype(np.uint16)
 
 
@@ -215,8 +218,9 @@ def pair_within(
 ) -> Pairs:
     """Find the repeats in each list, and where it holds the items sought from it.
 
-    `item`, `start`, `length`: the lists; `sought`, ...: the items looked for in each (as many lists); codes are below
-    `n_items`. The j-th of equal items pairs with the j-th that is sought. Repeats ascend, pairs are in no order.
+    `item`, `start`, `length` are the lists. `sought`, `sought_start`, `sought_length` are the items that are looked for
+    in each of them. Item codes are below `n_items`. Where an item occurs several times, its j-th row pairs with the
+    j-th row that is sought. Repeats are in ascending order, pairs in no particular order.
 
     The items of a list and those sought in it become integers in one row of a matrix. An item stands in the high bits,
     so that equal items are neighbours once the row is sorted, which numpy does at the speed of memory:
@@ -235,14 +239,14 @@ def pair_within(
         width = own.width + other.width
         if not own.width or width < 2:
             continue
-        # The widths of the fields in the drawing above, from the lowest bits on.
+        # The widths of the fields in the drawing above, starting from the lowest bits.
         bits = (max(own.width, other.width) - 1).bit_length() + 1
         list_bits = bits + (n_items + width - 1).bit_length()
         in_row = 1 << max((ROW_CELLS // width).bit_length() - 1, 0)
         dtype: Any = np.uint32 if list_bits + in_row.bit_length() - 1 <= 32 else np.uint64
         is_sought, place_bits = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
         row = np.arange(in_row, dtype=dtype)[:, None] << dtype(list_bits)
-        # A list is filled up to the width of its row with item codes that no item has, no two of them equal.
+        # A list is filled up to the width of its row with distinct codes that no item has.
         beyond = row | (np.arange(n_items, n_items + width, dtype=dtype) << dtype(bits))
         keys = own.keys(row, beyond[:, : own.width], bits)
         if other.width:
@@ -251,7 +255,7 @@ def pair_within(
         cells = keys.ravel()
         cells.reshape(-1, in_row * width).sort(axis=1)
         same = (cells[1:] ^ cells[:-1]) < dtype(1 << bits)
-        same[width - 1 :: width] = False  # the step into the next list
+        same[width - 1 :: width] = False  # the last cell of a list has no next cell in it
         before = np.flatnonzero(same)
         left, right = cells.take(before), cells.take(before + 1)
         if not ((left ^ right) & is_sought).all():
@@ -272,7 +276,7 @@ def pair_within(
 
 @dataclass(frozen=True)
 class _Side:
-    """Some lists of items: `start` and `length` of each among `values`."""
+    """Lists of items: list i has the `length[i]` values from `start[i]` on."""
 
     values: np.ndarray
     start: np.ndarray
@@ -283,9 +287,10 @@ class _Side:
         return int(self.length.max())
 
     def keys(self, row: np.ndarray, beyond: np.ndarray, bits: int) -> np.ndarray:
-        """Items over the bits of their places, (rows, lists of a row, width); `row` and `beyond` for each such list.
+        """Return items in the bits above their places, shape (rows, lists of a row, width).
 
-        The last row may have more lists than there are; these have no items.
+        `row` are the highest bits of each list, and `beyond` are the codes that fill it up. The last row may have room
+        for more lists than there are; these have no items.
         """
         dtype, in_row, width = row.dtype.type, len(row), self.width
         n_none = -len(self.start) % in_row
@@ -305,9 +310,10 @@ class _Side:
 
 
 def _in_runs(before: np.ndarray, is_sought: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Cells of repeats, and of their first; cells that pair, where equal items stand together in any number.
+    """Return the cells of repeats, the cells where these items stand first, and the two cells of each pair.
 
-    `before` are cells with the same item as the next one. Items of the list stand before sought ones.
+    Equal items stand together, in any number. `before` are the cells with the same item as the next cell. Items of the
+    list stand before sought ones.
     """
     head = np.flatnonzero(np.append(True, before[1:] != before[:-1] + 1))
     length = np.diff(np.append(head, len(before))) + 1

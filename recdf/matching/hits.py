@@ -1,7 +1,7 @@
-"""Hits: the recommended items that `true` judges, as arrays with one entry each.
+"""Hits: the recommended items that `true` judges, as arrays with one entry per item.
 
-Contract: entries stand list after list, best rank first. A subset of hits gathers each array when something first reads
-it, since few metrics read all of them.
+Contract: entries stand list after list, and within a list by rank. A subset of hits gathers each array on first use,
+since few metrics read all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def ratio(above: Any, below: Any) -> np.ndarray:
-    """above / below, NaN (undefined) where below is 0."""
+    """Return above / below; it is NaN (undefined) where below is 0."""
     undefined = np.equal(below, 0)
     return np.asarray(np.true_divide(above, np.where(undefined, np.nan, below) if undefined.any() else below))
 
@@ -31,7 +31,7 @@ class HitArrays(NamedTuple):
 
 
 class Hits:
-    """Recommended items that `true` judges: one entry each, in list order.
+    """Recommended items that `true` judges, one entry per item, in list order.
 
     list : code of the list · rank : 1 for the first item · gain : relevance in `true` · number : 1 for the
     list's first entry, 2 for its second · place : row among all recommended rows · true_place : row among the
@@ -39,7 +39,7 @@ class Hits:
     """
 
     def __init__(self, arrays: HitArrays | Hits, rows: np.ndarray | None = None) -> None:
-        """All entries of some arrays, or those at `rows` of them."""
+        """Take all entries of the arrays, or only the entries at `rows`."""
         self._arrays, self._rows = arrays, rows
 
     def _entries(self, name: str) -> np.ndarray:
@@ -63,7 +63,7 @@ class Hits:
 
     @cached_property
     def number(self) -> np.ndarray:
-        """1 for the list's first entry, 2 for its second."""
+        """Number of the entry within its list: 1 for the list's first entry, 2 for its second."""
         return self._entries("number")
 
     @cached_property
@@ -83,18 +83,21 @@ class Hits:
     def of(
         cls, list: np.ndarray, rank: np.ndarray, gain: np.ndarray, place: np.ndarray, true_place: np.ndarray
     ) -> Hits:
-        """Entries given in list order, numbered within each list."""
+        """Make hits from arrays in list order, and number them within each list."""
         heads = np.flatnonzero(np.append(True, list[1:] != list[:-1])[: len(list)])
         length = np.diff(np.append(heads, len(list)))
         number = np.arange(1, len(list) + 1) - np.repeat(heads, length)
         return cls(HitArrays(list, rank, gain, number, place, true_place))
 
     def where(self, keep: np.ndarray) -> Hits:
-        """Some of the entries."""
+        """Keep the entries where `keep` is true."""
         return self if keep.all() else Hits(self, np.flatnonzero(keep))
 
     def from_all(self, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
-        """value(hits, *args) over the hits of the whole lists, at these: for what depends on hits further up."""
+        """Compute value(hits, *args) over the hits of the whole lists, and return it for these hits.
+
+        This is for values that depend on other hits of the list, such as those at better ranks.
+        """
         if isinstance(self._arrays, Hits) and self._rows is not None:
             return self._arrays.from_all(value, *args).take(self._rows)
         key = (value, *args)
@@ -105,11 +108,11 @@ class Hits:
     def sum_upto(
         self, cut: int, n_lists: int, parts: dict[tuple[int, int], Hits], value: Callable[..., Any], *args: Any
     ) -> np.ndarray:
-        """Sum per list of value(hits, *args) over the ranks up to `cut`, one read-only array for all who ask.
+        """Sum value(hits, *args) over the ranks up to `cut` of each list; callers share one read-only array.
 
-        It goes on from the largest smaller cut-off that is known, so that each hit is read once for all of them, and
-        adds in rank order, so that the sum does not depend on which are known. `parts` keeps the hits between two
-        cut-offs for other values.
+        The sum continues from the largest smaller cut-off that is already known, so that each hit is read once. It adds
+        in rank order, so that the result does not depend on which cut-offs are known. `parts` keeps the hits between
+        two cut-offs, so that other values reuse them.
         """
         known, cut = self._sums.setdefault((value, *args), {0: np.zeros(n_lists)}), min(cut, self.deepest)
         if cut not in known:
@@ -117,14 +120,14 @@ class Hits:
             if (above, cut) not in parts:
                 parts[above, cut] = self.where((self.rank > above) & (self.rank <= cut))
             further, total = parts[above, cut], known[above].copy()
-            np.add.at(total, further.list, np.asarray(value(further, *args), np.float64))  # is slow for integers
+            np.add.at(total, further.list, np.asarray(value(further, *args), np.float64))  # it is slow for integers
             total.flags.writeable = False
             known[cut] = total
         return known[cut]
 
     @cached_property
     def deepest(self) -> int:
-        """The largest rank: beyond it all cut-offs are alike."""
+        """The largest rank of a hit: all cut-offs beyond it give the same hits."""
         return int(self.rank.max(initial=0))
 
     @cached_property

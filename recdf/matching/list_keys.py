@@ -1,6 +1,6 @@
-"""List keys: which rows have the same one, which lists there are, and the labels that are put back at the end.
+"""List keys: which rows belong to one list, which lists there are, and the labels that results get at the end.
 
-Contract: keys and `by` values are coded together for both frames; the code of a list is `by` code × n_keys + key code.
+Contract: a key or a `by` value has one code in both frames. The code of a list is `by` code × n_keys + key code.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..inputs.options import Options, as_columns
 from ..inputs.tables import Table
 from ..inputs.threads import each
 
-# Rows that are looked at together.
+# So many rows are compared at a time.
 HEAD_ROWS = 2**18
 
 
 def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
-    """First row of each run of equal keys; None where runs are so short that they save nothing."""
+    """Return the first row of each run of equal keys; None where runs are so short that they save no work."""
     n = len(columns[0])
 
     def changes(first: int) -> np.ndarray:
@@ -34,7 +34,7 @@ def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
         return np.flatnonzero(changes(first)) + (first + 1)
 
     first_part = changes(0)
-    if 4 * np.count_nonzero(first_part) > 3 * min(n, HEAD_ROWS):  # the rest is not looked at
+    if 4 * np.count_nonzero(first_part) > 3 * min(n, HEAD_ROWS):  # runs are short
         return None
     found = [np.zeros(min(n, 1), np.int64), np.flatnonzero(first_part) + 1]
     rows = np.concatenate(found + each(heads, range(HEAD_ROWS, n, HEAD_ROWS)))
@@ -48,11 +48,14 @@ def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
 def encode_by(
     table: Table, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
 ) -> tuple[Coded | None, pd.DataFrame]:
-    """Code of the `by` value of each row (or head), in order of first appearance or as `known`, and their labels."""
+    """Return the code of the `by` value of each row (or run of rows), and the labels of the codes.
+
+    Codes follow the order of `known`, if it is given, and otherwise the order in which values first appear.
+    """
     if not table.by:
         return None, pd.DataFrame(index=range(1))
     if known is None and table.row is not None:
-        # A recommender stays, without lists, when all its rows were dropped.
+        # A recommender stays in the result, without lists, even when all its rows were dropped.
         known = table.frame[names].dropna().drop_duplicates(ignore_index=True)
     if known is not None:
         rows = table.frame_rows(np.arange(len(table)) if heads is None else heads)
@@ -72,18 +75,18 @@ def encode_by(
 
 
 def _first_rows(codes: Coded, n: int) -> np.ndarray:
-    """The first row of each code below n, -1 for none."""
+    """Return the first row of each code below n; -1 for a code that no row has."""
     first = np.full(n, -1, np.int64)
     for above in range(0, len(codes), HEAD_ROWS):
         part = codes[above : above + HEAD_ROWS]
         new = np.flatnonzero(first.take(part) < 0)
-        first[part[new][::-1]] = new[::-1] + above  # the last assignment stays: the first row
+        first[part[new][::-1]] = new[::-1] + above  # numpy keeps the last assignment: the first row
     return first
 
 
 @dataclass(frozen=True)
 class ListCodes:
-    """One code per (by, key) of each row (or head), by * n_keys + key; -1 for keys that are not `inside`."""
+    """The list code of each row (or run of rows), by * n_keys + key; -1 for keys that are not `inside`."""
 
     key: Coded
     by: Coded | None
@@ -103,7 +106,7 @@ class ListCodes:
 
 
 def split(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, np.ndarray]:
-    """`by` code and key code of lists."""
+    """Split list codes into their `by` codes and key codes."""
     if n_by == 1:
         return np.zeros_like(codes), codes
     by = codes // n_keys
@@ -113,10 +116,10 @@ def split(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, np.nda
 def population_of(
     base: np.ndarray, code: np.ndarray, first: np.ndarray, n_by: int, n_keys: int, options: Options
 ) -> np.ndarray:
-    """Codes of the lists of the population, by value after by value.
+    """Return the codes of the lists of the population, sorted by their `by` value.
 
-    `base` are the keys of a population that does not come from `pred`, `code` and `first` the lists of `pred` and the
-    rows where they first appear.
+    `base` are the keys of the population where it does not come from `pred`. `code` are the lists of `pred`, and
+    `first` are the rows where they first appear.
     """
     users = options.users if isinstance(options.users, str) else "true"
     if users == "pred":
@@ -134,8 +137,8 @@ def population_of(
 
 
 def place_of(lists: np.ndarray, codes: np.ndarray, n_codes: int) -> np.ndarray:
-    """Where each code (below n_codes) stands among `lists`, which hold each of them once."""
-    if n_codes > 16 * (len(lists) + len(codes)):  # a table by code would be large
+    """Return where each code (below n_codes) stands among `lists`, which hold each of them once."""
+    if n_codes > 16 * (len(lists) + len(codes)):  # a lookup table by code would be large
         return pd.Index(lists).get_indexer(codes)
     place = np.full(n_codes, -1, np.int32)
     place[lists] = np.arange(len(lists), dtype=np.int32)
@@ -145,21 +148,21 @@ def place_of(lists: np.ndarray, codes: np.ndarray, n_codes: int) -> np.ndarray:
 def key_frame(
     key: np.ndarray, n_keys: int, sources: dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]], options: Options
 ) -> pd.DataFrame:
-    """Labels of the lists' keys, in the dtype of the frame that the population is taken from.
+    """Return the labels of the lists' keys, in the dtype of the frame that the population is taken from.
 
-    `sources` are frames, the key codes that they hold, and a row of the frame for each of these.
+    Each of the `sources` is a frame, the key codes that it holds, and the row of the frame that stands for each code.
     """
     names = as_columns(options.user_col)
     users = options.users if isinstance(options.users, str) else "given"
     chosen = [sources[name] for name in {"both": ["true"], "all": ["pred", "true"]}.get(users, [users])]
-    # A frame without rows has no say in the dtype, in which versions of pandas differ.
+    # Versions of pandas differ in whether an empty frame affects the common dtype, so empty frames are left out.
     chosen = [source for source in chosen if len(source[1])] or chosen[:1]
     row_of, above, tables = np.full(n_keys, -1, np.int64), 0, []
     if len(chosen) == 1:
         frame, codes, rows = chosen[0]
         row_of[codes] = rows
         return labels_of(frame, names, row_of[key])
-    for frame, codes, rows in chosen:  # only the rows that stand for a key are put together
+    for frame, codes, rows in chosen:  # only rows that stand for a key are copied
         tables.append(labels_of(frame, names, rows))
         row_of[codes] = np.arange(len(rows)) + above
         above += len(rows)
@@ -175,6 +178,6 @@ def key_frame(
 
 
 def labels_of(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.DataFrame:
-    """Some rows of some columns, numbered anew; column by column, since frame[names] would copy all rows."""
+    """Take some rows of some columns, with a new index. It goes by column, since frame[names] would copy all rows."""
     labels = pd.DataFrame({i: take_rows(frame[name], rows) for i, name in enumerate(names)}, copy=False)
     return labels.set_axis(pd.Index(names, tupleize_cols=False), axis=1)

@@ -1,8 +1,8 @@
-"""What a metric sees: `Matched`, all lists of the population beside `true`, and `Lists`, the same cut at one k.
+"""What a metric reads: `Matched`, all lists of the population beside `true`, and `Lists`, these lists cut at one k.
 
-Contract: everything is an array, with one entry per list of the population where it is not said otherwise; no label
-among them but the key frames that are put back at the end. Metrics change nothing here; what several of them need is
-worked out when first asked for and kept.
+Contract: every array has one entry per list of the population unless its description says otherwise. There are no
+labels except the key frames that results get at the end. Metrics change nothing here. What several metrics need is
+computed on first use and kept.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .values import Rating, Values
 
 @dataclass(frozen=True)
 class Matched:
-    """All lists of the population beside `true`. See the module for what an entry is.
+    """All lists of the population beside `true`. Arrays have one entry per list unless said otherwise.
 
     keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
-    n_true, n_pred : relevant and recommended items of each list · start : its first place among the
+    n_true, n_pred : number of relevant and of recommended items of each list · start : its first place among the
     recommended rows, `pred_lists` · true_list : the list's entry in `true_lists`, -1 for none · judged : recommended
-    rows that `true` judges · counts : rows that were dropped or repeated ·
+    rows that `true` judges · counts : numbers of rows that were dropped or repeated ·
     order, relevance_col : columns that rank and grade the rows · overlap : what both frames share ·
-    sides : the side tables · responses : clicks or purchases of each row of `true` by the name of their column, None
-    without it.
+    sides : the side tables · responses : a function from the name of a column of `true`, such as "clicks", to its
+    number for each row of `true`, or to None where there is no such column.
     """
 
     keys: pd.DataFrame
@@ -78,12 +78,12 @@ class Matched:
         return self.pred_lists.as_given
 
     def rows(self, places: np.ndarray) -> np.ndarray:
-        """Positions in `pred` of some places."""
+        """Return the positions in `pred` of the rows at some places."""
         return self.pred_lists.rows(places)
 
     @property
     def tie_level(self) -> np.ndarray | None:
-        """Of each recommended row: equal for equal scores of a list; None without ties."""
+        """A number per recommended row that is equal for equal scores of a list; None without ties."""
         return self.pred_lists.level
 
     @property
@@ -116,27 +116,27 @@ class Matched:
 
     @cached_property
     def hits_between(self) -> dict[tuple[int, int], Hits]:
-        """Hits by the cut-offs that they stand between."""
+        """Hits whose ranks lie between two cut-offs, by these cut-offs."""
         return {}
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What `make` returns, made once for every metric and cut-off that asks by this key.
+        """Return what `make` returns; it is called once for all metrics and cut-offs that ask by this key.
 
-        It must follow from the recommended lists and the side tables alone: lists of the same `pred` beside other rows
-        of `true` share it.
+        The result must depend only on the recommended lists and the side tables, since lists of the same `pred` beside
+        other rows of `true` share it.
         """
         if key not in self.cache:
             self.cache[key] = make()
         return self.cache[key]
 
     def seen(self) -> np.ndarray:
-        """Bool per recommended row: its item is in the log of the list's user."""
+        """Tell for each recommended row whether the log has its item for the list's user."""
         log = self.sides.log
         found: np.ndarray = self.once("seen", lambda: log.seen(self.item, self.start, self.n_pred))
         return found
 
     def beside(self, judged: Hits, true_lists: TrueLists | None = None, rows: np.ndarray | None = None) -> Matched:
-        """The same lists with other judged rows, and beside other rows of `true`, which stood at `rows`."""
+        """Return these lists with other judged rows; `true_lists`, if given, are the rows of `true` at `rows`."""
         if true_lists is None or rows is None:
             return replace(self, judged=judged)
         values, rating, responses = self.values, self.rating, self.responses
@@ -162,7 +162,7 @@ class Matched:
         self.close()
 
     def close(self) -> None:
-        """Forget what points back here or to the hits: else memory stays until Python looks for cycles."""
+        """Drop references that form cycles, which would keep the memory until Python collects garbage."""
         self._views.clear()
         self.hits_between.clear()
 
@@ -172,7 +172,7 @@ def _one(hits: Hits) -> float:
 
 
 class Lists:
-    """All lists cut at rank k: the argument of every metric.
+    """All lists cut at rank k. It is the argument of every metric.
 
     Attributes are arrays with one entry per list (`n_true`, `n_pred`, `n_shown`, `n_hits`), or `Hits`.
     """
@@ -191,7 +191,7 @@ class Lists:
 
     @property
     def sides(self) -> Sides:
-        """Side tables of the call; what was not given raises an OptionError when it is asked for."""
+        """Side tables of the call; to read one that was not given raises an OptionError."""
         return self.matched.sides
 
     @property
@@ -201,22 +201,22 @@ class Lists:
 
     @property
     def n_true(self) -> np.ndarray:
-        """Relevant items of each list."""
+        """Number of relevant items of each list."""
         return self.matched.n_true
 
     @property
     def n_pred(self) -> np.ndarray:
-        """Recommended items of each list, before the cut-off."""
+        """Number of recommended items of each list, before the cut-off."""
         return self.matched.n_pred
 
     @cached_property
     def n_shown(self) -> np.ndarray:
-        """Recommended items among the first k."""
+        """Number of recommended items among the first k."""
         return np.minimum(self.n_pred, self.cut)
 
     @cached_property
     def n_judged(self) -> np.ndarray:
-        """Rows of `true` of each list, relevant or not."""
+        """Number of rows of `true` of each list, relevant or not."""
         matched = self.matched
         length = np.append(np.diff(matched.true_lists.start), 0)
         return length.take(matched.true_list)
@@ -228,7 +228,7 @@ class Lists:
 
     @cached_property
     def hit_places_by_value(self) -> tuple[np.ndarray, np.ndarray]:
-        """Places of the hits, `by` value after `by` value, and where each value begins among them."""
+        """Where each `by` value begins among the places of the hits, and these places, sorted by `by` value."""
         value = self.matched.list_by[self.hits.list]
         n_hits = np.bincount(value, minlength=len(self.matched.by))
         return offsets(n_hits), self.hits.place[np.argsort(value, kind="stable")]
@@ -242,7 +242,7 @@ class Lists:
         level = self.matched.tie_level
         if level is None:
             return self.hits.where(np.zeros(len(self.hits), bool))
-        same = np.concatenate([[False], level[1:] == level[:-1], [False]])  # as the row before it
+        same = np.concatenate([[False], level[1:] == level[:-1], [False]])  # entry i: row i ties with row i - 1
         return self.hits.where(same[self.hits.place] | same[self.hits.place + 1])
 
     @cached_property
@@ -252,7 +252,7 @@ class Lists:
 
     @property
     def n_hits(self) -> np.ndarray:
-        """Hits of each list."""
+        """Number of hits of each list."""
         return self.sum_hits(_one)
 
     @cached_property
@@ -267,22 +267,23 @@ class Lists:
         return rank
 
     def sum_hits(self, value: Callable[..., Any], *args: Any) -> np.ndarray:
-        """Sum per list of value(hits, *args), one value per hit that does not depend on k; read-only.
+        """Sum value(hits, *args) per list; `value` returns one number per hit that does not depend on k.
 
-        Metrics and cut-offs share a sum where `value` is the same function and `args` are equal.
+        The array is read-only, since metrics and cut-offs share it where `value` is the same function and `args` are
+        equal.
         """
         return self.matched.hits.sum_upto(self.cut, len(self), self.matched.hits_between, value, *args)
 
     def sum(self, values: np.ndarray, over: Hits | None = None) -> np.ndarray:
-        """Sum per list of one value per hit (or per entry of `over`)."""
+        """Sum one value per hit (or per entry of `over`) for each list."""
         entries = self.hits if over is None else over
-        # Without entries bincount counts in integers.
+        # Where there are no entries, bincount returns integers.
         return np.bincount(entries.list, weights=values, minlength=len(self)).astype(np.float64, copy=False)
 
     def sum_shown(self, values: np.ndarray) -> np.ndarray:
-        """Sum per list, over the items shown, of one value per recommended row of the whole lists."""
+        """Sum over the items shown of each list; `values` has one number per recommended row of the whole lists."""
         start = self.matched.start
-        # As their rows stand: what is between two lists is summed too, which would be most rows for lists in any order.
+        # `reduceat` also sums the rows between two edges. Lists in the order of their rows keep these sums short.
         order = np.argsort(start, kind="stable")
         edges = np.stack([start, start + self.n_shown], axis=1)[order].ravel()
         total = np.empty(len(start))
@@ -290,24 +291,27 @@ class Lists:
         return np.where(self.n_shown > 0, total, 0.0)
 
     def mean_shown(self, per_item: np.ndarray, divisor: str = "shown") -> np.ndarray:
-        """Sum per list, over the items shown, of one value per item code, over their number or over k."""
+        """Mean over the items shown of each list; `per_item` has one number per item code.
+
+        The divisor is the number of items shown (`divisor="shown"`), or else k.
+        """
         total = self.sum_shown(per_item[self.matched.item])
         return ratio(total, self.n_shown if divisor == "shown" else self.k)
 
     def sum_true(self, values: np.ndarray) -> np.ndarray:
-        """Sum per list, over its relevant items, of one value per row of `true`."""
+        """Sum over the relevant items of each list; `values` has one number per row of `true`."""
         lists = self.matched.true_lists
         total = np.bincount(lists.key, np.where(lists.gain > 0, values, 0.0), minlength=len(lists.start) - 1)
         return np.append(total, 0.0).take(self.matched.true_list)
 
     def sum_ideal(self, value: Callable[..., np.ndarray], *args: Any, gain: np.ndarray | None = None) -> np.ndarray:
-        """Sum per list of value(entries, *args) over the ideal list: its relevant items, best first, cut at k.
+        """Sum value(entries, *args) over the ideal list of each list: its relevant items, best first, cut at k.
 
-        `gain` replaces the gains of the rows of `true`, which it must list in descending order per key.
+        `gain` replaces the gains of the rows of `true`. It must be in descending order within each key.
         """
         lists = self.matched.true_lists
         if gain is None and lists.constant_gain:
-            # Equal gains: the sum depends on the number of items alone.
+            # All gains are equal, so the sum depends only on the number of items.
             n_ideal = np.minimum(lists.n_relevant, self.cut)
             rank = np.arange(1, int(n_ideal.max(initial=0)) + 1)
             longest = Hits(HitArrays(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank))
@@ -319,7 +323,7 @@ class Lists:
 
     @cached_property
     def n_candidates(self) -> np.ndarray:
-        """Items that could have been shown: the judged items with `judged_only`, else the catalogue."""
+        """Number of items that could have been shown: the judged items with `judged_only`, else the catalogue."""
         matched = self.matched
         if self is not self.whole:
             return self.whole.n_candidates

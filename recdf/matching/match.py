@@ -1,8 +1,8 @@
 """Match once: two long frames become one record that every metric reads.
 
-Contract: `match` checks the frames, codes the ids, ranks each list, finds the hits, and returns a
-`Matched`: arrays in list order, no label among them but the key frames that are put back at the end. It warns of
-nothing and takes an empty population: `overlap.warn` and `overlap.no_lists` are for the caller.
+Contract: `match` checks the frames, codes the ids, ranks each list, finds the hits, and returns a `Matched`: arrays in
+list order, without labels except the key frames that results get at the end. It gives no warnings and accepts an empty
+population; the caller uses `overlap.warn` and `overlap.no_lists`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def match(
 ) -> Matched:
     """Check, code, rank and match two frames; `true` may be None for metrics of `pred` alone.
 
-    `by_values` are the distinct `by` values of the whole of which these frames are a `part`. Ids of a part are not
-    compared where nothing is a hit, since what they lack another part may have.
+    Where these frames are a `part` of larger data, `by_values` are the distinct `by` values of all of it. Where a part
+    has no hit, its ids are not compared, since another part may have the ids that it lacks.
     """
     keep_freed_memory()
     rows = _read(true, pred, options, given)
@@ -61,7 +61,7 @@ def match(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Both frames, the given users and the side tables after the door. `users` are a frame and its ids."""
+    """Both frames, the given users and the side tables, all checked. `users` are a frame and its ids."""
 
     true: Table
     pred: Table
@@ -99,7 +99,7 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
         return true_frame, pred_frame, options.updated(users=users, relevance_col=False, min_relevance=None)
     true_frame = as_frame(true, "true", options.user_col, options.item_col)
     if isinstance(true, Mapping) and isinstance(options.users, str) and options.users == "true":
-        options = options.updated(users=list(true))  # also the users whose list is empty
+        options = options.updated(users=list(true))  # this includes users whose list is empty
     return true_frame, pred_frame, options
 
 
@@ -110,8 +110,8 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
 class _Codes:
     """Codes of the rows. A key has one code in all tables, and so has an item.
 
-    `true_heads`, `pred_heads` are the first rows of runs of equal keys, of which keys and `by` values are then coded;
-    None where every row is.
+    `true_heads` and `pred_heads` are the first rows of runs of equal keys. Where they are given, only these rows have
+    codes of keys and `by` values; where they are None, every row has.
     """
 
     true_heads: np.ndarray | None
@@ -247,7 +247,7 @@ def _true_lists(table: Table, lists: Ranked, gain: np.ndarray) -> TrueLists:
 
 
 def _labels(rows: _Rows, codes: _Codes, ranked: _RankedLists, key: np.ndarray) -> pd.DataFrame:
-    """Labels of the key of each list, in the dtype of the frame that the population is taken from."""
+    """Return the labels of each list's key, in the dtype of the frame that the population is taken from."""
     true, pred = ranked.true, ranked.pred
     pred_key = split(pred.code, codes.n_keys, codes.n_by)[1]
     sources = {
@@ -260,7 +260,7 @@ def _labels(rows: _Rows, codes: _Codes, ranked: _RankedLists, key: np.ndarray) -
 
 
 def _base(rows: _Rows, codes: _Codes, key: np.ndarray) -> Any:
-    """The lists of a baseline, if there is one."""
+    """Return the lists of the baseline, if there is one."""
     table = rows.doors.tables.get("base")
     if table is None or codes.base_key is None:
         return None
@@ -268,12 +268,12 @@ def _base(rows: _Rows, codes: _Codes, key: np.ndarray) -> Any:
 
 
 def _repeats_kept(options: Options, counts: Mapping[str, int]) -> bool:
-    """Some (list, item) pair stands twice in what metrics see."""
+    """Tell whether some (list, item) pair occurs twice in the rows that metrics read."""
     return options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts)
 
 
 def _overlap(rows: _Rows, codes: _Codes, ranked: _RankedLists, true_list: np.ndarray, compare: bool) -> Overlap:
-    # Null ranks, all last, repeat by the caller's own choice.
+    # With nan_score="last" null ranks are repeated by the caller's own choice, so repeated ranks are no warning.
     by_rank = rows.order["by"] == "rank" and rows.options.nan_score != "last"
     of_list = split(ranked.pred.code, codes.n_keys, codes.n_by)[0]
     n_judged = np.bincount(of_list, weights=ranked.pred.n_pairs, minlength=codes.n_by).astype(np.int64)

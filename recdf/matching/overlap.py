@@ -1,8 +1,9 @@
 """What `true` and `pred` have in common, and the warnings for data that can have no hit.
 
-Contract: `Overlap` holds numbers and a few ids as text. Those of disjoint parts of a population add up, so that frames
-and files are warned of alike. Ids are compared only where nothing was a hit: `compared` does it for whole frames, and
-for parts whoever has them all, since an item may stand in one part of `pred` and in another part of `true`.
+Contract: `Overlap` holds numbers and a few ids as text. The overlaps of disjoint parts of a population can be added, so
+that frames and files give the same warnings. Ids are compared only where nothing was a hit. `compared` does it for
+whole frames. For parts the caller does it once it has read all of them, since an item may be in one part of `pred` and
+in another part of `true`.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from .pred_lists import PredLists
 class Overlap:
     """What the rows of both frames share.
 
-    n_true_rows, n_pred_rows : rows that count · relevant : some row of `true` is · has_true : `true` is a table, whose
-    emptiness is worth a warning · given : the population is given · n_with_true : lists of the population that `true`
-    judges · n_judged : recommended rows that `true` judges, by `by` value · shares_user, shares_item : some user, some
-    item is in both · by_shares_item : some item recommended to the population by each `by` value is in `true` ·
-    samples : two ids of each frame as text, by what they are, such as "true user" ·
-    ranks_repeat : a rank stands twice in some list.
+    n_true_rows, n_pred_rows : number of rows that were not dropped · relevant : some row of `true` is relevant ·
+    has_true : `true` is a table, so that an empty one deserves a warning · given : the caller gave the population ·
+    n_with_true : lists of the population that `true` judges · n_judged : recommended rows that `true` judges, for each
+    `by` value · shares_user, shares_item : some user, some item is in both frames · by_shares_item : for each `by`
+    value, some item that it recommends to the population is in `true` · samples : two ids of each frame as text, by
+    what they are, such as "true user" · ranks_repeat : some list has a rank twice.
     """
 
     n_true_rows: int
@@ -73,7 +74,7 @@ class Overlap:
 def overlap_of(
     true: Table, pred: Table, n_judged: np.ndarray, relevant: bool, has_true: bool, given: bool, n_with_true: int
 ) -> Overlap:
-    """The overlap of two frames before ids are compared: what has a hit shares users and items, as far as is known."""
+    """Return the overlap of two frames before ids are compared: only a hit shows that users and items are shared."""
     shares = bool(n_judged.any())
     samples: dict[str, str] = {}
     for table in (true, pred) if not shares else ():
@@ -96,9 +97,9 @@ def overlap_of(
 def compared(
     overlap: Overlap, keys: tuple[Coded, Coded], items: Codes, pred_lists: PredLists, of_list: np.ndarray
 ) -> Overlap:
-    """The overlap after ids of whole frames were compared, where nothing is a hit.
+    """Complete the overlap of whole frames by comparing ids wherever nothing is a hit.
 
-    `keys` are those of `true` and of `pred`, `of_list` is the `by` value of each list of `pred`.
+    `keys` are the keys of `true` and of `pred`, and `of_list` is the `by` value of each list of `pred`.
     """
     if overlap.by_shares_item.all():
         return overlap
@@ -116,7 +117,7 @@ def compared(
 
 
 def samples_of(role: str, keys: Sequence[Ids], item: Ids) -> dict[str, str]:
-    """Two users and two items of a frame, to show in a message; a user by all columns of the list key."""
+    """Return two users and two items of a frame as text for a message; a user is named by the whole list key."""
     samples = {}
     for what, columns in (("user", keys), ("item", [item])):
         if len(columns[0]):
@@ -130,7 +131,7 @@ def samples_of(role: str, keys: Sequence[Ids], item: Ids) -> dict[str, str]:
 
 
 def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
-    """The error for an empty population."""
+    """Return the error for an empty population."""
     return EmptyPopulationError(
         f"there is no list to evaluate: true has {overlap.n_true_rows:,} rows, pred {overlap.n_pred_rows:,}, "
         f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
@@ -138,7 +139,7 @@ def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
 
 
 def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
-    """Give the warnings about repeated rows and about what has nothing in common; `by` are the labels."""
+    """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the `by` values."""
     _warn_duplicates(counts, options)
     _warn_ranks(overlap, options)
     if not overlap.n_judged.any():
@@ -172,7 +173,7 @@ def _warn_ranks(overlap: Overlap, options: Options) -> None:
 
 
 def _warn_nothing_shared(overlap: Overlap) -> None:
-    """No hit at all: say so if that is because no user, or no item, is in both frames."""
+    """Where there is no hit at all, warn if the reason is that no user, or no item, is in both frames."""
     if not overlap.n_true_rows or not overlap.n_pred_rows:
         return
     for what, shared in (("user", overlap.shares_user), ("item", overlap.shares_item)):
@@ -188,7 +189,7 @@ def _warn_nothing_shared(overlap: Overlap) -> None:
 
 
 def _warn_silent(by: pd.DataFrame, silent: np.ndarray) -> None:
-    """Some `by` values share nothing with `true`, while others do."""
+    """Warn if some `by` values share nothing with `true` while others do."""
     some = by.take(silent[:5])
     labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
     named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
@@ -201,7 +202,7 @@ def _warn_silent(by: pd.DataFrame, silent: np.ndarray) -> None:
 
 
 def _warn_nothing_to_hit(overlap: Overlap) -> None:
-    """Nothing can be a hit because of `true` or of the given users alone."""
+    """Warn if nothing can be a hit already because of `true` or because of the given users."""
     if not overlap.has_true or not overlap.n_pred_rows:
         return
     if not overlap.n_true_rows:

@@ -1,7 +1,7 @@
 """The lists of `pred`: ranked, paired with `true` and settled, one block of lists after another.
 
-Contract: what most metrics need, hits and lengths, is kept of every block; the item and row of every place are made
-again, by the same steps, when something asks for them.
+Contract: the hits and lengths of every block are kept, since most metrics need them. The item and the row at every
+place are computed again, by the same steps, when something reads them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from .true_lists import TrueByKey
 
 @dataclass(frozen=True)
 class _Found:
-    """What is kept of one block. See `PredLists`; `tied` and `repeated` are rows of `pred` to show in a message,
-    `settled` tells that lists are not as they were ranked, and `lists` are kept of a single block.
+    """What is kept of one block; the arrays are those of `PredLists`.
+
+    `tied` and `repeated` are rows of `pred` to name in a message. `settled` tells that settling changed the ranked
+    lists. `lists` are kept only where there is a single block.
     """
 
     code: np.ndarray
@@ -49,9 +51,10 @@ class _Found:
 class PredLists:
     """The lists of `pred`. Places count its rows list after list, best first.
 
-    `code` of each list · `first`, the row of the table where it first appears · `start` (n_lists + 1) · `n_pairs`:
-    judged rows of each list · `rank`, `number`, `place`, `true_place`: of each of these, as in `Hits`, by ascending
-    place · `repeat`: places whose item stands earlier in the same list.
+    `code` : code of each list · `first` : row of the table where the list first appears · `start` (n_lists + 1) :
+    first place of each list · `n_pairs` : number of judged rows of each list · `rank`, `number`, `place`,
+    `true_place` : what `Hits` says of each judged row, by ascending place · `repeat` : places whose item stands earlier
+    in the same list.
     """
 
     def __init__(
@@ -117,7 +120,7 @@ class PredLists:
 
     @cached_property
     def _lists(self) -> Ranked:
-        """The lists with all their rows, made again block by block."""
+        """The lists with all their rows, computed again block by block."""
         if self._one_block is not None:
             return self._one_block
 
@@ -138,7 +141,7 @@ class PredLists:
 
     @property
     def as_given(self) -> bool:
-        """Whether the rows stand as in the frame."""
+        """Whether the rows have the order that they have in the frame."""
         return isinstance(self._lists.row, slice) and self._table.row is None
 
     def all_rows(self) -> np.ndarray:
@@ -146,7 +149,7 @@ class PredLists:
         return self._lists.all_rows()
 
     def rows(self, places: np.ndarray) -> np.ndarray:
-        """Positions in the frame of the rows at some places."""
+        """Return the positions in the frame of the rows at some places."""
         return self._table.frame_rows(self._lists.rows(places))
 
     @property
@@ -156,7 +159,7 @@ class PredLists:
 
     @property
     def level(self) -> np.ndarray | None:
-        """Equal for equal scores of a list, larger for every later one; None without ties."""
+        """A number per place: equal for equal scores of a list, and larger for every later score; None without ties."""
         return self._lists.level if self._has_levels else None
 
 

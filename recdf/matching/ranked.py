@@ -1,7 +1,8 @@
 """Lists in rank order: blocks of rows of a table, ranked, and paired with the rows of `true` that judge them.
 
-Contract: codes and numbers go in, a `Ranked` comes out; `pair` finds the hits once, and `settle` applies what needs
-them: duplicates, condensed lists, ties with the relevant items last. Each works on one block of lists.
+Contract: codes and numbers go in, and a `Ranked` comes out. `pair` finds the judged rows once. `settle` then applies
+the options that need them: repeated items, condensed lists, and ties with the relevant items last. Each function works
+on one block of lists.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from .grouping import Pairs, at, distinct, offsets, pair_within, rank_within, so
 class Ranked:
     """Rows of a table list after list, best first.
 
-    `code` of each list · `first`, the row of the table where it first appears · `start` (n_lists + 1) · `item` code
-    of each row · `row` of the table at each place, a slice where they stand as there · `level`: equal for rows of a
-    list with equal numbers, larger for every later one; None where no two are equal.
+    `code` : code of each list · `first` : row of the table where the list first appears · `start` (n_lists + 1) :
+    first place of each list · `item` : item code at each place · `row` : row of the table at each place, a slice where
+    the rows keep the table's order · `level` : equal for rows of a list with equal numbers, and larger for every later
+    number; None where no two are equal.
     """
 
     code: np.ndarray
@@ -38,7 +40,7 @@ class Ranked:
     level: np.ndarray | None = None
 
     def rows(self, places: np.ndarray) -> np.ndarray:
-        """Rows of the table at some places."""
+        """Return the rows of the table at some places."""
         return places + self.row.start if isinstance(self.row, slice) else self.row[places]
 
     def all_rows(self) -> np.ndarray:
@@ -46,17 +48,17 @@ class Ranked:
         return np.arange(self.row.start, self.row.stop) if isinstance(self.row, slice) else self.row
 
     def moved(self, places: np.ndarray) -> Ranked:
-        """The same lists; the row that comes to stand at i stood at places[i]."""
+        """Reorder rows within their lists: the row at place i of the result was at places[i]."""
         level = None if self.level is None else self.level[places]
         return replace(self, item=self.item[places], row=self.rows(places), level=level)
 
     def kept(self, keep: np.ndarray) -> Ranked:
-        """Only the rows where `keep`; ranks close up, and a list may become empty."""
+        """Keep the rows where `keep` is true; later rows move up in rank, and a list may become empty."""
         return replace(self.moved(np.flatnonzero(keep)), start=offsets(keep)[self.start])
 
 
 def joined(blocks: Sequence[Ranked]) -> Ranked:
-    """The lists of several blocks as one."""
+    """Join the lists of several blocks."""
     if len(blocks) == 1:
         return blocks[0]
     length = np.concatenate([np.diff(lists.start) for lists in blocks])
@@ -78,14 +80,14 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
 
 
 def _ranked(block: Block, descending: bool) -> Ranked:
-    """Order each list by the second column, if there is one: best number first, NaN last, equal ones as they stand."""
+    """Order each list by the second column, if there is one: best first, NaN last; equal numbers keep their order."""
     (item, *number), start, row = block.columns, block.start, block.row
     if not number:
         return Ranked(block.code, block.first, start, item, row)
     (key,) = number
     heads = start[(start > 0) & (start < len(key))]
     step = key[1:] < key[:-1] if descending else key[1:] > key[:-1]
-    step[heads - 1] = True  # the step into the next list
+    step[heads - 1] = True  # the next row begins another list
     if step.all():
         return Ranked(block.code, block.first, start, item, row)
     moved = rank_within(key, start, descending)
@@ -101,9 +103,9 @@ def _ranked(block: Block, descending: bool) -> Ranked:
 
 
 def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray | None:
-    """Places that order the rows of each level by `second` (from 0 to n_second - 1), equal ones as they stand.
+    """Return the places that order the rows of each level by `second` (integers from 0 to n_second - 1).
 
-    None if they stand so.
+    Equal rows keep their order. The result is None if the rows are in order already.
     """
     level, start = lists.level, lists.start
     assert level is not None
@@ -139,7 +141,7 @@ def rank_true(
     options: Options,
     counts: dict[str, int],
 ) -> tuple[Ranked, np.ndarray]:
-    """Lists of `true` by key, largest gain first, and the gains."""
+    """Return the lists of `true` by key, largest gain first, and the gains."""
     gain = table.number
     assert gain is not None
     number = [gain] if len(gain) and np.ptp(gain) > 0 else []
@@ -147,7 +149,7 @@ def rank_true(
 
     def rank(make: Callable[[], Block]) -> tuple[Ranked, np.ndarray]:
         lists = _ranked(make(), descending=True)
-        return lists, repeats(lists, items.n)  # of equal gains the first row stays
+        return lists, repeats(lists, items.n)  # among equal gains the first row is kept
 
     found = each(rank, blocks)
     lists = joined([part for part, _ in found])
@@ -164,13 +166,13 @@ def rank_true(
 
 
 def repeats(lists: Ranked, n_items: int) -> np.ndarray:
-    """Places whose item stands earlier in the same list."""
+    """Return the places whose item stands earlier in the same list."""
     start, none = lists.start[:-1], np.zeros(len(lists.start) - 1, np.int64)
     return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items).repeat
 
 
 def refuse_duplicates(table: Table, rows: np.ndarray, n: int, options: Options) -> None:
-    """Raise if there are `n` repeated rows, of which `rows` are the first, and none may be."""
+    """Raise if there are repeated rows and the options forbid them. There are `n`, and `rows` are the first of them."""
     if options.duplicates != "raise" or not n:
         return
     shown = list(zip(*[ids.show(rows) for ids in (*table.by, *table.keys, table.item)], strict=True))
@@ -182,7 +184,7 @@ def refuse_duplicates(table: Table, rows: np.ndarray, n: int, options: Options) 
 
 
 def refuse_ties(table: Table, rows: np.ndarray, n: int, options: Options) -> None:
-    """Raise if `n` rows have the score of the one before them, `rows` the first, and none may."""
+    """Raise if rows have the score of the row before them and the options forbid it; `rows` are the first of `n`."""
     if options.ties != "raise" or not n:
         return
     where = [ids.show(rows[:1])[0] for ids in (*table.by, *table.keys)]
@@ -192,13 +194,13 @@ def refuse_ties(table: Table, rows: np.ndarray, n: int, options: Options) -> Non
 def pred_blocks(
     table: Table, code: Column, heads: np.ndarray | None, n_codes: int, item: Coded
 ) -> list[Callable[[], Block]]:
-    """Blocks of recommended lists, as `rank_pred` takes them."""
+    """Return functions that make the blocks of recommended lists which `rank_pred` takes."""
     number = [] if table.number is None else [table.number]
     return list_blocks(code, heads, len(table), n_codes, [item, *number])
 
 
 def rank_pred(table: Table, block: Block, items: Codes, options: Options) -> Ranked:
-    """Recommended lists, best first, ties settled by everything but relevance."""
+    """Rank recommended lists, best first. Ties are broken here by every rule except the one that needs relevance."""
     lists = _ranked(block, table.descending)
     if lists.level is None or options.ties in ("raise", "row"):
         return lists
@@ -209,14 +211,14 @@ def rank_pred(table: Table, block: Block, items: Codes, options: Options) -> Ran
 
 
 def tied_rows(lists: Ranked) -> np.ndarray:
-    """Rows of the table with the number of the row before them."""
+    """Return the rows of the table that have the same number as the row before them."""
     if lists.level is None:
         return np.empty(0, np.int64)
     return lists.rows(np.flatnonzero(np.diff(lists.level) == 0))
 
 
 def pair(lists: Ranked, sought: np.ndarray, sought_start: np.ndarray, sought_length: np.ndarray, n_items: int) -> Pairs:
-    """Find the items that are sought in each list; pairs by ascending place."""
+    """Find in each list the items that are sought there; the pairs have ascending places."""
     length = np.diff(lists.start)
     pairs = pair_within(lists.item, lists.start[:-1], length, sought, sought_start, sought_length, n_items)
     sought_at = np.full(len(lists.item), -1, np.int32)
@@ -226,9 +228,9 @@ def pair(lists: Ranked, sought: np.ndarray, sought_start: np.ndarray, sought_len
 
 
 def settle(lists: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> tuple[Ranked, Pairs, dict[str, int]]:
-    """Apply what needs the pairs: duplicates, condensed lists, and ties with the relevant items last.
+    """Apply the options that need the pairs: repeated items, condensed lists, and ties with the relevant items last.
 
-    The third of what is returned counts the rows that this drops or, with duplicates="keep", would.
+    The third value returned counts the rows that this drops, or that it would drop without duplicates="keep".
     """
     counts: dict[str, int] = {}
     keep = np.ones(len(lists.item), bool)
@@ -245,7 +247,7 @@ def settle(lists: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> t
     if not keep.all():
         to = offsets(keep)
         repeat = keep[pairs.repeat]
-        # No pair goes: of equal items the first pair, and they are judged.
+        # No pair is dropped: repeated items pair at their first row, and a row in a pair is judged.
         pairs = Pairs(to[pairs.place], pairs.sought, pairs.n, to[pairs.repeat[repeat]], to[pairs.first[repeat]])
         lists = lists.kept(keep)
     if options.ties == "worst" and lists.level is not None:

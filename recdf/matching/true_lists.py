@@ -1,4 +1,4 @@
-"""`true` as lists: one per list key, largest gain first."""
+"""The rows of `true` as lists: one list per key, largest gain first."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from .ranked import Ranked, pair
 
 @dataclass(frozen=True)
 class TrueLists:
-    """The rows of `true`, one list per key, largest gain first: rows start[i]:start[i + 1] are key list i."""
+    """The rows of `true`, one list per key, largest gain first: list i has the rows start[i]:start[i + 1]."""
 
     start: np.ndarray
     gain: np.ndarray
     item: np.ndarray
-    rows: Callable[[np.ndarray], np.ndarray]  # positions in the frame `true` of some places
+    rows: Callable[[np.ndarray], np.ndarray]  # from places to positions in the frame `true`
     n_relevant: np.ndarray
 
     @cached_property
     def constant_gain(self) -> bool:
-        """All rows have gain 1, as without a relevance column."""
+        """Whether all rows have gain 1, as they do without a relevance column."""
         return bool((self.gain == 1.0).all())
 
     @cached_property
     def key(self) -> np.ndarray:
-        """Key list of each row."""
+        """Number of the list that each row belongs to."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     @cached_property
     def ideal(self) -> Hits:
-        """The relevant rows of each key list, best first, as if all were recommended."""
+        """The relevant rows of each list, best first, as hits of a list that recommends exactly them."""
         return self.ideal_by(self.gain)
 
     def ideal_by(self, gain: np.ndarray) -> Hits:
-        """The same with other gains, in descending order per key, relevant rows first."""
+        """Return the ideal lists with other gains, which must descend within each list and keep relevant rows first."""
         n = self.n_relevant
         key = np.repeat(np.arange(len(n)), n)
         rank = np.arange(1, len(key) + 1)
@@ -50,7 +50,10 @@ class TrueLists:
         return Hits(HitArrays(key, rank, gain.take(rows), rank, rows, rows))
 
     def within(self, inside: np.ndarray) -> tuple[TrueLists, np.ndarray, np.ndarray]:
-        """The rows whose item is inside (bool per item code), their old places, and the new place of each old one."""
+        """Keep the rows whose item is `inside` (bool per item code).
+
+        Also return the old place of each row that is kept, and for each old place the number of kept rows before it.
+        """
         keep = inside[self.item]
         rows, to = np.flatnonzero(keep), offsets(keep)
         start, gain = to[self.start], self.gain[rows]
@@ -61,7 +64,7 @@ class TrueLists:
 
 @dataclass(frozen=True)
 class TrueByKey:
-    """`true` as the lists of `pred` are paired with it: `item` and `gain` of its rows, `start` and `length` by key."""
+    """The rows of `true`, to be paired with the lists of `pred`: `item`, `gain` by row; `start`, `length` by key."""
 
     item: np.ndarray
     gain: np.ndarray
@@ -71,12 +74,12 @@ class TrueByKey:
 
     @classmethod
     def of(cls, lists: Ranked, gain: np.ndarray, n_keys: int, n_by: int) -> TrueByKey:
-        """By key code, for `n_keys` keys and `n_by` values of `by`."""
+        """Arrange ranked lists of `true` by key code, for `n_keys` keys and `n_by` values of `by`."""
         start, length = np.zeros(n_keys, np.int64), np.zeros(n_keys, np.int64)
         start[lists.code], length[lists.code] = lists.start[:-1], np.diff(lists.start)
         return cls(lists.item, gain, start, length, n_by)
 
     def pair(self, pred_lists: Ranked, n_items: int) -> Pairs:
-        """Find the items of each list's key among its recommended items."""
+        """Find in each list of `pred` the items that `true` has for its key."""
         _, key = split(pred_lists.code, len(self.start), self.n_by)
         return pair(pred_lists, self.item, self.start.take(key), self.length.take(key), n_items)

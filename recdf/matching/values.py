@@ -1,4 +1,4 @@
-"""Numbers of rows beside their gains: money values of items, ratings and predicted ratings, clicks and purchases.
+"""Numbers that rows have besides their gains: money values, ratings and predicted ratings, clicks and purchases.
 
 Contract: each array has one entry per recommended row, or per row of `true`, in the order of the ranked lists.
 """
@@ -26,7 +26,7 @@ RESPONSES = ("clicks", "purchases")
 
 @dataclass(frozen=True)
 class Rating:
-    """What was rated (per row of `true`) and what was predicted (per recommended row), read when asked for."""
+    """Functions that read the ratings that users gave (per row of `true`) and those predicted (per recommended row)."""
 
     given: Callable[[], np.ndarray]
     predicted: Callable[[], np.ndarray]
@@ -34,7 +34,7 @@ class Rating:
 
 @dataclass(frozen=True)
 class Values:
-    """Value of each recommended row (as recommended) and of each row of `true` (as bought), both in list order."""
+    """The value of each recommended row (as recommended) and of each row of `true` (as bought), both in list order."""
 
     pred: np.ndarray
     true: np.ndarray
@@ -55,7 +55,7 @@ class Values:
 
 
 def responses_of(table: Table, lists: Ranked, name: str) -> np.ndarray | None:
-    """Clicks or purchases of each row of `true`, from the column of this name; None without it."""
+    """Return the clicks or purchases of each row of `true` from the column of this name; None without the column."""
     if name not in table.frame.columns:
         return None
     found = read_values(table.frame, name, table.role)
@@ -74,7 +74,7 @@ def values_of(
     items: Codes,
     options: Options,
 ) -> Values | None:
-    """The values that `value_col` names: from the frame itself where it has the column, else from the catalogue."""
+    """Return the values in `value_col`: from the frame itself where it has the column, else from the catalogue."""
     name = options.value_col
     if name is None:
         return None
@@ -91,7 +91,7 @@ def values_of(
             values = read_values(table.frame, name, table.role)
             found.append(values[table.frame_rows(lists.all_rows())])
         elif of_item is None:
-            column(table.frame, name, table.role)  # says what there is
+            column(table.frame, name, table.role)  # raises an error that names the columns there are
         else:
             found.append(of_item[lists.item])
             lacking = np.isnan(found[-1])

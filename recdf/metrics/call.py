@@ -1,7 +1,7 @@
-"""What was asked for: options, metric requests and side tables, checked once, before any row is read.
+"""The checked arguments of a call: options, metric requests and side tables, before any row is read.
 
 Contract: a `Call` is frozen and can be pickled. `evaluate`, metric objects, `evaluate_parquet`, `check` and the tables
-of diagnostics all start from one, so that the same mistake gives the same error everywhere.
+of diagnostics all start from a `Call`, so that the same mistake raises the same error everywhere.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Call:
-    """What a caller asked for.
+    """The checked arguments of a call.
 
     options : checked options · requests : the metrics, each with its parameters and its k · given : side tables as
-    the caller gave them, which are read when lists are matched · item_by : column of the catalogue whose groups of
-    items are measured apart · carry : columns of `pred` that come along into the per-user table, each with its rule.
+    the caller passed them, which are read when lists are matched · item_by : column of the catalogue whose groups of
+    items are measured separately · carry : columns of `pred` to copy into the per-user table, each with its rule.
     """
 
     options: Options
@@ -48,12 +48,12 @@ class Call:
 
     @classmethod
     def of(cls, what: str, options: Mapping[str, Any], given: Given = NOTHING) -> Call:
-        """Check the names and values of options that the function `what` was given."""
+        """Check the names and values of the options that the function `what` was called with."""
         check_names(list(options), NAMES, what)
         return cls(Options.of(dict(options)), given=given)
 
     def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
-        """The call with these requests; raises if one of them lacks what it needs beyond `pred`."""
+        """Return the call with these requests; raises if an argument that one of them needs is missing."""
         for request in requests:
             there = {
                 **{name: self.given.has(name) for name in SIDES},
@@ -70,9 +70,9 @@ class Call:
         return replace(self, requests=tuple(requests), item_by=item_by)
 
     def knowing(self, max_gain: float) -> Call:
-        """The call as parts need it: the largest gain of all of `true` where a metric takes it from there.
+        """Return the call for a part: metrics that need the largest gain in `true` get that of all parts.
 
-        Its requests then have other definitions than those that the caller asked for.
+        The definitions of these requests then differ from those of the caller's requests.
         """
         known = {"max_gain": max_gain}
         requests = [
@@ -108,9 +108,9 @@ class Call:
         return matched
 
     def match_part(self, true: Any, pred: Any, by_values: pd.DataFrame | None, whole: bool) -> Matched:
-        """Match frames of which it is warned later, and which may have no list: those of a part, or of the `whole`.
+        """Match the frames of a part, or of the `whole`, without warnings; there may be no list.
 
-        `by_values` are those of the whole.
+        `by_values` are the `by` values of the whole. The caller gives the warnings once all parts are matched.
         """
         return match(true, pred, self.options, self.given, by_values, part=not whole)
 

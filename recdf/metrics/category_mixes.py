@@ -1,4 +1,4 @@
-"""How the categories of items mix in lists. In a mix, each of an item's categories has an equal part of the item."""
+"""The mix of categories in each list. Each item counts as 1 and is divided equally among its categories."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels
 from ..matching.side_tables.log import Log
 
-# Entries of one block of the lists × categories matrix.
+# One block of the lists × categories matrix has about so many entries.
 BLOCK = 2**20
 
 
 def mixes(lists: Lists, labels: Labels, log: Log | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Blocks of lists. For each list and category: the recommended items, and the items of the user's log or zeros."""
+    """Yield blocks of lists with the mix of the recommended items, and the mix of the user's log (or zeros)."""
     n_labels = max(len(labels.names), 1)
     size = max(1, BLOCK // n_labels)
     for low in range(0, len(lists), size):

@@ -1,4 +1,4 @@
-"""Running a kernel: one value per list, or one for all lists, within the metric's bounds and with undefined settled."""
+"""Run kernels. Their values, one per list or one for all lists, are kept within bounds; undefined ones are settled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def compute(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:
-    """Values per list of one request, by column."""
+    """Compute the values per list of one request, by column."""
     lists = matched.at(request.k)
     found = _run(request, lists)
     parts = found if isinstance(found, tuple) else (found,)
@@ -28,7 +28,7 @@ def compute(matched: Matched, request: Request, options: Options) -> dict[str, F
     for column, part in zip(request.columns, parts, strict=True):
         values = np.asarray(part, dtype=np.float64)
         if values is part and not (request.metric.built_in and values.flags.writeable):
-            values = values.copy()  # others may read the array; those that built-in kernels share are read-only
+            values = values.copy()  # the kernel may keep the array; built-in kernels share read-only arrays
         if values.shape != (len(lists),):
             raise TypeError(
                 f"metric {request.metric.name!r} returned shape {values.shape}, "
@@ -46,7 +46,7 @@ def compute(matched: Matched, request: Request, options: Options) -> dict[str, F
 def compute_counts(
     counts: Iterable[Counts], request: Request, options: Options
 ) -> list[float | dict[object, float]]:
-    """Value of one request for the counts of each `by` value: a number, or a mapping of groups to numbers."""
+    """Compute one request from the counts of each `by` value: a number, or a mapping of groups to numbers."""
     found: list[float | dict[object, float]] = []
     for one in counts:
         value = _run(request, one)
@@ -59,7 +59,7 @@ def compute_counts(
 
 
 def _run(request: Request, of: object) -> Any:
-    """What the kernel returns; an error says in which request it came up."""
+    """Call the kernel; an error names the request in which it was raised."""
     try:
         return request.metric.kernel(of, **request.params)
     except OptionError as error:
@@ -67,7 +67,7 @@ def _run(request: Request, of: object) -> Any:
 
 
 def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
-    """Take back the last digits by which rounding carries a value past a bound."""
+    """Set values that exceed a bound only by rounding to that bound."""
     for bound, beyond in zip(bounds, (np.less, np.greater), strict=True):
         if bound is not None and beyond(values, bound).any():
             near = np.isclose(values, bound, rtol=1e-12, atol=1e-12)
@@ -76,7 +76,7 @@ def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
 
 
 def _settle_undefined(column: str, values: Floats, options: Options) -> Floats:
-    """Undefined values as the option `undefined` has them: NaN, 0 or an error."""
+    """Replace undefined values as the option `undefined` says: by NaN, by 0 or by an error."""
     if options.undefined == "nan":
         return values
     missing = np.isnan(values)
@@ -90,6 +90,6 @@ def _settle_undefined(column: str, values: Floats, options: Options) -> Floats:
 
 
 def mean(values: Floats) -> float:
-    """Mean of the defined values, NaN if there are none."""
+    """Return the mean of the defined values, or NaN if there are none."""
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if len(defined) else float("nan")

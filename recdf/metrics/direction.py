@@ -1,4 +1,4 @@
-"""In which direction a metric is better, read from the name of its column: all that experiments know of metrics."""
+"""The direction in which a metric is better, by the name of its column. Experiments know nothing else of metrics."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from .metric import METRICS
 from .record import Better, Bounds
 
-# Sums over the recommended items: a list that was not shown adds 0 to them, although more of them is not always better.
+# Sums over the recommended items: a list that was not shown adds 0 to them, although a larger sum is not always better.
 _SUMS = frozenset({"hits", "dcg", "tp", "fp", "aclt", "shown", "clicked", "bought"})
 
 
 class Direction(NamedTuple):
-    """`better` is None where neither direction is, a bound is None where the metric has none.
+    """The direction and the bounds of a metric; each is None where the metric has none.
 
     `counts` says that the metric is a count or a sum over the recommended items, which is 0 for an empty list.
     """
@@ -24,7 +24,7 @@ class Direction(NamedTuple):
 
 
 def direction_of(column: str) -> Direction | None:
-    """Direction of the registered metric that a column such as "first_rank@10" is of; None for other columns."""
+    """Return the direction of the metric of a column such as "first_rank@10"; None if it is of no known metric."""
     name = re.split("[@(]", column)[0]
     metric = METRICS.get(name)
     if metric is None:

@@ -1,6 +1,6 @@
-"""The docstrings of metrics: their sections, and what all metrics share.
+"""The docstrings of metrics: their sections, and the text that all metrics share.
 
-Contract: a kernel's docstring holds what is its own; `full_doc` adds the arguments, options, result and errors.
+Contract: the docstring of a kernel holds only its own text; `full_doc` adds the arguments, options, result and errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ARGUMENTS = {
 }
 
 
-# Sections of a kernel's docstring that stand below what all metrics share.
+# Sections of a kernel's docstring that come after the text that all metrics share.
 BELOW = ("Notes", "References", "Examples")
 
 _TITLE = re.compile(r"\n\n([A-Z]\w*)\n-+\n")
@@ -48,12 +48,12 @@ ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationE
 
 
 def section(doc: str, title: str) -> str:
-    """Text of one section of a numpydoc docstring, in one line; empty if there is none."""
+    """Return the text of one section of a numpydoc docstring in one line; empty if there is no such section."""
     return " ".join(_sections(doc).get(title, "").split())
 
 
 def _sections(doc: str) -> dict[str, str]:
-    """Sections of a numpydoc docstring by title, in their order; what stands above them has the title ""."""
+    """Return the sections of a numpydoc docstring by title, in their order; the text above them has the title ""."""
     pieces = _TITLE.split(doc)
     return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
 
@@ -61,7 +61,7 @@ def _sections(doc: str) -> dict[str, str]:
 def full_doc(
     doc: str, arguments: Sequence[str], k: int | None, sides: Sequence[str], optional: Sequence[str], per: str
 ) -> str:
-    """The kernel's docstring with what all metrics share: frames, options, results, errors."""
+    """Return the kernel's docstring with the text that all metrics share: frames, options, results, errors."""
     found = _sections(doc)
     own = found.pop("Parameters", "").strip()
     parameters = [_argument(name, name in optional) for name in arguments]
@@ -83,7 +83,7 @@ def full_doc(
 
 
 def _result(per: str, of_population: bool) -> str:
-    """What a call returns."""
+    """Describe what a call returns."""
     if per == "item":
         return "float, or dict of groups to floats\n    One number for all lists; there is no `.per_user`."
     lists = "the population" if of_population else "`pred`, or of the given `users`"

@@ -1,4 +1,4 @@
-"""One row per list: the labels of the lists are put back beside the values of metrics."""
+"""The per-user table: one row per list, with the labels of the list and the values of the metrics."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..matching.list_keys import labels_of
 
 
 def label_frame(matched: Labelled) -> pd.DataFrame:
-    """`by` and list key columns, one row per list."""
+    """Return the `by` and list key columns, one row per list."""
     return per_user_frame(matched, {})
 
 
 class Labelled(Protocol):
-    """Lists with their labels: those of each key, those of the `by` values, and the row of these for each list."""
+    """Lists with their labels: the labels of each key, the labels of the `by` values, and the `by` row of each list."""
 
     @property
     def keys(self) -> pd.DataFrame: ...
@@ -29,7 +29,7 @@ class Labelled(Protocol):
 
 
 def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray | pd.Series]) -> pd.DataFrame:
-    """`by` and list key columns, then others, one row per list."""
+    """Return the `by` and list key columns followed by other columns, one row per list."""
     labels = [(str(name), matched.keys[name]) for name in matched.keys.columns]
     if len(matched.by.columns):
         by = labels_of(matched.by, list(matched.by.columns), matched.list_by)
@@ -40,5 +40,5 @@ def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray | pd.Seri
     taken = [name for name in columns if name in found]
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
-    # Not consolidated: millions of lists times many metrics would be copied.
+    # copy=False, since pandas would otherwise copy millions of lists times many metrics.
     return pd.DataFrame({**found, **columns}, copy=False)

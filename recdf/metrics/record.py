@@ -1,4 +1,4 @@
-"""What a metric is: one record beside its kernel, and a request for its values. Nothing is computed here.
+"""The record of a metric beside its kernel, and the request for its values. Nothing is computed here.
 
 A kernel is a function of `Lists` (all lists cut at k) and of keyword parameters. It returns one float per list, NaN
 where the metric has no value. A kernel of exposure is a function of `Counts` and returns one float, or one per group.
@@ -26,11 +26,11 @@ Kernel = Callable[..., Any]
 Bounds = tuple[float | None, float | None]
 Better = Literal["larger", "smaller"] | None
 
-OPTIONS = parameters()  # as they end the signature of every metric
-# What a side table may not know of the recommended lists; `unknown.py` says how it is counted.
+OPTIONS = parameters()  # they end the signature of every metric
+# The things in recommended lists that a side table may not know; `unknown.py` says how they are counted.
 Unknown = Literal["items", "items_or_log", "log", "log_users", "features", "category", "group"]
 
-# Where the families live; the rest of a module's path names the family.
+# The package of the families; the rest of a module's path is the name of the family.
 ROOM = __name__.rpartition(".")[0] + "."
 
 
@@ -88,7 +88,7 @@ class MetricRecord:
 
     @cached_property
     def exposure_sums(self) -> list[Sum]:
-        """The sums over lists that the kernel reads: those it names, or all that its side tables allow."""
+        """The sums over lists that the kernel reads: those that the record names, or all that its side tables allow."""
         if self.per == "list":
             return []
         if self.sums is None:
@@ -99,7 +99,7 @@ class MetricRecord:
 
     @property
     def name(self) -> str:
-        """Name of the metric, which is its kernel's."""
+        """Name of the metric, which is the name of its kernel."""
         return self.kernel.__name__
 
     @property
@@ -146,7 +146,7 @@ class MetricRecord:
         """Types of the parameters and of the result, where the kernel is annotated."""
         try:
             return typing.get_type_hints(self.kernel)
-        except NameError:  # a user's annotations may name what is not there at run time
+        except NameError:  # a user's annotations may use names that do not exist at run time
             return {}
 
     # --------------------------------------------------------------------------- what a call of it looks like
@@ -164,7 +164,7 @@ class MetricRecord:
 
     @cached_property
     def positional(self) -> list[str]:
-        """Names of the arguments that may be given by place."""
+        """Names of the arguments that may be passed by position."""
         own = [p.name for p in self._own if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
         return [*self.arguments, "k", *own]
 
@@ -183,7 +183,7 @@ class MetricRecord:
     # ------------------------------------------------------------------------------------------ requests
 
     def request(self, params: Mapping[str, Any], k: int | None, options: Options, label: str | None = None) -> Request:
-        """Check parameters and say what is to be computed; a convention fills in what is not given."""
+        """Check parameters and make a request; a convention gives the parameters that the caller does not."""
         defaults = options.parameters(self.name)
         for name, value in (*params.items(), *defaults.items()):
             self._check(name, value)
@@ -193,7 +193,7 @@ class MetricRecord:
         return Request(self, {**self.defaults, **defaults, **params}, k, name)
 
     def choices(self, name: str) -> list[Any]:
-        """Values of a parameter that is annotated with `Literal`, or an empty list."""
+        """Return the valid values of a parameter that is annotated with `Literal`, or else an empty list."""
         hint = self.hints.get(name)
         literals = [one for one in (hint, *typing.get_args(hint)) if typing.get_origin(one) is Literal]
         return [choice for one in literals for choice in typing.get_args(one)]
@@ -249,7 +249,7 @@ class Request:
 
 
 def show(value: Any) -> str:
-    """A parameter's value as it stands in a metric string: the name of a function, else the value."""
+    """Return a parameter's value as metric strings write it: the name of a function, else the value."""
     return getattr(value, "__name__", None) or str(value)
 
 

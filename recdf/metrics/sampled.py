@@ -89,16 +89,16 @@ def sampled_values(
         raise OptionError(f"gamma={gamma!r}; expected a number above 0 and at most 1")
     if metric == "auc":  # a linear function of the rank: its sampled value is unbiased
         return np.linspace(1.0, 0.0, n_sampled + 1)
-    squares, wanted = np.zeros((n_sampled + 1, n_sampled + 1)), np.zeros(n_sampled + 1)
+    squares, expected = np.zeros((n_sampled + 1, n_sampled + 1)), np.zeros(n_sampled + 1)
     likely = np.zeros(n_sampled + 1)
     for start in range(1, n_items + 1, AT_ONCE):
         ranks = np.arange(start, min(start + AT_ONCE, n_items + 1))
         chance = _sampled_rank_chances(ranks, n_items, n_sampled)
         squares += chance.T @ chance
-        wanted += chance.T @ _values(metric, ranks, k)
+        expected += chance.T @ _values(metric, ranks, k)
         likely += chance.sum(axis=0)
     system = (1 - gamma) * squares + gamma * np.diag(likely)
-    return np.asarray(np.linalg.solve(system, wanted), dtype=np.float64)
+    return np.asarray(np.linalg.solve(system, expected), dtype=np.float64)
 
 
 def _sampled_rank_chances(ranks: npt.NDArray[np.int64], n_items: int, n_sampled: int) -> Floats:

@@ -1,6 +1,6 @@
-"""How similar the items of a list are to one another, and to those of the user's past.
+"""The similarity of the items of a list to one another, and to the items in the user's log.
 
-Similarities are taken for blocks of lists at a time, never for all items against all items.
+Similarities are computed for one block of lists at a time, and never for all pairs of items.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ..matching.side_tables.features import Features, Similarity, called
 # Bytes of the gathered features of one block of lists: about what a core's cache holds.
 BLOCK_BYTES = 2**22
 
-# A product of two matrices is left to one thread while it has at most this many multiplications. OpenBLAS would
-# share a larger one among threads that must wait for each other, which for one small matrix after another takes
-# many times longer on a busy machine.
+# A product of two matrices runs in one thread if it has at most this many multiplications. OpenBLAS splits a larger
+# product among threads that wait for each other, which for many small matrices takes many times longer on a busy
+# machine.
 PRODUCT = 2**17
 
 
 def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
-    """The feature row of each recommended item of some lists, as an array (lists, ranks); -1 where there is none."""
+    """Return the feature row of each recommended item of some lists, as an array (lists, ranks); -1 for no row."""
     n_shown = lists.n_shown[which]
     ranks = np.arange(n_shown.max(initial=0))
     places = lists.matched.start[which][:, None] + ranks
@@ -35,7 +35,7 @@ def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
 
 
 def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
-    """Blocks of lists that need about BLOCK_BYTES each, similar lengths together, without lists that need nothing."""
+    """Yield blocks of lists of similar length that need about BLOCK_BYTES each, without lists that need nothing."""
     order = np.argsort(bytes_of_list, kind="stable")
     order = order[np.searchsorted(bytes_of_list[order], 0, side="right") :]
     low = 0
@@ -49,7 +49,7 @@ def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
-    """Mean similarity over the pairs of recommended items of each list; NaN for lists without a pair."""
+    """Return the mean similarity over the pairs of recommended items of each list; NaN for lists without a pair."""
     key = ("similarity", lists.cut, kind, separator)
     found: np.ndarray = lists.matched.once(key, lambda: _mean_similarity(lists, kind, separator))
     return found
@@ -84,7 +84,7 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
 
 
 def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows: np.ndarray, step: int) -> np.ndarray:
-    """Sum of the similarities of all pairs of rows of each list, `step` ranks at a time. Rows of -1 add nothing."""
+    """Sum the similarities of all pairs of rows of each list, `step` ranks at a time. A row -1 adds nothing."""
     own = kind if callable(kind) else features.function
     if own is not None:
         one, two = np.triu_indices(rows.shape[1], 1)
@@ -97,14 +97,14 @@ def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows:
         found = similar(rows[:, some], rows[:, low:])
         if not known.all():
             found = np.where(known[:, some, None] & known[:, None, low:], found, 0.0)
-        # The square at the front holds each of its pairs twice, and the similarity of each row with itself.
+        # The square at the front holds each of its pairs twice, and also the similarity of each row with itself.
         square = found[:, :, : found.shape[1]]
         total += found.sum(axis=(1, 2)) - (square.sum(axis=(1, 2)) + np.einsum("ijj->i", square)) / 2
     return total
 
 
 def nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:
-    """Largest similarity of each recommended row of the first k to an item of the user's log; NaN where unknown."""
+    """Return the largest similarity of each row of the first k to an item of the user's log; NaN where unknown."""
     key = ("nearest", lists.cut, kind, separator)
     found: np.ndarray = lists.matched.once(key, lambda: _nearest(lists, kind, separator))
     return found

@@ -1,6 +1,6 @@
-"""Metric strings: "ndcg@10", "mapr(normalizer=achievable)@20", and mappings of own names to them.
+"""Metric strings, such as "ndcg@10" or "mapr(normalizer=achievable)@20", and mappings of own names to them.
 
-`parse` turns what a caller names into `Request`s. Every parameter is checked before anything is computed.
+`parse` turns the metrics that a caller names into `Request`s. It checks every parameter before anything is computed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def parse(
     k: int | Sequence[int],
     options: Options,
 ) -> list[Request]:
-    """Requests for metric strings, metric records, or a mapping of own names to them; those without a k get every k."""
+    """Make requests from metric strings, metrics, or a mapping of own names to them; those without a k get every k."""
     if isinstance(k, Sequence | np.ndarray | pd.Index | pd.Series | range) and not isinstance(k, str):
         ks = [check_k(one) for one in k]
         if not ks:

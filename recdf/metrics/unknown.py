@@ -1,7 +1,7 @@
-"""What side tables do not know of the recommended lists: how many rows, or lists, by the name that `spec` gives it.
+"""Count the recommended rows, or lists, that side tables do not know, by the names that these counts have in `spec`.
 
-Contract: a metric names what may be unknown to it in its record. Counting changes nothing: it reads the lists and the
-side tables and returns numbers, which add up over parts of a population.
+Contract: the record of a metric names what may be unknown to it. Counting reads the lists and the side tables and
+changes nothing. The counts can be added over parts of a population.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Params = Mapping[str, Any]
 
 
 def unknown_counts(matched: Matched, requests: Sequence[Request]) -> dict[str, int]:
-    """Rows or lists of which a side table knows nothing, for all requests; the first one to name a count makes it."""
+    """Count rows or lists that a side table does not know, for all requests; each count is made once."""
     found: dict[str, int] = {}
     for request in requests:
         for what in request.metric.unknown:
@@ -29,7 +29,7 @@ def unknown_counts(matched: Matched, requests: Sequence[Request]) -> dict[str, i
 
 
 def _name(what: Unknown, params: Params) -> str | None:
-    """Name of the count in `spec`; None if these parameters do not ask for it."""
+    """Return the name of the count in `spec`; None if these parameters do not need it."""
     if what in ("category", "group"):
         column = params[f"{what}_col"]
         return None if column is None else f"pred_without_{column}"
@@ -77,7 +77,7 @@ def _group(matched: Matched, params: Params) -> np.ndarray:
     return unknown
 
 
-# Flags of the rows, or lists, that are unknown.
+# Functions that flag the rows, or lists, that are unknown.
 COUNTED: dict[Unknown, Callable[[Matched, Params], np.ndarray]] = {
     "items": _items,
     "items_or_log": _items_or_log,

@@ -1,8 +1,8 @@
-"""A log of impressions larger than memory: `from_impressions` for some users after others, written to two files.
+"""A log of impressions larger than memory: `from_impressions` for one part of the users at a time, into two files.
 
-Contract: rows of the log and of its events are dealt to parts by a hash of the user, so that a part holds all that
-happened to its users. Each part is attributed alone, and the parts together equal the whole: the rows of `true` and
-`pred` are those of one call, part after part.
+Contract: a hash of the user distributes the rows of the log and of its events to parts, so that a part has all rows of
+its users. Each part is attributed alone. The parts together have the rows of `true` and `pred` that one call returns,
+one part after another.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = ["FILES", "deal_impressions"]
 FILES = ("true.parquet", "pred.parquet", "impressions.json")
 
 BATCH_ROWS = 2**18
-# Bytes that attribution needs for each byte of a part, the part itself included.
+# Attribution needs so many bytes for each byte of a part, including the part itself.
 BYTES_PER_BYTE = 6
-TEXT_BYTES = 32  # of a string, a guess
+TEXT_BYTES = 32  # an estimate for a string
 
 
 def deal_impressions(
@@ -43,13 +43,13 @@ def deal_impressions(
     paths : mapping
         "log", and "clicks" and "purchases" if there are any: parquet files, folders of them, or globs.
     out : Path
-        Folder to write; made if absent. Files of these names are replaced, all or none.
+        Folder to write to; it is made if absent. Files of these names are replaced, either all of them or none.
     user_col : str
         Column of the user, in all files.
     memory_limit : int or str, optional
-        Memory to stay within, such as "1GB". Default: a quarter of the machine's.
+        Most memory to use, such as "1GB". Default: a quarter of the machine's.
     **options
-        Those of `from_impressions`.
+        The options of `from_impressions`.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def deal_impressions(
             for role, source in sources.items()
         }
         for role, source in sources.items():
-            if user_col not in names[role]:  # from_impressions says what is missing
+            if user_col not in names[role]:  # from_impressions raises the error
                 from_impressions(**_heads(sources), user_col=user_col, **options)
             for table in source.batches(names[role], BATCH_ROWS):
                 stores[role].add(table, _parts(table[user_col], n_parts))
@@ -79,12 +79,12 @@ def deal_impressions(
 
 
 def _heads(sources: Mapping[str, Source]) -> dict[str, Any]:
-    """Frames without rows, for messages about their columns."""
+    """Return frames without rows, from which the checks of the columns raise their errors."""
     return {role: as_frame(source.schema.empty_table()) for role, source in sources.items()}
 
 
 def _n_parts(sources: Mapping[str, Source], limit: int) -> int:
-    """How many parts fit into memory one after the other."""
+    """Return how many parts to make, so that one of them at a time fits into memory."""
     width = {
         role: sum(field.type.bit_width / 8 if _is_fixed(field.type) else TEXT_BYTES for field in source.schema)
         for role, source in sources.items()
@@ -99,7 +99,7 @@ def _is_fixed(kind: Any) -> bool:
 
 
 def _parts(user: pa.ChunkedArray, n_parts: int) -> np.ndarray:
-    """Part of each row; rows without a user, which are refused or dropped, are in the first."""
+    """Return the part of each row. Rows without a user go to the first part, where they are refused or dropped."""
     part = np.zeros(len(user), np.uint16)
     if not user.null_count:
         return part_of([user], n_parts)
@@ -109,14 +109,14 @@ def _parts(user: pa.ChunkedArray, n_parts: int) -> np.ndarray:
 
 
 def _measured(stores: Mapping[str, Store], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
-    """The two tables of each part that has rows."""
+    """Make the two tables of each part that has rows."""
     for part in range(n_parts):
         frames: dict[str, Any] = {role: as_frame(store.read(part)) for role, store in stores.items()}
         if n_parts > 1 and not any(map(len, frames.values())):
             continue
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NoOverlapWarning)  # given once, for all parts
+                warnings.simplefilter("ignore", NoOverlapWarning)  # given once for all parts
                 found = from_impressions(**frames, **options)
         except RecdfError as error:
             if n_parts == 1:
@@ -127,8 +127,8 @@ def _measured(stores: Mapping[str, Store], n_parts: int, options: dict[str, Any]
 
 
 def _write(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
-    """Write the tables part after part; return the spec with the counts of all."""
-    import pyarrow.parquet as pq  # costs time that importing recdf need not take
+    """Write the tables part after part; return the spec with the counts of all parts."""
+    import pyarrow.parquet as pq  # here, since it would make the import of recdf slower
 
     spec: dict[str, Any] | None = None
     writers: dict[str, Any] = {}
@@ -146,7 +146,7 @@ def _write(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
 
 
 def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    """The spec of two parts together."""
+    """Add the specs of two parts."""
     positions = dict(one["positions"])
     positions["start"] = min(positions["start"], two["positions"]["start"])
     for name in ("lists_with_holes", "lists_with_ties"):

@@ -1,8 +1,8 @@
-"""`evaluate_parquet`: files larger than memory, evaluated part by part; the answer is that of `evaluate`.
+"""`evaluate_parquet`: files larger than memory, evaluated part by part; the result is that of `evaluate`.
 
-Contract: a first pass over both frames checks every row and deals the rows to parts by a hash of their list key; each
-part is matched and measured alone; moments and counts add up, and the rows of all parts are merged into the order of
-the whole. Only one part, one batch of rows and one block of results are in memory at a time.
+Contract: a first pass over both frames checks every row and distributes the rows to parts by a hash of their list key.
+Each part is matched and measured alone. Moments and counts are added, and the rows of all parts are merged into the
+order that the whole would have. Only one part, one batch of rows and one block of results are in memory at a time.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ from .source import Source, Store, as_frame, common_type, given_ids, labels_as, 
 
 __all__ = ["evaluate_parquet"]
 
-# A part may take this share of the limit, at this many times its size; the rest is for reading and for the libraries.
+# A part may take this share of the limit, if its evaluation needs so many times its size. The rest of the limit is for
+# reading and for the libraries.
 PART_SHARE, WORKING_COPIES = 0.4, 6
 BATCH_SHARE = 0.02
 MAX_PARTS = 4096
-ROW = "__row__"  # number of a row in its files, carried where lists appear in its order
+ROW = "__row__"  # column with the number of a row in its files; the lists are ordered by it
 
 
 @takes_options
@@ -80,28 +81,29 @@ def evaluate_parquet(
     overwrite: bool = False,
     **options: Unpack[OptionArguments],
 ) -> Evaluation:
-    """Evaluate parquet files that may be larger than memory: the tables that `evaluate` gives for the whole frames.
+    """Evaluate parquet files that may be larger than memory; the tables are those of `evaluate` for the whole frames.
 
-    The files are read once, in batches; where they do not fit, their rows are dealt by list key to buckets in a
-    temporary folder (inside `out`, else where `tempfile` puts it; about as large as the columns in memory), and one
-    bucket after another is evaluated. The folder is removed at the end, also after an error or Ctrl-C.
+    The files are read once, in batches. Where they do not fit into memory, their rows are distributed by list key to
+    buckets in a temporary folder, and one bucket after another is evaluated. The folder is inside `out`, or else where
+    `tempfile` puts it, and is about as large as the columns would be in memory. It is removed at the end, also after an
+    error or Ctrl-C.
 
     Parameters
     ----------
     true_path, pred_path : path, or list of paths
-        Parquet files of `true` and `pred`: a file, a folder, or a glob such as "pred/*.parquet". Columns that stand
-        in the names of folders (`model=als/`) are read too. Files have an order, by name in a folder or a glob.
+        Parquet files of `true` and `pred`: a file, a folder, or a glob such as "pred/*.parquet". Columns in the names
+        of folders (`model=als/`) are read too. The files of a folder or a glob are read in the order of their names.
     metrics : str, Metric, list of them, or mapping of own names to them
-        As for `evaluate`. A metric of your own must compute each list from that list; one of exposure must read only
-        what adds up over lists, such as `Counts.shown` (whatever comes from `summed` of `rd.Counts`).
+        As for `evaluate`. A metric of your own must compute the value of a list from that list only. A metric of
+        exposure must read only sums over lists, such as `Counts.shown` (anything that `summed` of `rd.Counts` returns).
     k : int or list of int, default 10
-        Cut-offs of the metrics that name none.
+        Cut-offs of the metrics whose string has none.
     out : path, optional
         Folder for `per_user.parquet` and `summary.parquet`, as `Evaluation.to_parquet` writes them. They appear
         when both are complete. Without it, the per-user table must fit in memory.
     items, log, aspects, features, base, popular : optional
-        Side tables, as for `evaluate`. They must fit in memory, beside `memory_limit`, and are looked through once
-        per bucket.
+        Side tables, as for `evaluate`. They must fit in memory in addition to `memory_limit`, and are read once per
+        bucket.
     item_by : str, optional
         Column of `items`: the summary then also holds each accuracy metric within each group of items, as for
         `evaluate`.
@@ -109,13 +111,13 @@ def evaluate_parquet(
         Columns of `pred` that come along into `per_user`, constant within a list or reduced, as for `evaluate`.
     memory_limit : int or str, optional
         Memory to use: bytes, or text such as "1GB" or "512MiB"; by default a quarter of the machine's. The lists of
-        one bucket must fit: a single list larger than that is an error. Metrics of exposure keep some numbers per
-        item, `by` value and k beside it.
+        one bucket must fit, so a single list that does not is an error. Metrics of exposure need memory in addition,
+        for some numbers per item, `by` value and k.
     buckets : int, optional
-        Number of buckets; by default as many as `memory_limit` asks for, 1 (and no temporary rows) if all fits.
+        Number of buckets. By default as many as `memory_limit` requires; if everything fits it is 1, and no temporary
+        files are written.
     progress : bool, optional
-        Show how far it has come on stderr: with tqdm if that is installed, else in plain lines. By default only
-        on a terminal.
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal.
     overwrite : bool, default False
         Replace a result that `out` already holds.
     {options}
@@ -123,14 +125,14 @@ def evaluate_parquet(
     Returns
     -------
     Evaluation
-        As `evaluate` returns for the frames that `pandas.read_parquet` reads from the same files, to rounding (1e-12),
-        row for row. With `out`, `.per_user` stays in its file until it is used.
+        What `evaluate` returns for the frames that `pandas.read_parquet` reads from the same files, row for row and up
+        to rounding (1e-12). With `out`, `.per_user` stays in its file until it is used.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
-        As in `evaluate`. Counts of null ids, scores and relevances are of all rows; other errors say so if they
-        have counted in one bucket alone.
+        As in `evaluate`. Null ids, scores and relevances are counted over all rows. Other errors say so if they counted
+        only the rows of one bucket.
     FileNotFoundError
         If a path matches no file.
     FileExistsError
@@ -166,7 +168,7 @@ def evaluate_parquet(
         else:
             folder = local_folder(out)
             staging = stack.enter_context(staged(folder, overwrite=overwrite))
-        call = replace(call, given=as_frames(given, call.options))  # every part reads them again
+        call = replace(call, given=as_frames(given, call.options))  # since every part reads them
         files = _Files(Source(true_path, "true"), Source(pred_path, "pred"), call)
         files.deal(staging, limit, buckets, stack, progress)
         summary, spec, written = files.measure(staging, stack)
@@ -176,7 +178,7 @@ def evaluate_parquet(
 
 
 class _Files:
-    """The files of one call: their columns, checked, then the rows by part, then the results."""
+    """The files of one call: first their checked columns, then their rows by part, then the results."""
 
     def __init__(self, true: Source, pred: Source, call: Call) -> None:
         self.sources = {"true": true, "pred": pred}
@@ -185,7 +187,7 @@ class _Files:
         options, sides = call.options, call.given
         self.user_cols, self.by = as_columns(options.user_col), as_columns(options.by)
         empty = {role: as_frame(source.schema.empty_table()) for role, source in self.sources.items()}
-        with suppress(EmptyPopulationError):  # raises what columns, types and options alone can tell
+        with suppress(EmptyPopulationError):  # raises errors that need no rows
             call.match(empty["true"], empty["pred"])
         doors = read_sides(sides, options)
         if call.item_by is not None and doors.catalogue is not None:
@@ -218,10 +220,10 @@ class _Files:
             of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns
             for role, frame in reversed(empty.items()):
                 if not of_items:
-                    column(frame, options.value_col, role)  # says what there is
+                    column(frame, options.value_col, role)  # raises an error that names the columns there are
                 if options.value_col in frame.columns:
                     names[role].append(options.value_col)
-        # A part may have lists of one frame alone, in its type, where another part has them of both.
+        # One part may have lists of only one frame, with the types of its keys, while another part has lists of both.
         users = options.users if isinstance(options.users, str) else "given"
         of_keys = {"true": ["true"], "pred": ["pred"], "both": ["true"]}.get(users, ["true", "pred"])
         self.key_types = {
@@ -234,7 +236,7 @@ class _Files:
     # -------------------------------------------------------------------------------------- first pass
 
     def deal(self, folder: Path, limit: int, buckets: int | None, stack: ExitStack, progress: bool | None) -> None:
-        """Read both frames once: check their rows and deal them to parts."""
+        """Read both frames once, check their rows, and distribute them to parts."""
         row_bytes = {role: self._row_bytes(role) for role in self.sources}
         if buckets is None:
             n_bytes = sum(source.n_rows * row_bytes[role] for role, source in self.sources.items())
@@ -271,7 +273,7 @@ class _Files:
             )
 
     def _row_bytes(self, role: str) -> float:
-        """Bytes of a row in memory, by the first rows of the files; never 0."""
+        """Estimate the bytes of a row in memory from the first rows of the files; the result is never 0."""
         some = next(self.sources[role].batches(self.names[role], 1), None)
         return 8 + (some.nbytes / len(some) if some is not None and len(some) else 0)
 
@@ -319,7 +321,7 @@ class _Files:
         return summary, plain, written
 
     def _measure_all(self, results: Results) -> PartResult:
-        """The sum of all parts; their rows go to `results`. It stops at the first part that fails."""
+        """Add the results of all parts and write their rows to `results`; stop at the first part that fails."""
         by_part = None
         for number, tables in enumerate(self._all_tables()):
             found = measure(self._call(number), self._part(number, tables))
@@ -328,7 +330,7 @@ class _Files:
                     results.add(self._placed(number, tables, rows))
             by_part = found.without_rows() if by_part is None else by_part + found.without_rows()
             if found.failure is not None:
-                everywhere = frozenset(range(self.n_parts))  # of which the message tells
+                everywhere = frozenset(range(self.n_parts))  # so that the message names the number of buckets
                 return PartResult(everywhere, failure=found.failure)
             self.progress.add(sum(map(len, tables.values())))
             del tables, found
@@ -337,7 +339,7 @@ class _Files:
         return by_part
 
     def _call(self, number: int) -> Call:
-        """What is asked of one part: of given users those that stand there, and the largest gain of all of `true`."""
+        """Return the call for one part: with the given users that are in it, and with the largest gain of all parts."""
         call = self.call.knowing(max_gain=self.checks["true"].max_gain)
         if self.given is None:
             return call
@@ -349,7 +351,7 @@ class _Files:
         return Part(frames["true"], frames["pred"], frozenset({number}), whole=False, by_values=by_values)
 
     def _samples(self) -> dict[str, str]:
-        """Two ids of each frame, from its first rows."""
+        """Return two ids of each frame, from its first rows."""
         samples: dict[str, str] = {}
         for role, check in self.checks.items():
             frame = as_frame(check.head)
@@ -359,7 +361,7 @@ class _Files:
         return samples
 
     def _all_tables(self) -> Iterator[dict[str, pa.Table]]:
-        """The rows of both frames, part by part."""
+        """Yield the rows of both frames, part by part."""
         for number in range(self.n_parts):
             yield {role: store.read(number) for role, store in self.stores.items()}
 
@@ -368,7 +370,7 @@ class _Files:
         return self._call(number).match_part(part.true, part.pred, part.by_values, part.whole)
 
     def _placed(self, number: int, tables: dict[str, pa.Table], rows: ListRows) -> pa.Table:
-        """Results of one part's lists, with their places in the whole."""
+        """Return the results of one part's lists, with their places in the whole."""
         first = self._first_seen(rows, tables, np.flatnonzero(self.given_part == number))
         columns: dict[str, Any] = {PLACE: rows.list_by * self.span + first}
         if self.given is None:
@@ -381,7 +383,7 @@ class _Files:
         return pa.table({**columns, **rows.columns})
 
     def _first_seen(self, rows: ListRows, tables: dict[str, pa.Table], given: np.ndarray) -> np.ndarray:
-        """Number below `span` that orders the lists of a `by` value over all parts: their row of first appearance."""
+        """Return the row of each list's first appearance: a number below `span`, which orders lists over all parts."""
         labels = label_frame(rows)
         frames = {role: as_frame(table) for role, table in tables.items()}
         if self.given is not None:
@@ -398,7 +400,7 @@ class _Files:
     # ----------------------------------------------------------------------------------------- results
 
     def _blocks(self, results: Results, by: pd.DataFrame) -> Iterator[pd.DataFrame]:
-        """Rows of `per_user`, in order."""
+        """Yield the rows of `per_user` in their order."""
         for block in results.blocks():
             labels = [by.take(block[PLACE].to_numpy() // self.span).reset_index(drop=True), self._key_frame(block)]
             numbers = block.select(["n_true", "n_pred", *self.columns]).to_pandas()
@@ -408,7 +410,7 @@ class _Files:
             yield pd.concat([*labels, carried, numbers], axis=1)
 
     def _key_frame(self, block: pa.Table) -> pd.DataFrame:
-        """Key columns of some results, in the dtypes that they have in the whole of the population's frame."""
+        """Return the key columns of some results, in the dtypes of the whole frame that the population is from."""
         if self.given is not None:
             return self.given[self.user_cols].take(block[PLACE].to_numpy() % self.span).reset_index(drop=True)
         keys = block.select(self.user_cols)
@@ -416,5 +418,5 @@ class _Files:
             return self.sources["pred" if self.options.users == "pred" else "true"].as_pandas(keys)
         sources = [(self.sources[role], self.checks[role].head) for role in ("pred", "true")]
         likes = [source.as_pandas(head.select(self.user_cols)) for source, head in sources]
-        likes = [like for like in likes if len(like)] or likes[:1]  # as `key_frame` has it
+        likes = [like for like in likes if len(like)] or likes[:1]  # `key_frame` also leaves out empty frames
         return keys.to_pandas().astype(pd.concat(likes).dtypes.to_dict())

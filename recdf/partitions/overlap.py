@@ -1,4 +1,4 @@
-"""Ids that frames have in common although no part of them has a hit: parts are read again only if it comes to that."""
+"""Compare the ids of both frames over all parts where no part has a hit. Only then are the parts read again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compared(
     parts: Callable[[], Iterable[Tables]],
     match_part: Callable[[int, Tables], Matched],
 ) -> Overlap:
-    """The overlap of all parts after the ids of those that have no hit were compared across parts."""
+    """Complete the overlap of all parts by comparing ids across parts, wherever no part has a hit."""
     if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
         return overlap
     if not overlap.n_judged.any():
@@ -69,7 +69,7 @@ def _items_of_silent(
 
 
 def _share(one: Distinct, two: Distinct) -> bool:
-    """Some item is among both."""
+    """Tell whether some value is in both."""
     if not len(one) or not len(two):
         return False
     ours, theirs = encode([read_ids(items.ids(), "item") for items in (one, two)]).codes

@@ -1,4 +1,4 @@
-"""How far a long call has come, on stderr: tqdm's bar if it is installed, else plain lines."""
+"""The progress of a long call on stderr: a bar of tqdm if it is installed, else plain lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECONDS_BETWEEN_LINES = 2.0
 
 
 class Progress:
-    """Counts rows of work; shows nothing unless stderr is a terminal or `show` is True."""
+    """Count the rows that are done. Nothing is shown unless stderr is a terminal or `show` is True."""
 
     def __init__(self, total: int, show: bool | None) -> None:
         self.total, self.done, self.shown_at = total, 0, time.monotonic()
@@ -28,7 +28,7 @@ class Progress:
         return self
 
     def add(self, rows: int) -> None:
-        """Some rows are done."""
+        """Record that some more rows are done."""
         self.done += rows
         if self.bar is not None:
             self.bar.update(rows)

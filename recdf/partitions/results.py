@@ -1,4 +1,4 @@
-"""Results that need not be in memory: rows of all parts in the order of the whole, and an `Evaluation` in a file."""
+"""Results outside of memory: the rows of all parts in the order of the whole, and an `Evaluation` in a file."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ NEVER = np.iinfo(np.int64).max
 
 
 def first_rows(labels: pd.DataFrame, frame: pd.DataFrame, row: Any, names: list[str]) -> np.ndarray:
-    """First row of `frame` (of the numbers `row`) with the labels of each list, `NEVER` if there is none."""
+    """Return the first row of `frame` that has the labels of each list, or `NEVER`; `row` has the rows' numbers."""
     pairs = [read_by([labels[name], frame[name]], name) for name in names]
     mine, theirs = (list(columns) for columns in zip(*pairs, strict=True))
     heads = run_heads(theirs) if len(frame) else None
     numbers = np.asarray(row, np.int64) if heads is None else np.asarray(row, np.int64)[heads]
     (lists, rows), n_keys = encode_keys([mine, at_heads(theirs, heads)])
     first = np.full(n_keys, NEVER)
-    first[rows.all()[::-1]] = numbers[::-1]  # the last assignment stays: the first row
+    first[rows.all()[::-1]] = numbers[::-1]  # numpy keeps the last assignment: the first row
     return first[lists.all()]
 
 
 class Results:
-    """Rows of the lists of all parts: written as they come, read in order."""
+    """Rows of the lists of all parts. They are written in any order and read in the order of their places."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.n_rows = path, 0
@@ -49,7 +49,7 @@ class Results:
         self._writer: Any = None
 
     def add(self, table: pa.Table) -> None:
-        """Keep the rows of a part, cut into chunks of neighbours."""
+        """Keep the rows of a part, sorted and cut into chunks."""
         place = table[PLACE].to_numpy()
         if (place[1:] < place[:-1]).any():
             order = np.argsort(place)
@@ -64,10 +64,10 @@ class Results:
         self.n_rows += len(table)
 
     def blocks(self) -> Iterator[pa.Table]:
-        """All rows in order. A chunk is read for each block that it reaches into: mostly one or two."""
+        """Yield all rows in order. A chunk is read once for each block that has rows of it, mostly once or twice."""
         self._writer.close()
         low, high = np.array(self._low), np.array(self._high)
-        # Blocks begin where every so many chunks begin, so that each has about as many rows.
+        # A block begins at every n-th start of a chunk, so that all blocks have about the same number of rows.
         edges = np.sort(low)[:: max(1, BLOCK_ROWS // CHUNK_ROWS)]
         with pa.OSFile(str(self.path)) as file:
             reader = ipc.open_file(file)
@@ -79,26 +79,26 @@ class Results:
                 yield table.take(pa.array(rows[np.argsort(place[rows])]))
 
     def close(self) -> None:
-        """Let go of the file, so that its folder can be removed."""
+        """Close the file, so that its folder can be removed."""
         if self._writer is not None:
             self._writer.close()
 
 
 def _read_per_user(stored: Any) -> pd.DataFrame:
-    """The rows of `per_user.parquet`, read on first use and kept; DataError if the folder was overwritten since."""
+    """Read the rows of `per_user.parquet`; raises DataError if the folder was overwritten since."""
     return read_tables(stored.folder, stored.written.digest).per_user
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredEvaluation(Evaluation):
-    """An `Evaluation` whose `per_user` stays in its file until it is asked for.
+    """An `Evaluation` whose `per_user` stays in its file until it is first used.
 
     Attributes
     ----------
     folder : Path
         Folder of the result, absolute.
     written : Written
-        What was written to it, so that another result in the same folder is not taken for this one.
+        Digest and size of the result in the folder, so that another result there is not taken for this one.
     """
 
     per_user: pd.DataFrame = field(init=False, default=cast(pd.DataFrame, cached_property(_read_per_user)))

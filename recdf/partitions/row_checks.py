@@ -1,7 +1,7 @@
-"""Checks of rows that come batch after batch: the reader of Arrow tables beside the rules of `inputs.row_rules`.
+"""Check rows that come in batches: this module applies the rules of `inputs.row_rules` to Arrow tables.
 
-Contract: `RowCheck.kept` gives the rows of a batch that count; `finish` raises what `evaluate` raises for the whole
-frame, with the same message.
+Contract: `RowCheck.kept` returns the rows of a batch that are not dropped. `finish` raises the error that `evaluate`
+raises for the whole frame, with the same message.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ..inputs.row_rules import Broken, RowFindings, broken_ids, broken_order, br
 from ..inputs.tables import Order, gains, read_relevance, relevance_source
 from .source import as_frame
 
-# Rows that are kept as examples, as many as messages look at.
+# So many rows are kept as examples for messages.
 HEAD = 100
 
 
 class RowCheck:
-    """What the rows of one frame hold, batch after batch.
+    """The checks of one frame that is read in batches, and what they found so far.
 
-    `counts` of what was dropped · `by_values` in order of first appearance · `max_gain`, the largest gain in `true` ·
-    `head`, the first rows.
+    `counts` : numbers of rows that were dropped · `by_values` : `by` values in order of first appearance · `max_gain` :
+    the largest gain in `true` · `head` : the first rows.
     """
 
     def __init__(self, role: str, empty: pa.Table, options: Options, order: Order) -> None:
@@ -46,8 +46,8 @@ class RowCheck:
         return self._findings.failed
 
     def kept(self, table: pa.Table) -> pa.Table:
-        """The rows without null ids, and without null scores if these are dropped."""
-        if self.by:  # before rows are dropped: a recommender stays when all its rows go
+        """Return the rows without null ids, and without null scores if the options drop them."""
+        if self.by:  # before rows are dropped, since a recommender stays even if it loses all its rows
             seen = _distinct(table.select(self.by).drop_null())
             self.by_values = _distinct(pa.concat_tables([self.by_values, seen]))
         relevance = self._relevance(table)
@@ -64,11 +64,11 @@ class RowCheck:
         return table
 
     def finish(self, n_rows: int) -> None:
-        """Raise if rows must not be as they were; else set the counts."""
+        """Raise the error of the first broken rule; if there is none, set the counts."""
         self.counts = self._findings.settle(n_rows)
 
     def _relevance(self, table: pa.Table) -> np.ndarray | None:
-        """Relevances of rows of `true`; None where there is no column of them."""
+        """Return the relevances of rows of `true`; None where no column holds them."""
         name = self.relevance
         if name is None:
             return None
@@ -87,7 +87,7 @@ class RowCheck:
 
 
 def _nulls(column: Any) -> np.ndarray | None:
-    """Which values are null or NaN; None if none is."""
+    """Tell which values are null or NaN; None if none is."""
     if not column.null_count and not pa.types.is_floating(column.type):
         return None
     null = pc.is_null(column, nan_is_null=True).to_numpy()
@@ -95,7 +95,7 @@ def _nulls(column: Any) -> np.ndarray | None:
 
 
 def _distinct(table: pa.Table) -> pa.Table:
-    """Distinct rows, in order of first appearance."""
+    """Return the distinct rows in order of first appearance."""
     row = "row" + "_" * max(map(len, table.column_names), default=0)  # longer than the name of any column
     found = table.append_column(row, pa.array(np.arange(len(table)))).group_by(table.column_names)
     first = found.aggregate([(row, "min")])

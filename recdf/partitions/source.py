@@ -1,8 +1,8 @@
 """Parquet files larger than memory, cut into parts that hold whole lists.
 
-Contract: `Source` reads the needed columns of some files batch by batch, in the order of the files' rows and without
-dictionaries; `part_of` gives rows of equal keys the same part, whatever their types' width or encoding; `Store` keeps
-the rows of each part, on disk where there are several.
+Contract: `Source` reads the needed columns of some files in batches, in the order of their rows and without
+dictionaries. `part_of` returns the same part for rows with equal keys, whatever the width or the encoding of their
+types. `Store` keeps the rows of each part, on disk where there are several parts.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "M
 
 
 class Source:
-    """Parquet files that stand for one frame.
+    """Parquet files that together hold one frame.
 
-    `schema` has the type of each column, that of its values for a dictionary column. `categories` are the
-    dictionaries read so far, `null` the columns in which a null was read.
+    `schema` has the type of each column; for a dictionary column this is the type of its values. `categories` are the
+    dictionaries read so far, and `null` are the columns in which a null was read.
     """
 
     def __init__(self, path: Any, role: str) -> None:
-        import pyarrow.dataset as ds  # costs time that importing recdf need not take
+        import pyarrow.dataset as ds  # here, since it would make the import of recdf slower
 
         self.role = role
         files = _files(path, role)
@@ -70,11 +70,11 @@ class Source:
             self.categories[name] = dataset.partitioning.dictionaries[place]
 
     def fields(self, names: Sequence[str]) -> pa.Schema:
-        """Schema of some columns."""
+        """Return the schema of some columns."""
         return pa.schema([self.schema.field(name) for name in names])
 
     def batches(self, names: Sequence[str], n_rows: int) -> Iterator[pa.Table]:
-        """Tables of about `n_rows` rows with some columns."""
+        """Yield tables of about `n_rows` rows with some columns."""
         held: list[pa.Table] = []
         for piece in self._pieces(names):
             held.append(piece)
@@ -113,10 +113,10 @@ class Source:
                 self._last[name] = column.dictionary
                 self._add_categories(name, column.dictionary)
             column = column.dictionary_decode()
-        elif pa.types.is_dictionary(self.files_schema.field(name).type):  # in another of the files
+        elif pa.types.is_dictionary(self.files_schema.field(name).type):  # it is a dictionary in another file
             self._add_categories(name, column.unique().drop_null())
         column = column.cast(self.schema.field(name).type)
-        # Arrow groups -0.0 apart from 0.0, which are equal.
+        # Adding 0.0 turns -0.0 into 0.0, which Arrow would put into another group.
         return pc.add(column, pa.scalar(0.0, column.type)) if column.type in (pa.float32(), pa.float64()) else column
 
     def _add_categories(self, name: str, values: pa.Array) -> None:
@@ -125,7 +125,7 @@ class Source:
         self.categories[name] = pa.chunked_array(chunks).unique()
 
     def as_pandas(self, table: pa.Table) -> pd.DataFrame:
-        """Columns in the dtypes that pandas reads from the whole of the files."""
+        """Return columns in the dtypes that pandas would give them if it read all files at once."""
         found = {}
         for name in table.column_names:
             kind, column = self.files_schema.field(name).type, table[name]
@@ -133,7 +133,7 @@ class Source:
                 values = self.categories.get(name, pa.array([], self.schema.field(name).type))
                 places = pc.index_in(column, values).combine_chunks()
                 column = pa.chunked_array([pa.DictionaryArray.from_arrays(places, values, ordered=kind.ordered)])
-            if name in self.null:  # one null more, taken away again, tells pandas that there are some
+            if name in self.null:  # an added null, removed below, tells pandas of nulls elsewhere
                 column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)])
             plain = pa.table({name: column})
             try:
@@ -145,12 +145,12 @@ class Source:
 
 
 def as_frame(table: pa.Table) -> pd.DataFrame:
-    """A frame over the table's own memory, which keeps integers beside nulls exact."""
+    """Return a frame that shares the table's memory and keeps integers beside nulls exact."""
     return table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
 
 
 def _files(path: Any, role: str) -> Any:
-    """What pyarrow reads as one data set: a folder, a file, or a list of files."""
+    """Return what pyarrow reads as one data set: a folder, a file, or a list of files."""
     if isinstance(path, list | tuple):
         return [file for one in path for file in _as_list(_files(one, role))]
     if not isinstance(path, str | os.PathLike):
@@ -177,14 +177,14 @@ def _as_list(files: Any) -> list[str]:
 
 
 def _decoded(schema: pa.Schema) -> pa.Schema:
-    """The schema with the types of values in place of dictionaries, without metadata."""
+    """Return the schema without metadata, with the types of values in place of dictionaries."""
     return pa.schema(
         [(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type) for field in schema]
     )
 
 
 def _of_column(metadata: dict[bytes, bytes], name: str) -> dict[bytes, bytes]:
-    """What pandas noted of one column; one that was an index becomes a column."""
+    """Return the pandas metadata of one column; a column that was an index becomes an ordinary one."""
     if b"pandas" not in metadata:
         return {}
     pandas = json.loads(metadata[b"pandas"])
@@ -197,16 +197,16 @@ def _of_column(metadata: dict[bytes, bytes], name: str) -> dict[bytes, bytes]:
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
-HASHED_BYTES = 256  # of a string; what comes after may be equal or not
+HASHED_BYTES = 256  # only so many bytes of a string are hashed; longer strings may share a hash
 
 
 def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
-    """Part of each row (uint16): a hash of its key, without nulls, that sees values and not types.
+    """Return the part of each row (uint16) by a hash of its key, which depends on values and not on types.
 
-    It has a hash of its own because both frames must send a user to the same part although one stores the id as int32
-    and the other as int64, as a dictionary, or as a timestamp of another unit; hashes of pandas and of Arrow see the
-    type, and may change with their versions. Only the high half of the hash is used, since multiplying by a constant
-    mixes the high bits best, and scaling it to the number of parts needs no division.
+    Keys have no nulls. Both frames must send a user to the same part, even if one stores the id as int32 and the other
+    as int64, as a dictionary, or as a timestamp of another unit. The hashes of pandas and of Arrow depend on the type
+    and may change with versions, so this function has its own. It uses only the high half of the hash: multiplying by a
+    constant mixes the high bits best, and to scale them to the number of parts needs no division.
     """
     hashed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
@@ -215,7 +215,7 @@ def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
 
 
 def given_ids(series: pd.Series) -> pa.Array:
-    """Ids that a caller gave, as `part_of` takes them: no file holds integers beyond 64 bits, but a caller may."""
+    """Return ids that the caller gave in a form for `part_of`; unlike files, they may have integers beyond 64 bits."""
     try:
         return pa.array(series, from_pandas=True)
     except OverflowError:
@@ -223,7 +223,7 @@ def given_ids(series: pd.Series) -> pa.Array:
 
 
 def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The type in which the values of several columns fit; None if there is none."""
+    """Return a type that holds the values of several columns; None if there is none."""
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     schemas = [pa.schema([("key", wide.get(kind, kind))]) for kind in kinds]
     try:
@@ -233,7 +233,7 @@ def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
 
 
 def labels_as(labels: Any, kind: pa.DataType | None) -> Any:
-    """Labels of a part in the type that they have in all parts."""
+    """Return the labels of a part in the type that all parts share."""
     if pa.types.is_dictionary(labels.type):
         labels = labels.dictionary_decode()
     return labels if kind is None else labels.cast(kind)
@@ -241,7 +241,7 @@ def labels_as(labels: Any, kind: pa.DataType | None) -> Any:
 
 def _hash_into(hashed: np.ndarray, column: Any) -> None:
     kind = column.type
-    if isinstance(column, pa.ChunkedArray):  # several chunks only where one would not hold the strings
+    if isinstance(column, pa.ChunkedArray):  # it still has several chunks if one cannot hold the strings
         column = pa.concat_arrays(column.chunks)
     if pa.types.is_dictionary(kind):
         return _hash_into(hashed, column.dictionary_decode())
@@ -256,7 +256,7 @@ def _hash_into(hashed: np.ndarray, column: Any) -> None:
     elif pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return None  # of rare kinds all rows are in one part
+        return None  # rare kinds are not hashed, so all rows go to one part
     values = column.to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):  # floats that are no whole numbers are refused later
         words = values.astype(np.int64, copy=False).view(np.uint64)
@@ -280,7 +280,7 @@ def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
         return
     padded = np.zeros(int(edges[-1] - edges[0]) + 8, np.uint8)
     padded[:-8] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
-    # The eight bytes from each byte on, as one number: a view, which is read where strings stand.
+    # A view of the eight bytes from each position on as one number; it is read only where strings are.
     words: np.ndarray = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
     begin = edges[:-1] - edges[0]
     for start in range(0, min(int(length.max()), HASHED_BYTES), 8):
@@ -291,7 +291,7 @@ def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
 
 
 def memory_bytes(limit: int | str | None) -> int:
-    """The memory limit in bytes."""
+    """Return the memory limit in bytes."""
     if limit is None:
         try:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
@@ -304,14 +304,14 @@ def memory_bytes(limit: int | str | None) -> int:
 
 
 class Store:
-    """Rows of each part in the order in which they came: in memory if there is one part, else in a file."""
+    """The rows of each part in the order in which they were added: in memory if there is one part, else in a file."""
 
     def __init__(self, path: Path, n_parts: int, schema: pa.Schema) -> None:
         self.path, self.n_parts, self.schema = path, n_parts, schema
         self.n_rows = 0
         self.n_bytes = np.zeros(n_parts, np.int64)
         self._kept: list[pa.Table] = []
-        self._places: list[list[int]] = [[] for _ in range(n_parts)]  # of each part's batches in the file
+        self._places: list[list[int]] = [[] for _ in range(n_parts)]  # positions of each part's batches in the file
         self._n_batches = 0
         self._writer: Any = None
         self._reader: Any = None
@@ -336,7 +336,7 @@ class Store:
                 self.n_bytes[number] += batch.nbytes
 
     def read(self, part: int) -> pa.Table:
-        """All rows of a part."""
+        """Return all rows of a part."""
         if self.n_parts == 1:
             return pa.concat_tables([self.schema.empty_table(), *self._kept])
         if self._writer is not None and self._reader is None:
@@ -345,7 +345,7 @@ class Store:
         return pa.Table.from_batches([self._reader.get_batch(at) for at in self._places[part]], self.schema)
 
     def close(self) -> None:
-        """Let go of the file, so that its folder can be removed."""
+        """Close the file, so that its folder can be removed."""
         if self._writer is not None:
             self._writer.close()
         self._reader = None

@@ -301,22 +301,30 @@ def test_messages_speak_of_arguments_not_of_parameters(capsys, files):
 # ------------------------------------------------------------------------------------------ demo, command
 
 
-def test_demo_writes_its_folder_again_but_no_other_result(capsys, files):
-    code, out, err = run(capsys, "demo")
-    assert (code, err) == (0, "")
-    assert "knn" in out
-    assert "loyal" in out
+def test_demo_writes_its_folder_again(capsys, demo, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert (demo.code, demo.err) == (0, "")
+    assert "knn" in demo.out
+    assert "loyal" in demo.out
+    demo.copy_to(tmp_path)
     result = rd.read_parquet("recdf-demo")
     assert set(result.summary["model"]) == {"knn", "popularity", "random"}
-    assert run(capsys, "demo") == (0, out, "")
+    assert run(capsys, "demo") == (0, demo.out, "")
+    assert rd.read_parquet("recdf-demo") == result
+
+
+@pytest.mark.usefixtures("small_shop")
+def test_demo_writes_no_other_result_again(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert run(capsys, "demo", "--out", "mine")[0] == 0
     assert "pass --overwrite" in fails(capsys, "demo", "--out", "mine")
     assert run(capsys, "demo", "--out", "mine", "--overwrite")[0] == 0
 
 
-def test_what_the_demo_says_to_try_next_works(capsys, files):
-    _, out, _ = run(capsys, "demo")
-    commands = [line.split() for line in out.splitlines() if line.startswith("  recdf ")]
+def test_what_the_demo_says_to_try_next_works(capsys, demo, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    demo.copy_to(tmp_path)
+    commands = [line.split() for line in demo.out.splitlines() if line.startswith("  recdf ")]
     assert len(commands) == 5
     for command in commands:
         assert run(capsys, *command[1:])[0] == 0

@@ -140,6 +140,7 @@ def test_nulls_are_null_in_json(capsys):
     assert rows[0]["std"] is None
 
 
+@pytest.mark.usefixtures("small_shop")
 def test_every_command_speaks_json(capsys):
     run(capsys, *CALL, "--out", "result")
     found = json.loads(run(capsys, "compare", "result", "--format", "json", "--baseline", "a")[1])

@@ -2,8 +2,10 @@
 
 import datetime as dt
 import errno
+import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 from decimal import Decimal
@@ -14,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cases import case
 from registry.labels import LABELS, relabelled
 from registry.seeded import frames, quietly
 
@@ -274,51 +277,82 @@ def test_a_failure_of_the_first_write_leaves_nothing(target, call, tmp_path, mon
 
 # ------------------------------------------------------------------------- processes that were killed
 
-WRITER = """
-import os, signal, sys
+# A process starts slowly, so one of them forks all the others, before Arrow has threads that a fork would lose.
+FORKING = """
+import os, signal, sys, traceback
 import recdf as rd
 
-folder, step = sys.argv[1], int(sys.argv[2])
-new = rd.evaluate({"u": ["a", "b"], "v": ["c"]}, {"u": ["x", "a"], "v": ["c"]}, ["ndcg@1", "mrr@1"])
-replace, calls = os.replace, []
+def forked(work, *given):
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work(*given)
+        os._exit(0)  # at once: Arrow may abort a process that ends while its threads start (seen with pyarrow 26)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
 
-def crash(*args):
-    calls.append(args)
-    if len(calls) == step:
-        os.kill(os.getpid(), signal.SIGKILL)
-    replace(*args)
-
-os.replace = crash
-new.to_parquet(folder, overwrite=True)
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 """
+WRITER = f"""{FORKING}
+def write(folder, step):
+    new = rd.evaluate({{"u": ["a", "b"], "v": ["c"]}}, {{"u": ["x", "a"], "v": ["c"]}}, ["ndcg@1", "mrr@1"])
+    replace, calls = os.replace, []
+
+    def crash(*args):
+        calls.append(args)
+        if len(calls) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(*args)
+
+    os.replace = crash
+    new.to_parquet(folder, overwrite=True)
+
+print(*(ended(forked(write, folder, int(step))) for folder, step in zip(sys.argv[1::2], sys.argv[2::2])))
+"""
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="fork and SIGKILL are of POSIX")
 
 
-def python(code, *arguments, **options):
-    """A Python process that runs some code beside this one."""
+def python(code, *arguments):
+    """What a Python process that runs some code beside this one prints."""
     environment = os.environ | {"PYTHONPATH": str(Path(rd.__file__).parents[1])}
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], env=environment, **options)
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="SIGKILL is a signal of POSIX")
-@pytest.mark.parametrize("first", [False, True])
-@pytest.mark.parametrize("step", [1, 2])
-@pytest.mark.parametrize("then", ["read", "write"])
-def test_what_a_killed_process_left_is_swept_by_the_next_call(first, step, then, tmp_path):
+@forks
+def test_what_a_killed_process_left_is_swept_by_the_next_call(tmp_path):
     """Nothing runs after the kill: before the first rename, and between the two."""
-    if not first:
-        OLD.to_parquet(tmp_path)
-    assert python(WRITER, tmp_path, step).wait() < 0
-    assert len(names(tmp_path) - FILES) == 1
+    cases = list(itertools.product([False, True], [1, 2], ["read", "write"]))
+    folders = [tmp_path / str(number) for number in range(len(cases))]
+    for folder, (first, _, _) in zip(folders, cases, strict=True):
+        folder.mkdir()
+        if not first:
+            OLD.to_parquet(folder)
+    calls = zip(folders, (step for _, step, _ in cases), strict=True)
+    killed = python(WRITER, *itertools.chain.from_iterable(calls))
+    assert killed.stderr == ""
+    assert killed.stdout.split() == [str(-signal.SIGKILL)] * len(cases)
+    for folder, (first, step, then) in zip(folders, cases, strict=True):
+        with case(f"first={first} step={step} then={then}"):
+            check_swept(folder, first, then)
+
+
+def check_swept(folder, first, then):
+    """The next call finds the old result, or none if the killed process wrote the first one, and sweeps the rest."""
+    assert len(names(folder) - FILES) == 1
     if then == "write":
-        (OLD if first else NEW).to_parquet(tmp_path, overwrite=not first)
-        equal(rd.read_parquet(tmp_path), OLD if first else NEW)
+        (OLD if first else NEW).to_parquet(folder, overwrite=not first)
+        equal(rd.read_parquet(folder), OLD if first else NEW)
     elif first:
         with pytest.raises(FileNotFoundError):
-            rd.read_parquet(tmp_path)
+            rd.read_parquet(folder)
     else:
-        equal(rd.read_parquet(tmp_path), OLD)
-        pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "summary.parquet"), OLD.summary)
-    assert names(tmp_path) == (set() if first and then == "read" else FILES)
+        equal(rd.read_parquet(folder), OLD)
+        pd.testing.assert_frame_equal(pd.read_parquet(folder / "summary.parquet"), OLD.summary)
+    assert names(folder) == (set() if first and then == "read" else FILES)
 
 
 def test_the_folder_of_a_writer_that_lives_is_left_alone(tmp_path):
@@ -352,22 +386,21 @@ def test_of_two_first_writers_one_is_refused(tmp_path):
     equal(rd.read_parquet(tmp_path), OLD)
 
 
-# Arrow may abort a process that ends while its threads start (seen with pyarrow 26): the loop ends without that.
-LOOP = """
-import os, sys
-import recdf as rd
+LOOPS = f"""{FORKING}
+def loop(folder, role, n):
+    results = [rd.read_parquet(f"{{folder}}/{{name}}") for name in ("one", "two")]
+    for turn in range(n):
+        if role == "write":
+            results[turn % 2].to_parquet(f"{{folder}}/shared", overwrite=True)
+        else:
+            assert rd.read_parquet(f"{{folder}}/shared") in results
 
-folder, role, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
-results = [rd.read_parquet(f"{folder}/{name}") for name in ("one", "two")]
-for turn in range(n):
-    if role == "write":
-        results[turn % 2].to_parquet(f"{folder}/shared", overwrite=True)
-    else:
-        assert rd.read_parquet(f"{folder}/shared") in results
-os._exit(0)
+folder, n, *roles = sys.argv[1:]
+print(*map(ended, [forked(loop, folder, role, int(n)) for role in roles]))
 """
 
 
+@forks
 def test_readers_beside_writers_find_one_whole_result(tmp_path):
     """The results differ in both tables, one has exposure rows that per_user does not hold."""
     true, pred = frames(5)
@@ -376,8 +409,8 @@ def test_readers_beside_writers_find_one_whole_result(tmp_path):
     quietly(rd.evaluate, true, pred, ["ndcg@2", "gini@3"], items=range(14), **options).to_parquet(tmp_path / "two")
     rd.read_parquet(tmp_path / "one").to_parquet(tmp_path / "shared")
     roles = ["write", "write", "read", "read", "read"]
-    running = [python(LOOP, tmp_path, role, 6, stderr=subprocess.PIPE, text=True) for role in roles]
-    assert [process.communicate()[1] for process in running] == [""] * len(roles)
+    ended = python(LOOPS, tmp_path, 6, *roles)
+    assert (ended.stdout.split(), ended.stderr) == (["0"] * len(roles), "")
     assert names(tmp_path / "shared") == FILES
 
 
@@ -390,7 +423,7 @@ def test_a_file_cut_at_any_place_is_refused(name, tmp_path):
     whole = (tmp_path / name).read_bytes()
     for n in [0, 1, 4, 7, 8, 11, 12, 13, *np.linspace(14, len(whole) - 1, 30).astype(int)]:
         (tmp_path / name).write_bytes(whole[:n])
-        with pytest.raises(rd.DataError, match=name):
+        with case(f"cut to {n} of {len(whole)} bytes"), pytest.raises(rd.DataError, match=name):
             rd.read_parquet(tmp_path)
 
 
@@ -403,7 +436,7 @@ def test_a_flipped_bit_is_found_wherever_it_is(name, tmp_path):
         flipped = bytearray(whole)
         flipped[at] ^= 1 << (at % 8)
         (tmp_path / name).write_bytes(flipped)
-        with pytest.raises(rd.DataError, match=name):
+        with case(f"bit {at % 8} of byte {at} of {len(whole)}"), pytest.raises(rd.DataError, match=name):
             rd.read_parquet(tmp_path)
 
 
@@ -519,7 +552,7 @@ def test_periods_and_intervals_come_back_in_a_new_process(tmp_path):
     for kind in kinds:
         by_result(COLUMNS[kind]).to_parquet(tmp_path / kind)
     code = "import sys, recdf as rd; [print(rd.read_parquet(name).per_user['kind'].dtype) for name in sys.argv[1:]]"
-    out = python(code, *(tmp_path / kind for kind in kinds), stdout=subprocess.PIPE, text=True).communicate()[0]
+    out = python(code, *(tmp_path / kind for kind in kinds)).stdout
     assert out.split("\n")[:2] == [str(COLUMNS[kind].dtype) for kind in kinds]
 
 

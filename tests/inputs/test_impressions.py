@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import impressions as oracle
 
@@ -76,7 +76,6 @@ def as_dicts(found, each=False):
     return true, pred
 
 
-@settings(max_examples=200)
 @given(
     log=LOG,
     clicks=CLICKS,
@@ -110,7 +109,6 @@ def test_equals_a_plain_loop(log, clicks, purchases, window, attribution, repeat
     assert reasons.sum(axis=1).tolist() == [len(clicks), len(purchases)]
 
 
-@settings(max_examples=200)
 @given(log=LOG, clicks=CLICKS, purchases=PURCHASES, window=st.sampled_from([None, 0, 3]))
 def test_what_belongs_to_no_impression_stays_in_true(log, clicks, purchases, window):
     true, pred, _ = oracle.tables(log, clicks, purchases, window=window, unattributed="true")

@@ -257,7 +257,6 @@ def cast(frame, name, pool, form):
     return frame
 
 
-@settings(max_examples=120)
 @given(
     odd_frames(),
     st.tuples(*[st.sampled_from(["object", "inferred", "category"])] * 4),
@@ -339,7 +338,7 @@ def any_frames(draw):
     return true, pred
 
 
-@settings(max_examples=250)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(any_frames(), st.booleans(), st.booleans(), st.booleans())
 @example(
     (pd.DataFrame({"user_id": [1], "item_id": [1]}), pd.DataFrame({"user_id": [1], "item_id": [1]})), False, False, True
@@ -392,7 +391,6 @@ NAMES = [
 ]
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from(NAMES), min_size=5, max_size=5, unique=True), st.booleans())
 def test_any_column_names(names, composite):
     """Columns may be called anything, or the call says which name is in the way."""

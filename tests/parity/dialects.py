@@ -162,6 +162,11 @@ def page() -> str:
     lines = [
         "# Conventions",
         "",
+        'Libraries mean different things by one name. `like="rectools"`, in any call, computes what RecTools computes:',
+        "it sets the order of equal scores, the population and the parameters of metrics as that library has them.",
+        "`rd.compare_conventions(true, pred)` computes your metrics by every convention, and says which rule makes a",
+        "number differ. [Extend](extend.md#a-convention-of-your-own) says how to write a convention of your own.",
+        "",
         "What each library computes is compared with `recdf` and `like=` on generated frames (plain, holes, ties,",
         "graded, lists without relevant items, string ids; k = 1, 5, 10, 20, 50 with lists of up to 30), per user",
         "where the library tells, to 1e-9.",
@@ -190,7 +195,7 @@ def page() -> str:
         "|---|---|---|",
     ]
     lines += [f'| {name} | `{theirs}` | `{ours}` with `like="{name}"` |' for (name, theirs), ours in VARIANTS.items()]
-    lines += ["", "## One data set, nine dialects", "", _section9(), ""]
+    lines += ["", "## The same five users by every convention, at k = 10", "", _section9(), ""]
     return "\n".join(lines)
 
 

@@ -646,7 +646,7 @@ def test_no_warning_of_items_that_true_has_where_nothing_is_recommended(tmp_path
     for function, given in ((rd.evaluate, (true, pred)), (rd.evaluate_parquet, paths)):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            more = {} if function is rd.evaluate else {"buckets": 200}
+            more = {} if function is rd.evaluate else {"buckets": 60}
             function(*given, "ndcg", by="model", users="pred", **more)
 
 

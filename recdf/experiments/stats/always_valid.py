@@ -10,9 +10,9 @@ __all__: list[str] = []
 
 
 def always_valid_multiplier(n: Number, n_planned: float, confidence: float = 0.95) -> Number:
-    """Number of standard errors of an interval that holds at every look at once.
+    """Return how many standard errors an interval reaches to either side if it holds at all looks together.
 
-    √N·√(2A/(N²ρ²)·ln(√A/α)) with A = Nρ² + 1, N = `n` units so far and ρ² = (−2 ln α + ln(1 − 2 ln α))/N*,
+    Formula: √N·√(2A/(N²ρ²)·ln(√A/α)) with A = Nρ² + 1, N = `n` units so far, ρ² = (−2 ln α + ln(1 − 2 ln α))/N* and
     N* = `n_planned`.
     """
     alpha = 1 - confidence
@@ -29,6 +29,6 @@ def always_valid_p(statistic: Number, n: Number, n_planned: float, confidence: f
 
 
 def _mixture(n: Number, n_planned: float, alpha: float) -> tuple[Number, Number]:
-    # ρ makes the interval tightest when n units have been seen that were planned (Waudby-Smith et al. 2023).
+    # This ρ makes the interval narrowest at the planned number of units (Waudby-Smith et al. 2023).
     rho2 = (-2 * np.log(alpha) + np.log(1 - 2 * np.log(alpha))) / n_planned
     return rho2, n * rho2 + 1

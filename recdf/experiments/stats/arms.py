@@ -1,8 +1,8 @@
 """One arm of a comparison: its estimate, the variance of the estimate, adjustment by a covariate or by strata.
 
-Contract: every estimator reduces the last axis (the units: users, or sums per cluster) and broadcasts
-over the others, so the same code runs one experiment or thousands of simulated ones. A result that
-does not exist (no variance, a sum of denominators that is 0) is NaN, never an exception.
+Contract: every estimator reduces the last axis (the units: users, or sums per cluster) and broadcasts over the others,
+so that the same code runs one experiment or thousands of simulated ones. A result that does not exist (no variance, or
+a sum of denominators that is 0) is NaN and never an exception.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .numbers import Floats, Number
 
 __all__: list[str] = []
 
-# Values from here on overflow when they are squared and summed.
+# Values of this size and above overflow when they are squared and summed.
 HUGE = 1e150
 
 # Standard deviations below this share of the largest value are rounding error, not variation.
@@ -24,7 +24,7 @@ _ROUNDING = 1e-12
 
 
 class Sample(NamedTuple):
-    """Units of one arm: numerators, denominators (None: a plain mean), the same for a covariate."""
+    """The units of one arm: numerators and denominators (None: a plain mean), and those of a covariate."""
 
     num: Floats
     den: Floats | None = None
@@ -33,7 +33,7 @@ class Sample(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """Estimate of one arm, the variance of that estimate, and the degrees of freedom of the variance."""
+    """The estimate of one arm, the variance of that estimate, and the degrees of freedom of the variance."""
 
     mean: Number
     var: Number
@@ -54,13 +54,13 @@ def linearise(num: Floats, den: Floats | None = None) -> tuple[Number, Floats]:
 
 
 def arm(num: Floats, den: Floats | None = None) -> Arm:
-    """Mean or ratio of the last axis with its variance and n − 1 degrees of freedom."""
+    """Return the mean or the ratio over the last axis, with its variance and n − 1 degrees of freedom."""
     mean, z = linearise(num, den)
     return Arm(mean, _variance_of_mean(z, _largest(num, den)), np.float64(num.shape[-1] - 1))
 
 
 def pool(control: Sample, treatment: Sample) -> Sample:
-    """The units of two arms as one sample."""
+    """Return the units of two arms as one sample."""
     return Sample(
         *(
             None if c is None or t is None else np.concatenate([c, t], axis=-1)
@@ -70,7 +70,7 @@ def pool(control: Sample, treatment: Sample) -> Sample:
 
 
 def cuped_theta(both: Sample) -> tuple[Number, Number]:
-    """θ = Σz_y z_x / Σz_x² over the two arms together, and the covariate's value x over both.
+    """Return θ = Σz_y z_x / Σz_x² over the two arms together, and the covariate's value x over both.
 
     A covariate without variance explains nothing: θ = 0.
     """
@@ -84,7 +84,7 @@ def cuped_theta(both: Sample) -> tuple[Number, Number]:
 
 
 def cuped_arm(sample: Sample, theta: Number, x: Number) -> Arm:
-    """Arm of the metric adjusted by a covariate: m' = m − θ(x_arm − x), z' = z − θ·z_x (Deng et al. 2013)."""
+    """Return the arm of a metric adjusted by a covariate: m' = m − θ(x_arm − x), z' = z − θ·z_x (Deng et al. 2013)."""
     mean, z = linearise(sample.num, sample.den)
     x_arm, zx = linearise(_covariate(sample), sample.x_den)
     adjusted = z - np.asarray(theta)[..., None] * zx
@@ -93,7 +93,7 @@ def cuped_arm(sample: Sample, theta: Number, x: Number) -> Arm:
 
 
 def stratified_arm(values: Floats, strata: npt.NDArray[np.int64], weights: Floats) -> Arm:
-    """Post-stratified mean Σ W_h ȳ_h with variance Σ W_h² s_h²/n_h.
+    """Return the post-stratified mean Σ W_h ȳ_h with variance Σ W_h² s_h²/n_h.
 
     `strata` are codes 0..H−1 of the last axis, each present at least twice; `weights` W_h sum to 1. The
     degrees of freedom are Satterthwaite's, v²/Σ((W_h² s_h²/n_h)²/(n_h − 1)).
@@ -115,11 +115,11 @@ def stratified_arm(values: Floats, strata: npt.NDArray[np.int64], weights: Float
 
 
 def jackknife_arm(sample: Sample, theta: Number = 0.0, x: Number = 0.0) -> Arm:
-    """A ratio of sums over few or unequal clusters, adjusted by a covariate, with its jackknife variance.
+    """Return a ratio of sums over few or unequal clusters, adjusted by a covariate, with its jackknife variance.
 
-    (G − 1)/G·Σ (R₍₋g₎ − R)², where R₍₋g₎ leaves out cluster g: a cluster that is much larger than the others moves
-    the ratio, which the delta method does not see (Bell & McCaffrey 2002). The degrees of freedom are the effective
-    number of clusters less 1, because a large cluster tells as little about the spread as a single one.
+    The variance is (G − 1)/G·Σ (R₍₋g₎ − R)², where R₍₋g₎ leaves out cluster g. A cluster that is much larger than the
+    others moves the ratio, which the delta method misses (Bell & McCaffrey 2002). The degrees of freedom are the
+    effective number of clusters minus 1, because a large cluster tells no more about the spread than a small one.
     """
 
     def without_each(num: Floats, den: Floats | None) -> Floats:
@@ -141,21 +141,21 @@ def jackknife_arm(sample: Sample, theta: Number = 0.0, x: Number = 0.0) -> Arm:
 
 
 def effective_number(weights: Floats) -> float:
-    """(Σw)²/Σw²: how many equal units carry as much as these unequal ones."""
+    """Return (Σw)²/Σw², the number of equal units that carry as much information as these unequal ones."""
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
 def skewness_of_difference(control: Floats, treatment: Floats, negligible: float = 0.0) -> float:
-    """How skewed the difference of two means is: γ·(1/n_t² − 1/n_c²)/(1/n_t + 1/n_c)^1.5.
+    """Return the skewness of the difference of two means: γ·(1/n_t² − 1/n_c²)/(1/n_t + 1/n_c)^1.5.
 
-    γ is the skewness of the residuals of both arms together. With equal arms the skewness of the two means cancels;
-    with a small arm its own mean is skewed and the t interval lies on the wrong side. A value that cannot reach
-    `negligible` is given as 0.
+    γ is the skewness of the residuals of both arms together. With equal arms the skewness of the two means cancels.
+    The mean of a small arm is skewed, and the t interval is then too far to one side. The result is 0 where it cannot
+    reach `negligible`.
     """
     n_c, n_t = len(control), len(treatment)
     imbalance = (1 / n_t**2 - 1 / n_c**2) / (1 / n_t + 1 / n_c) ** 1.5
-    # No sample of n values has a skewness beyond √n, so nearly equal arms need no look at the values.
+    # The skewness of n values is at most √n, so for nearly equal arms the values need not be read.
     if abs(imbalance) * np.sqrt(n_c + n_t) < negligible:
         return 0.0
     z = np.concatenate([control - control.mean(), treatment - treatment.mean()])
@@ -172,8 +172,8 @@ def _sum_of_squares(z: Floats) -> Number:
 
 
 def _largest(num: Floats, den: Floats | None) -> Number:
-    """Largest value of the numerator in units of the estimate: what a spread is negligible against."""
-    # Two reductions take no temporary array, unlike abs.
+    """Return the largest value of the numerator in units of the estimate; spreads are negligible relative to it."""
+    # Unlike abs, two reductions need no temporary array.
     largest: Number = np.maximum(num.max(axis=-1), -num.min(axis=-1))
     with np.errstate(divide="ignore", invalid="ignore"):
         return largest if den is None else largest / np.abs(den.mean(axis=-1))

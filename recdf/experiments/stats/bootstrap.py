@@ -1,4 +1,4 @@
-"""Poisson bootstrap: replicates of means and ratios, their spread, quantiles and p-value."""
+"""Poisson bootstrap: replicates of means and ratios, and their spread, quantiles and p-value."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def replicate_estimates(
     seed: Seed,
     unordered: bool = False,
 ) -> Floats:
-    """Replicates (n_resamples, samples) of ΣN/ΣD − θ(ΣX/ΣX_d − x) over the same units; a missing D is 1.
+    """Return replicates (n_resamples, samples) of ΣN/ΣD − θ(ΣX/ΣX_d − x) over the same units; a missing D is 1.
 
-    `unordered` units have no ids to be in the order of; they are put in the order of their own values, which
-    makes the replicates the same for any order of the rows. A missing covariate (x_num None) adds nothing.
+    `unordered` units have no ids to sort by. They are sorted by their own values, which makes the replicates the same
+    for any order of the rows. A missing covariate (x_num None) adds nothing.
     """
     columns: list[Floats] = [np.ones(len(samples[0].num))]
     places: list[list[int]] = []
@@ -51,20 +51,20 @@ def replicate_estimates(
             replicates[:, j] = sums[:, num] / sums[:, den]
             if sample.x_num is not None:
                 replicates[:, j] -= thetas[j] * (sums[:, x_num] / sums[:, x_den] - xs[j])
-    # A replicate in which no unit with a denominator got a weight has no ratio.
+    # A replicate in which every unit with a denominator has weight 0 has no ratio.
     replicates[np.isinf(replicates)] = np.nan
     return replicates
 
 
 def standard_error(replicates: Floats) -> Floats:
-    """Standard deviation of the replicates (B, columns)."""
+    """Return the standard deviation of the replicates (B, columns)."""
     return _by_column(lambda part: np.asarray(part.std(axis=0, ddof=1)), replicates)
 
 
 def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
-    """p of "the effect is 0" by the share of replicates on the other side of 0, +1 in both counts.
+    """Return p of "the effect is 0": the share of replicates on the other side of 0, with 1 added to both counts.
 
-    `replicates` (B, columns) are replicates of the effect; two-sided takes twice the smaller tail.
+    `replicates` (B, columns) are replicates of the effect. A two-sided p is twice the smaller tail.
     """
 
     def p_value(part: Floats) -> Floats:
@@ -85,7 +85,7 @@ def quantile_interval(
     confidence: float,
     method: Percentile = "percentile",
 ) -> tuple[Floats, Floats]:
-    """Percentile interval of replicates (B, columns), or the basic one: 2·estimate − the opposite percentile."""
+    """Return the percentile interval of replicates (B, columns), or the basic one: 2·estimate − opposite percentile."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
     low, high = _by_column(lambda part: np.asarray(np.quantile(part, [tail, 1 - tail], axis=0)), replicates)
     if method == "basic":
@@ -98,7 +98,7 @@ def quantile_interval(
 
 
 def _by_column(statistic: Callable[[Floats], Floats], replicates: Floats) -> Floats:
-    """A statistic of every column of replicates, without the replicates in which no unit got a weight (NaN)."""
+    """Compute a statistic of every column of replicates, without replicates that have no value (NaN)."""
     if not np.isnan(replicates).any():
         return statistic(replicates)
     width = np.full_like(statistic(np.zeros((2, 1))), np.nan)

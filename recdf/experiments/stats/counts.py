@@ -12,15 +12,15 @@ from .scipy_extra import scipy_module
 
 __all__: list[str] = []
 
-# Below this expected count χ² is not to be trusted.
+# The χ² approximation is unreliable below this expected count.
 LEAST_EXPECTED = 8.0
 
-# Two tables count as equally likely when their probabilities differ by rounding only.
+# Two tables count as equally likely if their probabilities differ only by rounding.
 _EQUAL = 1 + 1e-7
 
 
 def share_test(counts: npt.ArrayLike, shares: npt.ArrayLike, least: float = LEAST_EXPECTED) -> tuple[float, float]:
-    """Pearson's χ² of counts against planned shares and its p; NaN when an expected count is below `least`."""
+    """Return Pearson's χ² of counts against planned shares, and its p; NaN if an expected count is below `least`."""
     observed = np.asarray(counts, dtype=np.float64)
     planned = np.asarray(shares, dtype=np.float64)
     expected = observed.sum() * planned / planned.sum()
@@ -31,12 +31,12 @@ def share_test(counts: npt.ArrayLike, shares: npt.ArrayLike, least: float = LEAS
 
 
 def chi2_tail(chi2: float, df: int) -> float:
-    """P(χ² ≥ chi2); one degree of freedom needs no SciPy."""
+    """Return P(χ² ≥ chi2); one degree of freedom needs no SciPy."""
     return math.erfc(math.sqrt(chi2 / 2)) if df == 1 else float(scipy_module("special").chdtrc(df, chi2))
 
 
 def independence_test(table: npt.ArrayLike) -> tuple[float, float]:
-    """Pearson's χ² of a contingency table (no continuity correction) and its p; NaN with an empty margin."""
+    """Return Pearson's χ² of a contingency table (no continuity correction), and its p; NaN if a margin is empty."""
     observed = np.asarray(table, dtype=np.float64)
     rows, cols = observed.sum(axis=1), observed.sum(axis=0)
     if min(observed.shape) < 2 or not rows.all() or not cols.all():
@@ -47,11 +47,11 @@ def independence_test(table: npt.ArrayLike) -> tuple[float, float]:
 
 
 def equal_shares_test(yes: npt.ArrayLike, total: npt.ArrayLike) -> tuple[float, float]:
-    """Whether `yes` of `total` units is the same share in every group: χ² and its p, or an exact p.
+    """Test whether `yes` of `total` units is the same share in every group; return χ² and its p, or an exact p.
 
-    Where an expected count is below 8, χ² stands in the result but p is exact: Fisher's test for two groups; for
-    more, the smallest Fisher p of a group against all others, times the number of groups. NaN if nobody or
-    everybody is "yes".
+    If an expected count is below 8, p is exact, although χ² is still returned. For two groups it is the p of Fisher's
+    test. For more groups it is the smallest Fisher p of a group against all others, times the number of groups. The
+    result is NaN if nobody or everybody is "yes".
     """
     n_yes, n = np.asarray(yes, dtype=np.int64), np.asarray(total, dtype=np.int64)
     present = n > 0
@@ -65,9 +65,9 @@ def equal_shares_test(yes: npt.ArrayLike, total: npt.ArrayLike) -> tuple[float, 
 
 
 def fisher_p(yes_1: int, n_1: int, yes_2: int, n_2: int, alternative: Alternative = "two-sided") -> float:
-    """Fisher's exact test of `yes_1` of `n_1` against `yes_2` of `n_2`; "greater": group 1 has the larger share.
+    """Return p of Fisher's exact test of `yes_1` of `n_1` against `yes_2` of `n_2`; "greater": group 1 is larger.
 
-    Two-sided: the probability of all tables with these margins that are at most as likely as the observed one.
+    The two-sided p is the probability of all tables with these margins that are at most as likely as the observed one.
     """
     total = yes_1 + yes_2
     possible = np.arange(max(0, total - n_2), min(n_1, total) + 1)

@@ -16,7 +16,7 @@ Relative = Literal["fieller", "log"]
 
 
 class Effect(NamedTuple):
-    """Treatment against control; every field is a float or an array over the leading axes."""
+    """The comparison of treatment and control; every field is a float or an array over the leading axes."""
 
     diff: Number
     se: Number
@@ -39,11 +39,11 @@ def effect(
     relative: Relative = "fieller",
     always_valid: Number | None = None,
 ) -> Effect:
-    """Welch's test of two independent arms, or the always-valid one.
+    """Compare two independent arms by Welch's test, or by the always-valid test.
 
-    se = √(v_c + v_t), t = diff/se, df = (v_c + v_t)²/(v_c²/df_c + v_t²/df_t), interval diff ∓ t_q·se. The
-    relative interval is `fieller`'s or `log_ratio`'s. `always_valid` is the multiplier of `always_valid_multiplier`,
-    which then stands in place of t_q and leaves p_value to `always_valid_p`.
+    se = √(v_c + v_t), t = diff/se, df = (v_c + v_t)²/(v_c²/df_c + v_t²/df_t), interval diff ∓ t_q·se. The relative
+    interval comes from `fieller` or `log_ratio`. `always_valid` is the result of `always_valid_multiplier`; it replaces
+    t_q, and the caller then takes p from `always_valid_p`.
     """
     diff = treatment.mean - control.mean
     var = control.var + treatment.var
@@ -69,11 +69,11 @@ def effect(
 def fieller(
     control: Arm, treatment: Arm, quantile: Number, alternative: Alternative = "two-sided"
 ) -> tuple[Number, Number]:
-    """Fieller's interval of m_t/m_c − 1: all ratios ρ that the test of m_t − ρ·m_c = 0 does not reject.
+    """Return Fieller's interval of m_t/m_c − 1: all ratios ρ that the test of m_t − ρ·m_c = 0 does not reject.
 
     With q the quantile of the test of the difference, these are the ρ between the roots of
-    (m_c² − q²v_c)·ρ² − 2·m_c·m_t·ρ + (m_t² − q²v_t) = 0. So the interval holds 0 exactly when the interval of the
-    difference does. NaN unless m_c is positive and further than q standard errors from 0.
+    (m_c² − q²v_c)·ρ² − 2·m_c·m_t·ρ + (m_t² − q²v_t) = 0. So the interval contains 0 exactly when the interval of the
+    difference does. It is NaN unless m_c is positive and more than q standard errors away from 0.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         q2 = np.square(quantile)
@@ -90,9 +90,9 @@ def fieller(
 def log_ratio(
     control: Arm, treatment: Arm, alternative: Alternative, confidence: float, multiplier: Number | None = None
 ) -> tuple[Number, Number]:
-    """The interval (m_t/m_c)·exp(∓ t_q·√(v_c/m_c² + v_t/m_t²)) − 1, with the degrees of freedom of these two terms.
+    """Return the interval (m_t/m_c)·exp(∓ t_q·√(v_c/m_c² + v_t/m_t²)) − 1.
 
-    NaN unless both means are positive.
+    t_q has the degrees of freedom of the two terms under the root. The interval is NaN unless both means are positive.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         positive = (control.mean > 0) & (treatment.mean > 0) & (control.var + treatment.var > 0)
@@ -106,7 +106,7 @@ def log_ratio(
 
 
 def one_sample(units: Arm, *, alternative: Alternative = "two-sided", confidence: float = 0.95) -> Effect:
-    """t test that the mean of one arm (of paired differences) is 0; relative fields are NaN."""
+    """Test by Student's t that the mean of one arm (of paired differences) is 0; relative fields are NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
         se = np.where(units.var > 0, np.sqrt(units.var), np.nan)
         statistic = units.mean / se
@@ -117,7 +117,7 @@ def one_sample(units: Arm, *, alternative: Alternative = "two-sided", confidence
 
 
 def _satterthwaite(v1: Number, df1: Number, v2: Number, df2: Number) -> Number:
-    # An arm without variance has no df of its own and must add 0, not NaN.
+    # An arm without variance has no degrees of freedom and must add 0 instead of NaN.
     with np.errstate(divide="ignore", invalid="ignore"):
         parts = np.where(v1 > 0, v1**2 / df1, 0.0) + np.where(v2 > 0, v2**2 / df2, 0.0)
         return np.asarray(np.where(parts > 0, (v1 + v2) ** 2 / parts, np.nan))
@@ -128,7 +128,7 @@ def _bounds(centre: Number, half: Number, alternative: Alternative) -> tuple[Num
 
 
 def _opened(low: Number, high: Number, alternative: Alternative) -> tuple[Number, Number]:
-    """A one-sided interval is open on one side."""
+    """Make the interval infinite on one side if the alternative is one-sided."""
     if alternative == "less":
         low = np.where(np.isnan(high), np.nan, -np.inf)
     elif alternative == "greater":

@@ -1,4 +1,4 @@
-"""What the statistics are computed with: arrays of float64, or single numbers."""
+"""The types of numbers in the statistics: arrays of float64, or single numbers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Permutation test of two arms: the arms' labels are shuffled over the units, the statistic is studentised.
+"""Permutation test of two arms: the labels of the arms are shuffled over the units, and the statistic is studentised.
 
-The shuffled statistics show how skewed the t statistic of these very values is, where one arm is small. Because
-each is divided by its own standard error, the test holds for unequal variances too (Janssen 1997).
+The shuffled statistics show how skewed the t statistic of these values is where one arm is small. Each of them is
+divided by its own standard error, so that the test also holds for unequal variances (Janssen 1997).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from .weights import random_words
 
 __all__: list[str] = []
 
-# Cells of a block of shuffles: 4 million random numbers are 32 MB.
+# A block of shuffles has so many cells: 4 million random numbers take 32 MB.
 _CELLS = 1 << 22
 
 
 def permuted_t(values: Floats, n_treatment: int, n_resamples: int, seed: int) -> Floats:
-    """Welch's t of every column of `values` (units, columns) under shuffled labels: (n_resamples, columns).
+    """Return Welch's t of every column of `values` (units, columns) under shuffled labels: (n_resamples, columns).
 
-    In each replicate the units with the smallest of fixed random numbers are the treatment, so the numbers depend
-    on the seed and the order of the units alone.
+    In each replicate every unit has a random number, and the units with the smallest numbers are the treatment. So the
+    result depends only on the seed and on the order of the units.
     """
     n = len(values)
     centred = values - values.mean(axis=0)
@@ -39,7 +39,7 @@ def permuted_t(values: Floats, n_treatment: int, n_resamples: int, seed: int) ->
 
 
 def observed_t(control: Floats, treatment: Floats) -> Floats:
-    """Welch's t of every column, computed as for the shuffled ones."""
+    """Return Welch's t of every column, computed in the same way as for shuffled labels."""
     both = np.concatenate([control, treatment])
     centred = both - both.mean(axis=0)
     sums = np.concatenate([centred, centred**2], axis=1)
@@ -49,7 +49,7 @@ def observed_t(control: Floats, treatment: Floats) -> Floats:
 
 
 def _welch_t(control: Floats, treatment: Floats, n_c: int, n_t: int) -> Floats:
-    """t from sums and sums of squares, which are the two halves of the last axis."""
+    """Return t from sums and sums of squares, which are the two halves of the last axis."""
     half = control.shape[-1] // 2
     diff = treatment[:, :half] / n_t - control[:, :half] / n_c
     var = np.zeros_like(diff)
@@ -62,7 +62,7 @@ def _welch_t(control: Floats, treatment: Floats, n_c: int, n_t: int) -> Floats:
 
 
 def permutation_p(shuffled: Floats, observed: Floats, alternative: Alternative) -> Floats:
-    """p = (1 + #{t* at least as extreme as t})/(B + 1), ties counted up to a relative 1e-9."""
+    """Return p = (1 + #{t* at least as extreme as t})/(B + 1); values within a relative 1e-9 count as tied."""
     with np.errstate(invalid="ignore"):
         if alternative == "two-sided":
             extreme = np.abs(shuffled) >= np.abs(observed) * (1 - 1e-9)
@@ -74,7 +74,7 @@ def permutation_p(shuffled: Floats, observed: Floats, alternative: Alternative) 
 
 
 def permutation_quantiles(shuffled: Floats, alternative: Alternative, confidence: float) -> tuple[Floats, Floats]:
-    """Multiples of the standard error that the interval reaches below and above the difference."""
+    """Return how many standard errors the interval reaches below and above the difference."""
     with np.errstate(invalid="ignore"):
         if alternative == "two-sided":
             width = np.quantile(np.abs(shuffled), confidence, axis=0, method="higher")

@@ -1,4 +1,4 @@
-"""How large a true effect must be to be found: multiples of the standard error."""
+"""The smallest true effect that a test is likely to find, in multiples of the standard error."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def detectable(alpha: float, power: float, alternative: Alternative = "two-sided
 
 
 def beyond(quantile: float, power: float) -> float:
-    """The same for an interval of `quantile` standard errors on either side: quantile + z_power."""
+    """Return `detectable` for an interval of `quantile` standard errors on either side: quantile + z_power."""
     return quantile + NormalDist().inv_cdf(power)
 
 
 def detectable_t(df: Number, alpha: float, power: float, alternative: Alternative = "two-sided") -> Number:
-    """The same for a t test with `df` degrees of freedom.
+    """Return `detectable` for a t test with `df` degrees of freedom.
 
-    The noncentrality δ for which a noncentral t exceeds the test's quantile with probability `power`. The chance to
-    reject on the wrong side, below 1e-5 at a power of 0.8, is not counted.
+    It is the noncentrality δ for which a noncentral t exceeds the test's quantile with probability `power`. The chance
+    of a rejection on the wrong side, below 1e-5 at a power of 0.8, is neglected.
     """
     quantile = t_quantile(df, alternative, 1 - alpha)
     found: Number = scipy_module("special").nctdtrinc(df, 1 - power, quantile)

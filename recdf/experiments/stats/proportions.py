@@ -1,4 +1,4 @@
-"""Two shares of 0/1 values: Fisher's exact test and Newcombe's interval of their difference."""
+"""Comparison of two shares of 0/1 values: Fisher's exact test and Newcombe's interval of their difference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_binary(values: Floats) -> bool:
 
 
 def wilson(share: float, n: int, z: float) -> tuple[float, float]:
-    """Score interval of one share (Wilson 1927)."""
+    """Return the score interval of one share (Wilson 1927)."""
     centre = share + z * z / (2 * n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
@@ -30,10 +30,10 @@ def wilson(share: float, n: int, z: float) -> tuple[float, float]:
 def compare_shares(
     control: Floats, treatment: Floats, *, alternative: Alternative = "two-sided", confidence: float = 0.95
 ) -> Effect:
-    """Difference of two shares: p by Fisher, interval by Newcombe 1998 (method 10), which needs no variance.
+    """Compare two shares: p is Fisher's, and the interval of Newcombe 1998 (method 10) needs no variance.
 
-    With l and u the Wilson limits of each share: d − √((p_t − l_t)² + (u_c − p_c)²) to
-    d + √((u_t − p_t)² + (p_c − l_c)²). The standard error √(p_c q_c/n_c + p_t q_t/n_t) is for information.
+    With l and u the Wilson limits of each share, the interval is d − √((p_t − l_t)² + (u_c − p_c)²) to
+    d + √((u_t − p_t)² + (p_c − l_c)²). The standard error √(p_c q_c/n_c + p_t q_t/n_t) is only for information.
     """
     n_c, n_t = len(control), len(treatment)
     yes_c, yes_t = int(control.sum()), int(treatment.sum())

@@ -14,9 +14,9 @@ _CONSTANT = 1e-12
 
 
 def varying_columns(control: Floats, treatment: Floats) -> list[int]:
-    """Columns of both designs (units, columns) that vary in each arm and are no combination of earlier ones.
+    """Return the columns of two designs (units, columns) that vary in each arm and do not follow from earlier columns.
 
-    A column that is constant in one arm, or that follows from others, has no coefficient of its own there.
+    A column that is constant in an arm, or that is a linear combination of others, has no coefficient of its own there.
     """
     sides = [_Explained(design) for design in (control, treatment)]
     most = min(len(control), len(treatment)) - 2
@@ -30,7 +30,7 @@ def varying_columns(control: Floats, treatment: Floats) -> list[int]:
 
 
 class _Explained:
-    """What is left of every column of a design when the columns taken so far have explained it."""
+    """The part of every column of a design that the columns taken so far do not explain."""
 
     def __init__(self, design: Floats) -> None:
         centred = design - design.mean(axis=0)
@@ -48,7 +48,7 @@ class _Explained:
 
 
 def regression_arm(values: Floats, design: Floats, centre: Floats) -> Arm:
-    """Mean of an arm at the covariates' means over both arms: the intercept a of y = a + (x − centre)·b.
+    """Return the mean of an arm at the covariates' means over both arms: the intercept a of y = a + (x − centre)·b.
 
     Its variance is HC2's, Σ (e_i/√(1 − h_i) · w_i)², with e the residuals, h the leverages and w_i the weight of
     y_i in a. The difference of two arms is the coefficient of the treatment in the regression in which it is
@@ -58,7 +58,7 @@ def regression_arm(values: Floats, design: Floats, centre: Floats) -> Arm:
     q, r = np.linalg.qr(x)
     coefficients = np.linalg.solve(r, q.T @ values)
     residuals = values - x @ coefficients
-    # Row 0 of (X'X)⁻¹X' = R⁻¹Q' says how much each unit weighs in the intercept.
+    # Row 0 of (X'X)⁻¹X' = R⁻¹Q' is the weight of each unit in the intercept.
     weights = q @ np.linalg.solve(r.T, np.eye(x.shape[1])[:, 0])
     leverage = (q**2).sum(axis=1)
     free = leverage < 1 - 1e-10  # a unit that is fitted exactly has no residual to learn a variance from
@@ -70,7 +70,7 @@ def regression_arm(values: Floats, design: Floats, centre: Floats) -> Arm:
 
 
 def residuals_of_both(values: Floats, design: Floats) -> Floats:
-    """What the covariates do not explain over both arms together, with the mean of the values left in."""
+    """Return the residuals of the regression on the covariates over both arms together, plus the mean of the values."""
     centred = design - design.mean(axis=0)
     coefficients = np.linalg.lstsq(centred, values - values.mean(), rcond=None)[0]
     return np.asarray(values - centred @ coefficients)

@@ -1,4 +1,4 @@
-"""Randomization test of paired differences: random signs, or all of them."""
+"""Randomization test of paired differences: with random signs, or with all patterns of signs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__: list[str] = []
 
 
 def sign_flip_p(sums: Floats, observed: Floats, alternative: Alternative) -> Floats:
-    """p = (1 + #{T* at least as extreme as T})/(B + 1), ties counted up to a relative 1e-12.
+    """Return p = (1 + #{T* at least as extreme as T})/(B + 1); values within a relative 1e-12 count as tied.
 
-    `sums` (B, columns) are the flipped sums T*, `observed` (columns) the sums T.
+    `sums` (B, columns) are the flipped sums T*, and `observed` (columns) are the sums T.
     """
     slack = 1e-12 * np.abs(observed)
     if alternative == "two-sided":
@@ -28,7 +28,7 @@ def sign_flip_p(sums: Floats, observed: Floats, alternative: Alternative) -> Flo
 def sign_flip_interval(
     centred: Floats, mean: Floats, *, alternative: Alternative, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Interval mean ∓ the `confidence` quantile of flipped centred means (two-sided: of their absolute values)."""
+    """Return mean ∓ the `confidence` quantile of flipped centred means (two-sided: of their absolute values)."""
     if alternative == "two-sided":
         half = np.quantile(np.abs(centred), confidence, axis=0)
         return mean - half, mean + half
@@ -39,7 +39,7 @@ def sign_flip_interval(
 
 
 def exact_sign_flip_p(values: Floats, alternative: Alternative) -> float:
-    """The same p over all 2^m sign patterns of the m values that are not 0: no error of simulation."""
+    """Return the exact p over all 2^m sign patterns of the m values that are not 0, without simulation."""
     values = values[values != 0]
     patterns = (np.arange(2 ** len(values))[:, None] >> np.arange(len(values))) & 1
     sums = (1 - 2 * patterns) @ values

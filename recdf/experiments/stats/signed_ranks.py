@@ -20,10 +20,10 @@ class SignedRanks(NamedTuple):
 
 
 def wilcoxon(diff: Floats, alternative: Alternative) -> SignedRanks:
-    """Wilcoxon's signed-rank statistic and p by the normal approximation, zeros dropped (SciPy)."""
+    """Return Wilcoxon's signed-rank statistic and p by the normal approximation; zeros are dropped (SciPy)."""
     stats = scipy_module("stats")
     with warnings.catch_warnings():
-        # SciPy warns of the approximation below 10 differences, which the caller asked for.
+        # Below 10 differences SciPy warns of the approximation, although it was requested here.
         warnings.simplefilter("ignore", UserWarning)
         found = stats.wilcoxon(diff, alternative=alternative, method="approx")
         # With "greater" the statistic is the sum of the ranks of positive differences.

@@ -14,15 +14,15 @@ __all__: list[str] = []
 
 
 def t_quantile(df: Number, alternative: Alternative, confidence: float) -> Number:
-    """Upper t quantile of a two-sided or one-sided interval."""
+    """Return the upper t quantile of a two-sided or one-sided interval."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
-    # The lower tail mirrored: stdtrit(df, 1 - tail) loses digits when tail is small.
+    # By symmetry this uses the lower tail, since stdtrit(df, 1 - tail) loses digits if tail is small.
     quantile: Number = -scipy_module("special").stdtrit(df, tail)
     return quantile
 
 
 def t_p_value(statistic: Number, df: Number, alternative: Alternative) -> Number:
-    """p-value of a t statistic from its tail."""
+    """Return the p-value of a t statistic from its tail."""
     special = scipy_module("special")
     if alternative == "two-sided":
         p: Number = 2 * special.stdtr(df, -np.abs(statistic))
@@ -32,7 +32,7 @@ def t_p_value(statistic: Number, df: Number, alternative: Alternative) -> Number
 
 
 def equivalence_p(diff: Number, se: Number, df: Number, margin: float) -> Number:
-    """TOST: the larger p of H0 diff ≤ −margin and H0 diff ≥ margin (Schuirmann 1987)."""
+    """Return p of the equivalence test TOST: the larger p of H0 diff ≤ −margin and diff ≥ margin (Schuirmann 1987)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         above = t_p_value((diff + margin) / se, df, "greater")
         below = t_p_value((diff - margin) / se, df, "less")

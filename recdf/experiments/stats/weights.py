@@ -1,9 +1,9 @@
 """Random weights of units in fixed tiles: Poisson(1) counts and signs.
 
-Contract: `columns` are arrays over the same units, in the order of the units' ids; a replicate is a
-weighted sum of every column. The weights of unit u in replicate b depend on (seed, u, b) alone, because
-they come in fixed tiles of 1024 units × 1024 replicates with a generator each. So a result is the same for
-any row order, any number of replicates asked for later, any machine, and takes the memory of one tile.
+Contract: `columns` are arrays over the same units, in the order of the units' ids. A replicate is a weighted sum of
+every column. The weight of unit u in replicate b depends only on (seed, u, b), because weights come in fixed tiles of
+1024 units × 1024 replicates, each with its own generator. So a result is the same for any order of the rows, for any
+number of further replicates, and on any machine. It needs the memory of one tile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .numbers import Floats
 
 __all__: list[str] = []
 
-# One number, or several where samples must get weights of their own (the arms of an experiment).
+# One number, or several where samples, such as the arms of an experiment, must have weights of their own.
 Seed = int | tuple[int, ...]
 
 TILE = 1024
@@ -29,13 +29,13 @@ _POISSON = np.repeat(np.arange(8, dtype=np.float64), _POISSON_COUNTS)
 
 
 def poisson_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats:
-    """Sums of every column under Poisson(1) weights per unit: an array (n_resamples, columns)."""
+    """Return sums of every column under Poisson(1) weights per unit: an array (n_resamples, columns)."""
     return _tiled_sums(columns, n_resamples, seed, _poisson_tile)
 
 
 def sign_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats:
-    """Sums of every column under random signs per unit: an array (n_resamples, columns)."""
-    # A sign is 1 − 2·bit, so Σ s·x = Σ x − 2 Σ bit·x and the tile stays 0/1.
+    """Return sums of every column under random signs per unit: an array (n_resamples, columns)."""
+    # A sign is 1 − 2·bit, so Σ s·x = Σ x − 2 Σ bit·x, and a tile needs only bits.
     totals = np.array([values.sum() for values in columns])
     return totals - 2 * _tiled_sums(columns, n_resamples, seed, _sign_tile)
 
@@ -69,7 +69,7 @@ def _sign_tile(seed: Seed, unit_tile: int, replicate_tile: int, rows: int) -> Fl
 
 
 def random_words(seed: Seed, unit_tile: int, replicate_tile: int, words: int) -> npt.NDArray[np.uint64]:
-    """64-bit random numbers of one tile."""
-    # random_raw is the bit generator's own stream, which NumPy keeps stable over versions.
+    """Return 64-bit random numbers for one tile."""
+    # random_raw is the stream of the bit generator itself, which NumPy keeps stable over versions.
     seeds = [*([seed] if isinstance(seed, int) else seed), unit_tile, replicate_tile]
     return np.random.default_rng(seeds).bit_generator.random_raw(words)

@@ -11,8 +11,9 @@ import numpy as np
 class Aspects:
     """What a user may want of an item: entries (user, item, aspect), ordered by user and item.
 
-    `key` is user * n_items + item (item alone if the aspects are the same for all users) · `list_user`: the user
-    of each list, -1 for none, None for all · `n_of_user`: distinct aspects of each user.
+    `key` : user * n_items + item, where the user is 0 if all users have the same aspects · `list_user` : the user of
+    each list, -1 for none; None if all users have the same aspects · `n_of_user` : number of distinct aspects of each
+    user.
     """
 
     key: np.ndarray

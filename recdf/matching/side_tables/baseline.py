@@ -15,7 +15,7 @@ from ..ranked import joined, pred_blocks, rank_pred, refuse_duplicates, refuse_t
 
 @dataclass(frozen=True)
 class BaseLists:
-    """The baseline's lists, best first, each item once; `list_base`: the one of each list, -1 for none."""
+    """The baseline's lists, best first, each item once; `list_base` is the baseline's list for each list, or -1."""
 
     start: np.ndarray
     item: np.ndarray
@@ -31,7 +31,7 @@ def base_lists(
     n_keys: int,
     options: Options,
 ) -> BaseLists:
-    """The baseline's lists, each item once, and which of them belongs to each list of the population."""
+    """Rank the baseline's lists, each item once, and find which of them belongs to each list of the population."""
     blocks = pred_blocks(table, code, None, n_keys, item)
     lists = joined(each(lambda make: rank_pred(table, make(), items, options), blocks))
     tied = tied_rows(lists)

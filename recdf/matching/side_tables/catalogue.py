@@ -15,7 +15,7 @@ from .categories import Labels, read_labels
 
 
 def unique_rows(codes: np.ndarray, n_items: int, where: str) -> np.ndarray:
-    """Row of each item code, -1 for none."""
+    """Return the row of each item code, -1 for a code without a row."""
     repeated = len(codes) - len(pd.unique(codes))
     if repeated:
         raise DataError(f"{where} has {repeated:,} repeated ids; expected one row per item")
@@ -26,7 +26,7 @@ def unique_rows(codes: np.ndarray, n_items: int, where: str) -> np.ndarray:
 
 @dataclass
 class Catalogue:
-    """The items that could have been shown: a frame and the code of each row."""
+    """The items that could have been recommended: a frame, and the item code of each row."""
 
     frame: pd.DataFrame
     code: np.ndarray
@@ -40,7 +40,7 @@ class Catalogue:
 
     @cached_property
     def inside(self) -> np.ndarray:
-        """Bool per item code: it is in the catalogue."""
+        """Whether the catalogue has each item code."""
         found = np.zeros(self.n_items, bool)
         found[self.code] = True
         return found
@@ -51,13 +51,13 @@ class Catalogue:
 
     @cached_property
     def row_of_first(self) -> np.ndarray:
-        """First row of each item code, also where ids repeat; -1 for none."""
+        """First row of each item code, -1 for a code without a row. Ids may repeat here."""
         found = np.full(self.n_items, -1, np.int64)
         found[self.code[::-1]] = np.arange(len(self.code))[::-1]
         return found
 
     def labels(self, name: str, separator: str | None = "|") -> Labels:
-        """Categories of each item from one column; `separator` splits strings that name several."""
+        """Return the categories of each item from one column; `separator` splits strings that name several."""
         if (name, separator) not in self._labels:
             found = read_labels(column(self.frame, name, "items"), f"items[{name!r}]", separator)
             self._labels[name, separator] = found.of_rows(self.row_of)

@@ -15,7 +15,7 @@ from ..grouping import offsets, spans
 
 @dataclass(frozen=True)
 class Labels:
-    """Categories of each row (or item code): `code[start[i]:start[i + 1]]`, positions in `names`."""
+    """Categories of rows or item codes: entry i has `code[start[i]:start[i + 1]]`, which are positions in `names`."""
 
     names: pd.Index
     start: np.ndarray
@@ -26,19 +26,19 @@ class Labels:
         return np.diff(self.start)
 
     def of_rows(self, row_of: np.ndarray) -> Labels:
-        """The labels by item code."""
+        """Return these categories by item code, given the row of each item code."""
         length = np.append(self.length, 0)[row_of]
         entries = spans(np.append(self.start[:-1], 0)[row_of], length)
         return Labels(self.names, offsets(length), self.code[entries])
 
     def entries(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All categories of some items: the position in `items` and the category of each entry."""
+        """Return all categories of some items, as the position in `items` and the category of each entry."""
         length = self.length[items]
         return np.repeat(np.arange(len(items)), length), self.code[spans(self.start[:-1][items], length)]
 
 
 def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
-    """Categories of a column: plain values, strings that `separator` splits, or lists of values."""
+    """Read categories from a column of plain values, of strings that `separator` splits, or of lists of values."""
     if is_nested(series):
         values, length = flatten(series)
         codes, names = pd.factorize(as_series(values))
@@ -62,13 +62,13 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
 
 
 def is_nested(series: pd.Series) -> bool:
-    """The column holds lists, arrays or sets."""
+    """Tell whether the column holds lists, arrays or sets."""
     present = series.dropna()
     return len(present) > 0 and isinstance(present.iloc[0], list | tuple | set | frozenset | np.ndarray)
 
 
 def flatten(series: pd.Series) -> tuple[list[Any], np.ndarray]:
-    """All values of a column of lists, and the length of each; a null is an empty list."""
+    """Return all values of a column of lists, and the length of each list; a null is an empty list."""
     null = series.isna().to_numpy()
     rows = [[] if gone else list(value) for value, gone in zip(series, null, strict=True)]
     return [one for row in rows for one in row], np.fromiter((len(row) for row in rows), np.int64, len(rows))

@@ -1,6 +1,6 @@
-"""What a side table held, in a few numbers: so that two results with one `spec` came from the same tables.
+"""A digest of each side table, so that two results with equal `spec` are known to come from the same tables.
 
-Contract: equal values give an equal digest, whatever their width, their encoding, or who holds them in memory.
+Contract: equal values give an equal digest, whatever their width, their encoding, or the library that holds them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DIGEST_BYTES = 8
 
 
 class Described(TypedDict):
-    """A side table as `spec` records it. A similarity that is a function has no rows, and no digest but its name."""
+    """A side table as `spec` records it. A similarity that is a function has no rows, and its name is its digest."""
 
     columns: list[str]
     rows: int | None
@@ -25,7 +25,7 @@ class Described(TypedDict):
 
 
 def described(columns: Sequence[pd.Series]) -> Described:
-    """Columns of one side table: their names, their number of rows, and a digest of their values."""
+    """Describe the columns of a side table by their names, their number of rows, and a digest of their values."""
     total = blake2b(digest_size=DIGEST_BYTES)
     for series in columns:
         total.update(str(series.name).encode())
@@ -38,14 +38,14 @@ def described(columns: Sequence[pd.Series]) -> Described:
 
 
 def described_function(function: Any) -> Described:
-    """A similarity that the caller wrote."""
+    """Describe a similarity that is the caller's own function."""
     return {"columns": [], "rows": None, "digest": str(getattr(function, "__name__", type(function).__name__))}
 
 
 def _add_values(total: Any, series: pd.Series) -> None:
     try:
         array = pa.array(series.array, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # Arrow has no type for them
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # Arrow has no type for these values
         total.update(repr(series.tolist()).encode("utf-8", "backslashreplace"))
         return
     if isinstance(array, pa.ChunkedArray):
@@ -71,7 +71,7 @@ def _add_values(total: Any, series: pd.Series) -> None:
 
 
 def _plain_type(kind: Any) -> Any:
-    """The type in which values of one kind are compared; None for rare kinds, whose values are written out."""
+    """Return the type in which values of one kind are compared; None for rare kinds, which are compared as text."""
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return pa.large_string()
     if pa.types.is_boolean(kind):

@@ -1,7 +1,7 @@
 """How similar items are, by feature columns or a caller's function.
 
-Contract: a table has one entry per row of the frame that the caller gave, and `row_of` leads from item codes to
-rows, -1 for none. `recdf.metrics.similarity` takes similarities for blocks of lists at a time.
+Contract: arrays have one entry per row of the frame that the caller gave. `row_of` is the row of each item code, -1 for
+a code without a row. `recdf.metrics.similarity` computes similarities for one block of lists at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...inputs.frames import read_numbers
 from ..grouping import offsets
 from .categories import flatten, is_nested, read_labels
 
-# Indicators that stand for the values of all positions, at most.
+# The values of all positions become indicators only if that makes at most so many of them.
 WIDEST = 1024
 
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -29,7 +29,7 @@ Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass
 class Features:
-    """Feature columns of items, or a similarity of rows of the frame."""
+    """Feature columns of items, or a function that returns the similarity of rows of the frame."""
 
     row_of: np.ndarray
     columns: list[pd.Series]
@@ -37,17 +37,17 @@ class Features:
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def known(self, kind: str | Similarity, separator: str) -> np.ndarray:
-        """Row of each item code, -1 for an item that has no row or a null in it."""
+        """Return the row of each item code, -1 for an item that has no row or whose row has a null."""
         if self.function is not None or callable(kind):
             return self.row_of
         return self._once(("known", separator), lambda: self._known(separator))
 
     def matrix(self, separator: str) -> np.ndarray:
-        """Numbers and indicators (rows × features), float64, and below them one row of zeros."""
+        """Return numbers and indicators (rows × features) as float64, and below them one row of zeros."""
         return self._once(("matrix", separator), lambda: _below_zeros(self._numbers(separator)[0]))
 
     def values(self, separator: str) -> np.ndarray:
-        """What is equal or not, position by position: numbers, categories as codes."""
+        """Return the values that Hamming similarity compares position by position: numbers, and codes of categories."""
         return self._once(("values", separator), lambda: _below_zeros(self._numbers(separator, one_hot=False)[0]))
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -56,7 +56,7 @@ class Features:
         return self._made[key]
 
     def _known(self, separator: str) -> np.ndarray:
-        unknown = np.append(self._numbers(separator)[1], True)  # row -1
+        unknown = np.append(self._numbers(separator)[1], True)  # the last entry is that of row -1
         return np.where(unknown[self.row_of], -1, self.row_of)
 
     def _numbers(self, separator: str, one_hot: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -66,13 +66,14 @@ class Features:
         return np.concatenate(blocks, axis=1), np.logical_or.reduce(null)
 
     def unit(self, separator: str) -> np.ndarray:
-        """Rows of length 1; a row of zeros stays, so that its similarity is 0."""
+        """Return the rows scaled to length 1; a row of zeros stays as it is, so that its similarity is 0."""
         return self._once(("unit", separator), lambda: _unit(self.matrix(separator)))
 
     def vectors(self, kind: str | Similarity, separator: str) -> tuple[np.ndarray, int] | None:
-        """Vectors and a number such that similarity is their scalar product over the number; None if it is no product.
+        """Return vectors and a divisor such that similarity is the scalar product of two vectors over the divisor.
 
-        The share of equal positions is one where there are few values: each of them becomes an indicator.
+        The result is None for a similarity that has no such form. The share of equal positions has it where there are
+        few values, since each value can then become an indicator.
         """
         if callable(kind) or self.function is not None or kind == "jaccard":
             return None
@@ -87,9 +88,10 @@ class Features:
         return self._once(("indicators", separator), lambda: _indicators(codes, n_values)), len(codes)
 
     def similar(self, kind: str | Similarity, separator: str) -> tuple[Similarity, int, int]:
-        """A function of two blocks of rows, (lists × a) and (lists × b), to (lists × a × b).
+        """Return a function from two blocks of rows, (lists × a) and (lists × b), to similarities (lists × a × b).
 
-        Row -1 is the row of zeros. Beside it, the bytes that it needs for each pair and for each row.
+        Row -1 is the row of zeros. The other two values returned are the bytes that the function needs for each pair
+        and for each row.
         """
         own = kind if callable(kind) else self.function
         if own is not None:
@@ -102,7 +104,7 @@ class Features:
         if kind == "cosine":
             unit = self.unit(separator)
             return lambda a, b: unit[a] @ unit[b].swapaxes(1, 2), 8, 8 * matrix.shape[1]
-        # Counts are exact in 32 bits, their ratio is not.
+        # 32-bit floats hold the counts exactly; only their ratio needs 64 bits.
         sets = self._once(("sets", separator), lambda: (matrix != 0).astype(np.float32))
         size = sets.sum(axis=1)
 
@@ -117,7 +119,7 @@ class Features:
 
 
 def _indicators(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> np.ndarray:
-    """Positions × values as numbers 0 and 1, and below them one row of zeros."""
+    """Return an indicator (0 or 1) for each value of each position, and below them one row of zeros."""
     found = np.zeros((len(codes[0]) + 1, sum(n_values)))
     for code, first in zip(codes, offsets(np.array(n_values)), strict=False):
         found[np.arange(len(code)), first + code.ravel()] = 1.0
@@ -134,7 +136,7 @@ def _unit(matrix: np.ndarray) -> np.ndarray:
 
 
 def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A caller's similarity of pairs of positions; it never sees row -1, where it is 0."""
+    """Call the caller's similarity for pairs of positions. Row -1 is not passed to it; its similarity is 0."""
     real = (a >= 0) & (b >= 0)
     found = np.zeros(real.shape)
     values = np.asarray(function(a[real], b[real]), dtype=np.float64)
@@ -145,7 +147,7 @@ def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.ndarray, np.ndarray]:
-    """One column as a matrix, and where it is null."""
+    """Return one column as a matrix, and which of its rows are null."""
     null = series.isna().to_numpy(dtype=bool)
     if is_nested(series):
         values, length = flatten(series)

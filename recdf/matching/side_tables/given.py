@@ -1,7 +1,7 @@
-"""The door of side tables: the log, the catalogue, features, aspects, a baseline's lists and popular items of a call.
+"""Read side tables: the log, the catalogue, features, aspects, a baseline's lists and popular items of a call.
 
-Contract: `read_sides` checks columns and ids, and gives the item columns that are coded together with those of `true`
-and `pred`. `sides.Sides` then holds the tables as codes.
+Contract: `read_sides` checks columns and ids, and returns the item columns, which are coded together with those of
+`true` and `pred`. `sides.Sides` then holds the tables as codes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .records import SIDE_TABLES, SideTable
 
 @dataclass(frozen=True)
 class Given:
-    """Side tables as a caller gives them."""
+    """Side tables as the caller passed them."""
 
     items: Any = None
     log: Any = None
@@ -43,7 +43,7 @@ NOTHING = Given()
 
 
 def as_frames(given: Given, options: Options) -> Given:
-    """The same tables in a form that can be read more than once."""
+    """Return the same tables in a form that can be read more than once."""
     found = {name: getattr(given, name) for name in SIDE_TABLES}
     return Given(
         **{name: None if data is None else SIDE_TABLES[name].frame(data, options) for name, data in found.items()}
@@ -52,7 +52,7 @@ def as_frames(given: Given, options: Options) -> Given:
 
 @dataclass(frozen=True)
 class Doors:
-    """Side tables after the door; `item_ids` are their item columns by name, to be coded with the others."""
+    """Side tables with checked columns and ids; `item_ids` are their item columns by the name of the table."""
 
     catalogue: tuple[pd.DataFrame, Ids] | None
     tables: dict[str, Table]
@@ -66,12 +66,12 @@ class Doors:
 
     @property
     def features_of_items(self) -> bool:
-        """The features are columns of the catalogue."""
+        """Whether the features are columns of the catalogue."""
         return self.catalogue is not None and self.feature_ids is self.catalogue[1]
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows that the door dropped, by what they lacked."""
+        """Number of rows that were dropped here, by what they lacked."""
         return {name: n for table in self.tables.values() for name, n in table.counts.items()}
 
     @property
@@ -85,7 +85,7 @@ class Doors:
         return found
 
     def described(self) -> dict[str, Described]:
-        """Each table as `spec` records it, by its role."""
+        """Return each table, by its role, as `spec` records it."""
         found = {}
         if self.catalogue is not None:
             frame = self.catalogue[0]
@@ -102,7 +102,7 @@ class Doors:
 
 
 def read_sides(given: Given, options: Options) -> Doors:
-    """Check the columns and ids of what was given."""
+    """Check the columns and ids of the side tables that were given."""
     catalogue = None if given.items is None else read_catalogue(given.items, options.item_col)
     tables: dict[str, Table] = {}
     key_names: dict[str, list[str]] = {}
@@ -118,22 +118,22 @@ def read_sides(given: Given, options: Options) -> Doors:
 
 
 def _read_rows(one: SideTable, frame: pd.DataFrame, options: Options) -> tuple[list[str], Table]:
-    """Key columns and rows of a side table of users and items."""
+    """Return the key columns and the rows of a side table of users and items."""
     user_cols = as_columns(options.user_col)
     if one.shape == "lists":
         alone = options.updated(by=None)
         return user_cols, read_pred(frame, order_source(frame, alone), alone, one.name)
-    # A log knows users, while the lists may be of sessions: the key columns that it has must match.
+    # The lists may be of sessions while a log knows only users, so only the key columns that it has must match.
     have = [name for name in user_cols if name in frame.columns]
     if not have and one.shape == "keyed":
-        column(frame, user_cols[0], one.name)  # says what there is
+        column(frame, user_cols[0], one.name)  # raises an error that names the columns there are
     return have, read_keyed(frame, one.name, have, options)
 
 
 def _read_features(
     features: Any, catalogue: tuple[pd.DataFrame, Ids] | None, options: Options
 ) -> tuple[list[pd.Series] | None, Callable[..., Any] | None, Ids | None, pd.Series | None]:
-    """Feature columns, a similarity of rows, and the ids of the rows, checked and as they stand."""
+    """Return the feature columns, a similarity of rows, the checked ids of the rows, and these ids as given."""
     item_col = options.item_col
     if (
         features is None
@@ -145,7 +145,7 @@ def _read_features(
                 return None, None, None, None
             raise OptionError(f"features={features!r} names columns of items=, which is not given")
         frame, ids = catalogue
-        # Without features= no column is one: prices and titles would count as features of an item.
+        # Without features= no column is a feature. To take all of them would compare items by price and by title.
         names = [] if features is None else as_columns(features)
         return [column(frame, name, "items") for name in names], None, ids, frame[item_col]
     if callable(features):
@@ -161,7 +161,7 @@ def _read_features(
     if item_col in features.columns:
         labels = column(features, item_col, "features")
         ids = read_ids(labels, f"features[{item_col!r}]")
-    else:  # the one place where an index is read: a frame indexed by item
+    else:  # a frame indexed by item; this is the only place where an index is read
         labels = pd.Series(features.index, name=item_col)
         ids = read_ids(labels, "features.index")
     if ids.null is not None:

@@ -1,7 +1,7 @@
 """The log of a call: past interactions, by item code and by the user of each list.
 
-Contract: arrays by item code have `n_items` entries, arrays of lists one per list of the population; what takes long
-is worked out once, when first asked for.
+Contract: arrays by item code have `n_items` entries, and arrays by list have one entry per list of the population. What
+takes long to compute is computed once, on first use.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..grouping import offsets, pair_within
 
 @dataclass
 class Log:
-    """Past interactions: codes of user and item per row, and the user of each list, -1 for none in the log."""
+    """Past interactions: the codes of user and item per row, and the user of each list, -1 if it is not in the log."""
 
     user: np.ndarray
     item: np.ndarray
-    matched_user: np.ndarray | IdTypeError  # the error, if users of the log and of the lists can never match
+    matched_user: np.ndarray | IdTypeError  # the error, if users of both have types that never match
     n_items: int
     rank: Callable[[], np.ndarray | None]
 
     @property
     def list_user(self) -> np.ndarray:
-        """User of each list; popularity, which needs no user to match, does not ask."""
+        """User of each list. Popularity does not read it, so it needs no users that match."""
         if isinstance(self.matched_user, IdTypeError):
             raise self.matched_user
         return self.matched_user
@@ -40,7 +40,7 @@ class Log:
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Distinct items of each user: start (by user code), item, and interactions of each pair."""
+        """The distinct items of each user: where each user starts, the items, and the interactions of each pair."""
         key = self.user.astype(np.int64) * self.n_items + self.item
         key, count = np.unique(key, return_counts=True)
         known = () if isinstance(self.matched_user, IdTypeError) else self.matched_user
@@ -54,30 +54,30 @@ class Log:
         return np.repeat(np.arange(len(start) - 1), np.diff(start))
 
     def count(self, base: str) -> np.ndarray:
-        """Users (base "users") or interactions ("events") of each item code."""
+        """Return the number of users (base "users") or of interactions ("events") of each item code."""
         return np.bincount(self.pairs[1] if base == "users" else self.item, minlength=self.n_items)
 
     def total(self, base: str) -> int:
-        """Users, or interactions, of the whole log."""
+        """Return the number of users, or of interactions, of the whole log."""
         return self.n_users if base == "users" else len(self.item)
 
     def share(self, base: str) -> np.ndarray:
-        """p(i): share of the users who have item i, or of the interactions."""
+        """Return p(i): the share of the users who have item i, or of the interactions with it."""
         return self.count(base) / max(self.total(base), 1)
 
     def surprise(self, base: str) -> np.ndarray:
-        """−log2 p(i); an item that is not in the log counts as had once."""
+        """Return −log2 p(i); an item that is not in the log counts as if one user had it."""
         return np.log2(max(self.total(base), 1)) - np.log2(np.maximum(self.count(base), 1))
 
     def by_popularity(self) -> np.ndarray:
-        """Item codes of the log, most interactions first, equal ones by ascending id."""
+        """Item codes of the log, most interactions first; items with equally many are sorted by id."""
         count = self.count("events")
         codes = np.flatnonzero(count)
         rank = self.rank()
         return codes[np.lexsort((codes if rank is None else rank[codes], -count[codes]))]
 
     def head(self, share: float) -> np.ndarray:
-        """Bool per item code: among the most popular items that together hold this share of the interactions."""
+        """Tell for each item code whether it is one of the most popular items that hold this share of interactions."""
         if not 0 < share <= 1:
             raise OptionError(f"head={share!r}; expected a share in (0, 1]")
         order = self.by_popularity()
@@ -88,7 +88,7 @@ class Log:
         return found
 
     def seen(self, item: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:
-        """Bool per recommended row: its item is in the log of the list's user.
+        """Tell for each recommended row whether the log has its item for the list's user.
 
         `item` is the code of each row; list i has the `length[i]` rows from `start[i]` on.
         """

@@ -1,9 +1,9 @@
-"""One record per side table: its name, what pages and messages say of it, and how it is read and coded.
+"""One record per side table: its name, what pages and messages say about it, and how it is read and coded.
 
-Contract: whatever lists side tables follows from `SIDE_TABLES`, in its order: the fields of `given.Given`, the
-arguments of `evaluate` and of metrics, their docstrings, the needs of a metric, and the flags of the command. To add
-one is to add a record here, a field to `Given`, and the property of `sides.Sides` that holds it as codes; a test
-compares the lists.
+Contract: everything that lists the side tables follows `SIDE_TABLES` and its order: the fields of `given.Given`, the
+arguments of `evaluate` and of metrics, their docstrings, the needs of a metric, and the flags of the command. To add a
+side table, add a record here, a field to `Given`, a property to `sides.Sides` that holds it as codes, and the argument
+of `evaluate` and `evaluate_parquet`. A test compares the lists, and CONTRIBUTING.md has every place, with an example.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ...inputs.frames import as_frame
 from ...inputs.options import Options, as_columns
 from ...inputs.tables import read_catalogue
 
-# catalogue: one row per item · keyed: rows of (user, item), where the user must be there or may be absent ·
-# lists: rows as in `pred` · features: what items are compared by · ids: items alone
+# catalogue: one row per item · keyed: rows of (user, item); in "keyed or by item" the user may be absent ·
+# lists: rows as in `pred` · features: what items are compared by · ids: only items
 Shape = Literal["catalogue", "keyed", "keyed or by item", "lists", "features", "ids"]
 
 
 @dataclass(frozen=True)
 class SideTable:
-    """What is known of one side table.
+    """The record of one side table.
 
-    name : of the argument · about : for messages, behind `name=` · hint : its type for a type checker (a name of
-    `inputs.accepted`) · kind, meaning : its type and its meaning for docstrings · shape : how its door reads it ·
-    frame : the same data in a form that can be read more than once · codes : the property of `Sides` that holds it ·
-    flag : help of the command's flag.
+    name : name of the argument · about : what messages say after `name=` · hint : its type for a type checker (a name
+    in `inputs.accepted`) · kind, meaning : its type and its meaning for docstrings · shape : how `given` reads it ·
+    frame : a function that returns the same data in a form that can be read more than once · codes : the property of
+    `Sides` that holds it · flag : help text of the command's flag.
     """
 
     name: str
@@ -76,7 +76,7 @@ def _aspects(data: Any, options: Options) -> pd.DataFrame:
 
 
 def _features(data: Any, options: Options) -> Any:
-    """Names of columns, a function, a mapping or a frame can be read again as they are; a stream cannot."""
+    """Return features in a form that can be read more than once. Only a stream has to be converted for that."""
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.DataFrame | pd.Series):
         return as_frame(data, "features")
     return data

@@ -1,6 +1,6 @@
-"""The side tables of one call as codes, each with what metrics ask of it computed once.
+"""The side tables of one call as codes. What several metrics need of a table is computed once.
 
-Contract: what was not given raises an OptionError that names the argument.
+Contract: to read a table that was not given raises an OptionError that names the argument.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Sides:
         keys: pd.DataFrame | None,
         base: BaseLists | None,
     ) -> None:
-        """Take what the doors read: `codes` of the item column of each table, `keys` of the lists, `base` lists.
+        """Take the checked tables, the `codes` of the item column of each, the `keys` of the lists, and `base` lists.
 
-        Without lists `keys` is None.
+        `keys` is None where there are no lists.
         """
         self._doors, self._codes, self._n_items, self._base = doors, codes, items.n, base
         self.item_rank = items.rank
@@ -46,7 +46,10 @@ class Sides:
     def _match_users(
         self, name: str, keys: pd.DataFrame | None
     ) -> tuple[np.ndarray | None, np.ndarray | IdTypeError | None]:
-        """User code of each row of a side table and of each list (-1: not in the table); None for no user column."""
+        """Return the user code of each row of a side table, and of each list (-1: not in the table).
+
+        Both are None for a table without a user column.
+        """
         names, table = self._doors.key_names[name], self._doors.tables[name]
         if not names:
             return None, None
@@ -69,7 +72,7 @@ class Sides:
             raise OptionError(f"needs {SIDES[name]}")
 
     def described(self) -> dict[str, Described]:
-        """Each table as `spec` records it, by its role."""
+        """Return each table, by its role, as `spec` records it."""
         return self._doors.described()
 
     def has(self, name: str) -> bool:
@@ -108,14 +111,14 @@ class Sides:
 
     @cached_property
     def popular(self) -> np.ndarray:
-        """Bool per item code."""
+        """Whether each item code is one of the popular items."""
         self._needed("popular")
         found = np.zeros(self._n_items, bool)
         found[self._codes["popular"]] = True
         return found
 
     def aspects(self, name: str | None = None) -> Aspects:
-        """Aspects by the column `name`, by default "aspect" or the only column beside user and item."""
+        """Return the aspects in the column `name`; by default the only column beside user and item, else "aspect"."""
         self._needed("aspects")
         table = self._doors.tables["aspects"]
         if name is None:

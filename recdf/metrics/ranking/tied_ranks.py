@@ -9,7 +9,7 @@ from ...matching.lists import Lists
 
 
 def tied_ranks(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
-    """First and last rank within the cut that has the score of each hit."""
+    """Return the first and the last rank, within the first k, that have the same score as each hit."""
     level = lists.matched.tie_level
     if level is None:
         return hits.rank, hits.rank

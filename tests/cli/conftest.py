@@ -1,0 +1,41 @@
+"""The demo, which takes seconds, is run once for all tests that read what it writes."""
+
+import contextlib
+import io
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import recdf as rd
+from recdf.cli import demo as demo_command
+from recdf.cli import main
+
+
+class Demo(NamedTuple):
+    """What `recdf demo` gave in an empty folder."""
+
+    folder: Path  # the folder in which it was called
+    code: int
+    out: str
+    err: str
+
+    def copy_to(self, folder: Path) -> None:
+        """Put all that the demo wrote into another folder, as if the demo had been called there."""
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    folder, out, err = tmp_path_factory.mktemp("demo"), io.StringIO(), io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["demo"])
+    return Demo(folder, code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture
+def small_shop(monkeypatch):
+    """The demo is about a shop of fewer users, for tests that do not read its numbers."""
+    shop = rd.sample_shop(n_users=100, n_items=60)
+    monkeypatch.setattr(demo_command, "sample_shop", lambda: shop)
