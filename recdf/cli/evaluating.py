@@ -68,6 +68,14 @@ def add_evaluate(commands: Any) -> None:
     what.add_argument("-m", "--metrics", required=True, nargs="+", action="extend", metavar="METRIC", help="as ndcg@10")
     what.add_argument("--item-by", metavar="COLUMN", help="column of --items: metrics within each group of items too")
     what.add_argument(
+        "--carry",
+        nargs="+",
+        action="extend",
+        metavar="COLUMN",
+        help="columns of --pred that come along into per_user.parquet, constant within a list; or reduced, as time=min "
+        "(first, last, min, max)",
+    )
+    what.add_argument(
         "-k", nargs="+", action="extend", type=int, help="cut-offs of metrics that name none (default 10)"
     )
     add_options(command.add_argument_group("options"))
@@ -104,6 +112,9 @@ def _evaluate(given: argparse.Namespace) -> None:
         options["features"] = frames["features"].set_index(options.get("item_col", Options.item_col))
     if given.item_by is not None:
         options["item_by"] = given.item_by
+    if given.carry is not None:
+        rules = (text.rpartition("=") if "=" in text else (text, "=", "constant") for text in given.carry)
+        options["carry"] = {name: rule for name, _, rule in rules}
     options["k"] = given.k or 10
     if stream:
         _refuse_empty(given, {name: Source(getattr(given, name), name).n_rows for name in ("true", "pred")})

@@ -56,7 +56,7 @@ def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Ru
             _refuse_changes(values, rows, heads, matched, known)
         of_list = _reduced(values, rule, rows, heads, length)
         if len(known) < len(matched):
-            of_list = _nullable(of_list).reindex(place).reset_index(drop=True)
+            of_list = nullable(of_list).reindex(place).reset_index(drop=True)
         found[name] = of_list
     return found
 
@@ -75,7 +75,7 @@ def _reduced(values: pd.Series, rule: Rule, rows: np.ndarray, heads: np.ndarray,
     return of_list
 
 
-def _nullable(values: pd.Series) -> pd.Series:
+def nullable(values: pd.Series) -> pd.Series:
     """Convert integers and bools to the pandas dtypes that have a null; other dtypes have one already."""
     dtype = values.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":

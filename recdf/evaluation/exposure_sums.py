@@ -62,6 +62,8 @@ def label_array(series: pd.Series) -> pa.Array:
     """Return labels as Arrow values, without dictionaries and with -0.0 as 0.0."""
     array = pa.Array.from_pandas(series)
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if isinstance(array.type, pa.BaseExtensionType):  # UUIDs and periods: Arrow compares only what they are stored as
+        array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array

@@ -7,13 +7,14 @@ are those of the whole catalogue, so that their moments can be added over parts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError
+from ..inputs.frames import column
 from ..inputs.options import Options
 from ..matching.hits import Hits
 from ..matching.lists import Matched
@@ -60,10 +61,17 @@ def within(matched: Matched, inside: np.ndarray) -> Matched:
     return matched.beside(hits, true_lists, rows)
 
 
+def check_item_by(item_by: str, by: Iterable[str], items: pd.DataFrame | None = None) -> None:
+    """Raise if the column of groups is missing in `items`, or would stand twice in the summary."""
+    if items is not None:
+        column(items, item_by, "items")
+    if item_by in (*map(str, by), *SUMMARY):
+        raise ColumnError(f"item_by={item_by!r} is also a column of by or of the summary; rename it in items")
+
+
 def item_groups(matched: Matched, requests: Sequence[Request], options: Options, item_by: str) -> ItemGroups:
     """Measure accuracy metrics within each group of items that the column `item_by` of the catalogue names."""
-    if item_by in (*map(str, matched.by.columns), *SUMMARY):
-        raise ColumnError(f"item_by={item_by!r} is also a column of by or of the summary; rename it in items")
+    check_item_by(item_by, matched.by.columns)
     accuracy = [one for one in requests if one.metric.per == "list" and "true" in one.metric.needs]
     refused = [one for one in accuracy if "candidates" in one.metric.needs and options.judged_only]
     if refused:
@@ -78,7 +86,7 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
             population = _population(matched, part, options)
             values = [v[population] for one in accuracy for v in compute(part, one, options).values()]
         moments.append(Moments.of(values, matched.list_by[population], len(matched.by)))
-    columns = [column for one in accuracy for column in one.columns]
+    columns = [name for one in accuracy for name in one.columns]
     return ItemGroups(pd.Series(labels.names), columns, moments, counts)
 
 

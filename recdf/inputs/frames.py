@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples
+from .ids import as_series
 from .options import as_columns
 
 __all__ = ["from_dict", "from_labelled"]
@@ -299,5 +300,8 @@ def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
         raise TypeError(
             f"{role} is a {type(data).__name__}; expected a frame, or a list, array, Series or Index of ids"
         )
-    values = data if isinstance(data, pd.Series | pd.Index) else pd.Series(list(data))
-    return pd.DataFrame({names[0]: values.array})
+    values = data if isinstance(data, pd.Series | pd.Index) else as_series(list(data))
+    try:
+        return pd.DataFrame({names[0]: values.array})
+    except UnicodeEncodeError:  # lone surrogates, which pandas' dtype of strings does not take
+        return pd.DataFrame({names[0]: values.array}, dtype=object)

@@ -90,9 +90,18 @@ def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
     return pd.Series(series.array.take(rows), dtype=dtype)
 
 
+def as_series(values: Sequence[Any]) -> pd.Series:
+    """Values as a column. Strings with lone surrogates stay objects, since pandas' dtype of strings has none."""
+    try:
+        return pd.Series(values)
+    except UnicodeEncodeError:
+        return pd.Series(values, dtype=object)
+
+
 def read_ids(series: pd.Series, where: str) -> Ids:
     """Check one id column and return it as `Ids`."""
     dtype = series.dtype
+    _refuse_nested(dtype, where)
     if isinstance(dtype, pd.CategoricalDtype):
         categories = read_ids(pd.Series(series.cat.categories), where)
         return _dictionary_ids(where, series.cat.codes.to_numpy(), categories)
@@ -136,6 +145,8 @@ def read_by(columns: Sequence[pd.Series], where: str) -> list[Ids]:
 
     All columns are read in the same way, since a part of a column of fractions may hold only whole numbers.
     """
+    for series in columns:
+        _refuse_nested(series.dtype, where)
     try:
         found = [read_ids(series, where) for series in columns]
         if len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) < 2:
@@ -145,8 +156,24 @@ def read_by(columns: Sequence[pd.Series], where: str) -> list[Ids]:
     return [_plain_labels(series, where) for series in columns]
 
 
+def _refuse_nested(dtype: Any, where: str) -> None:
+    """Raise for Arrow's lists, structs, maps and intervals, which neither pandas nor Arrow can compare."""
+    kind = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else None
+    if kind is not None and (pa.types.is_nested(kind) or "view<" in str(kind) or "interval" in str(kind)):
+        raise IdTypeError(
+            f"{where} is {kind}, whose values cannot tell rows apart; expected strings, numbers, dates or other "
+            "hashable labels. Convert the column, e.g. with .astype(str)"
+        )
+
+
 def _plain_labels(series: pd.Series, where: str) -> Ids:
-    codes, labels = pd.factorize(series)
+    try:
+        codes, labels = pd.factorize(series)
+    except TypeError as error:  # lists, arrays and dicts as Python objects
+        raise IdTypeError(
+            f"{where} holds values that cannot tell rows apart ({error}); expected strings, numbers, dates or other "
+            "hashable labels. Convert the column, e.g. with .astype(str)"
+        ) from error
     return _dictionary_ids(where, codes, Ids(where, "label", np.asarray(labels, dtype=object)))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ..errors import IdTypeError
 from ..inputs.codes import Coded, encode_keys
 from ..inputs.ids import Ids, read_by, take_rows
 from ..inputs.options import Options, as_columns
@@ -165,7 +166,15 @@ def key_frame(
         tables.append(labels_of(frame, names, rows))
         row_of[codes] = np.arange(len(rows)) + above
         above += len(rows)
-    return labels_of(pd.concat(tables, ignore_index=True), names, row_of[key])
+    try:
+        both = pd.concat(tables, ignore_index=True)
+    except UnicodeEncodeError as error:  # pandas cannot compare such categories
+        odd = [name for name in names if any(isinstance(table[name].dtype, pd.CategoricalDtype) for table in tables)]
+        raise IdTypeError(
+            f'users="all": the categories of the key columns {odd} hold strings with lone surrogates ({error}), which '
+            "pandas cannot join; convert the columns with .astype(object)"
+        ) from error
+    return labels_of(both, names, row_of[key])
 
 
 def labels_of(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.DataFrame:

@@ -19,7 +19,9 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, EmptyPopulationError, IdTypeError, OptionError
+from ..evaluation.carry import Carry, carry_rules
 from ..evaluation.finish import checked, finish_summary
+from ..evaluation.item_groups import check_item_by
 from ..evaluation.part import ListRows, Part, PartResult, measure
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
@@ -34,11 +36,13 @@ from ..inputs.tables import order_source, read_users, relevance_source
 from ..matching.lists import Matched
 from ..matching.overlap import samples_of
 from ..matching.side_tables.given import Given, as_frames, read_sides
+from ..matching.side_tables.records import SIDES
 from ..matching.values import RESPONSES
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.per_user import label_frame
 from ..metrics.strings import parse
+from .carried import carried_frame, check_rule
 from .overlap import compared
 from .progress import Progress
 from .results import NEVER, PLACE, Results, StoredEvaluation, first_rows
@@ -69,6 +73,8 @@ def evaluate_parquet(
     features: Any = None,
     base: Any = None,
     popular: Any = None,
+    item_by: str | None = None,
+    carry: Carry = None,
     memory_limit: int | str | None = None,
     buckets: int | None = None,
     progress: bool | None = None,
@@ -98,6 +104,11 @@ def evaluate_parquet(
     items, log, aspects, features, base, popular : optional
         Side tables, as for `evaluate`. They must fit in memory in addition to `memory_limit`, and are read once per
         bucket.
+    item_by : str, optional
+        Column of `items`: the summary then also holds each accuracy metric within each group of items, as for
+        `evaluate`.
+    carry : str, list of str or mapping, optional
+        Columns of `pred` that come along into `per_user`, constant within a list or reduced, as for `evaluate`.
     memory_limit : int or str, optional
         Memory to use: bytes, or text such as "1GB" or "512MiB"; by default a quarter of the machine's. The lists of
         one bucket must fit, so a single list that does not is an error. Metrics of exposure need memory in addition,
@@ -144,7 +155,10 @@ def evaluate_parquet(
     """
     given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
     call = Call.of("evaluate_parquet", options, given)
-    call = call.asking(parse(metrics, k, call.options), true_path)
+    if item_by is not None and items is None:
+        raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
+    call = call.asking(parse(metrics, k, call.options), true_path, item_by)
+    call = replace(call, carry=carry_rules(carry, call.options, call.columns))
     limit = memory_bytes(memory_limit)
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
@@ -176,6 +190,8 @@ class _Files:
         with suppress(EmptyPopulationError):  # raises errors that need no rows
             call.match(empty["true"], empty["pred"])
         doors = read_sides(sides, options)
+        if call.item_by is not None and doors.catalogue is not None:
+            check_item_by(call.item_by, self.by, doors.catalogue[0])  # before any row is read
         self.order = order_source(empty["pred"], options)
         self.columns = call.columns
         taken = [name for name in ("n_true", "n_pred", *self.columns) if name in (*self.by, *self.user_cols)]
@@ -194,7 +210,14 @@ class _Files:
         self.relevance = relevance_source(empty["true"], options)
         answered = any(request.metric.family == "responses" for request in self.requests)
         answers = [name for name in RESPONSES if answered and name in empty["true"].columns]
-        names = {"true": [*keys, self.relevance, *answers], "pred": [*self.by, *keys, self.order["column"]]}
+        for name, rule in call.carry.items():
+            column(empty["pred"], name, "pred")
+            check_rule(pred, name, rule)
+        self.some_without_pred = False
+        names = {
+            "true": [*keys, self.relevance, *answers],
+            "pred": [*self.by, *keys, self.order["column"], *call.carry],
+        }
         if options.value_col is not None:
             of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns
             for role, frame in reversed(empty.items()):
@@ -353,6 +376,10 @@ class _Files:
         if self.given is None:
             for name in self.user_cols:
                 columns[name] = labels_as(pa.array(rows.keys[name].array), self.key_types[name])
+        kinds = self.sources["pred"].schema
+        for name, series in rows.carried.items():
+            columns[name] = labels_as(pa.array(series.array, from_pandas=True), kinds.field(name).type)
+        self.some_without_pred |= bool((rows.columns["n_pred"] == 0).any())
         return pa.table({**columns, **rows.columns})
 
     def _first_seen(self, rows: ListRows, tables: dict[str, pa.Table], given: np.ndarray) -> np.ndarray:
@@ -376,7 +403,10 @@ class _Files:
         for block in results.blocks():
             labels = [by.take(block[PLACE].to_numpy() // self.span).reset_index(drop=True), self._key_frame(block)]
             numbers = block.select(["n_true", "n_pred", *self.columns]).to_pandas()
-            yield pd.concat([*labels, numbers] if self.by else [labels[1], numbers], axis=1)
+            labels = labels if self.by else labels[1:]
+            of_pred = block.select(list(self.call.carry))
+            carried = carried_frame(self.sources["pred"], of_pred, self.some_without_pred)
+            yield pd.concat([*labels, carried, numbers], axis=1)
 
     def _key_frame(self, block: pa.Table) -> pd.DataFrame:
         """Return the key columns of some results, in the dtypes of the whole frame that the population is from."""

@@ -117,7 +117,7 @@ class Source:
             self._add_categories(name, column.unique().drop_null())
         column = column.cast(self.schema.field(name).type)
         # Adding 0.0 turns -0.0 into 0.0, which Arrow would put into another group.
-        return pc.add(column, 0.0) if column.type in (pa.float32(), pa.float64()) else column
+        return pc.add(column, pa.scalar(0.0, column.type)) if column.type in (pa.float32(), pa.float64()) else column
 
     def _add_categories(self, name: str, values: pa.Array) -> None:
         own = values.cast(self.schema.field(name).type)

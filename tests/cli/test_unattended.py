@@ -259,6 +259,22 @@ def test_side_tables_come_from_files(capsys):
     assert rd.read_parquet("out") == expected(metrics=metrics, **given, features=of_file)
 
 
+@pytest.mark.parametrize("stream", [[], ["--stream"]])
+def test_columns_that_are_carried(capsys, stream):
+    pred = PRED.assign(time=range(8), day="mon")
+    pred.to_parquet("pred.parquet", index=False)
+    assert run(capsys, *CALL, "--carry", "time=min", "day", "--out", "out", *stream)[0] == 0
+    assert rd.read_parquet("out") == expected(pred=pred, carry={"time": "min", "day": "constant"})
+
+
+def test_groups_of_items_of_streamed_files(capsys):
+    items = pd.DataFrame({"item_id": [10, 20, 30, 40], "group": list("xxyy")})
+    items.to_parquet("items.parquet")
+    call = [*CALL, "--items", "items.parquet", "--item-by", "group", "--out", "out"]
+    assert run(capsys, *call, "--stream")[0] == 0
+    assert rd.read_parquet("out") == expected(items=items, item_by="group")
+
+
 # ------------------------------------------------------------------------------------------ a file of options
 
 

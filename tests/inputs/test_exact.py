@@ -101,6 +101,38 @@ def test_lone_surrogates_stay_apart():
         rd.mrr({"u": ["x"]}, {"u": ["\ud800", "\ud800"]}, k=2, duplicates="raise")
 
 
+def odd_ids(dtype):
+    """Three ids, two of them with lone surrogates; pandas makes neither a list nor a column of strings of them."""
+    odd = pd.Index(["a\ud800", "b\udfff", "c"], dtype=object)
+    return pd.Series(odd) if dtype == "object" else pd.Series(pd.Categorical.from_codes([0, 1, 2], odd))
+
+
+@pytest.mark.parametrize("dtype", ["object", "category"])
+def test_lone_surrogates_in_given_ids_catalogues_and_mappings(dtype):
+    ids = odd_ids(dtype)
+    frame = pd.DataFrame({"user_id": ids, "item_id": ids})
+    users = ids.tolist()[1::-1]
+    per_user = rd.evaluate(frame, frame, "hits@3", users=users).per_user
+    assert per_user["user_id"].tolist() == users
+    assert per_user["hits@3"].tolist() == [1.0, 1.0]
+    assert rd.evaluate(frame, frame, "coverage@3", items=[*ids, "d"]).summary["value"].tolist() == [0.75]
+    catalogue = pd.DataFrame({"item_id": ids, "group": ids})
+    within = rd.evaluate(frame, frame, "hits@3", items=catalogue, item_by="group").summary
+    assert within["group"].tolist()[1:] == ids.tolist()
+    assert within["n"].tolist() == [3, 1, 1, 1]
+    lists = {ids[0]: ids.tolist()}
+    assert rd.evaluate(lists, lists, "hits@3").per_user["hits@3"].tolist() == [3.0]
+
+
+def test_lone_surrogates_in_categories_of_both_frames():
+    ids = odd_ids("category")
+    frame = pd.DataFrame({"user_id": ids, "item_id": 1})
+    with pytest.raises(rd.IdTypeError, match=r"'user_id'.*lone surrogates.*astype\(object\)"):
+        rd.evaluate(frame, frame, "hits@3", users="all")
+    plain = frame.astype({"user_id": object})
+    assert rd.evaluate(plain, plain, "hits@3", users="all").per_user["user_id"].tolist() == ids.tolist()
+
+
 def encoded(kind):
     """Users 1, 1, 2 and items a, b, a in columns of one kind of Arrow array."""
     users, items = pa.array([1, 1, 2]), pa.array(["a", "b", "a"])

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError
+from ...inputs.ids import as_series
 from ..grouping import offsets, spans
 
 
@@ -40,7 +41,7 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
     """Read categories from a column of plain values, of strings that `separator` splits, or of lists of values."""
     if is_nested(series):
         values, length = flatten(series)
-        codes, names = pd.factorize(pd.Series(values))
+        codes, names = pd.factorize(as_series(values))
     else:
         if isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(series.cat.categories.dtype)
@@ -51,9 +52,8 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
         if kind == "string" and separator:
             parts = [[part.strip() for part in value.split(separator) if part.strip()] for value in values]
         part_length = np.fromiter((len(part) for part in parts), np.int64, len(parts))
-        part_code, names = pd.factorize(
-            pd.Series([one for part in parts for one in part], dtype=None if parts else object)
-        )
+        flat = [one for part in parts for one in part]
+        part_code, names = pd.factorize(as_series(flat) if parts else pd.Series(flat, dtype=object))
         length = np.append(part_length, 0)[row_code]
         codes = part_code[spans(np.append(offsets(part_length)[:-1], 0)[row_code], length)]
     if (codes < 0).any():

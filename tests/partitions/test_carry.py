@@ -1,0 +1,54 @@
+"""`carry=` of evaluate_parquet: the columns that `evaluate` gives for the whole frames."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from registry.seeded import frames, quietly
+
+import recdf as rd
+from recdf.partitions import source
+
+OPTIONS = {"relevance_col": "relevance", "nan_score": "last", "score_col": "score", "by": "model"}
+CARRY = {
+    "text": "first", "when": "min", "kind": "constant", "some": "max", "number": "constant", "flag": "first",
+}  # fmt: skip
+
+
+@pytest.fixture
+def paths(tmp_path, monkeypatch):
+    """Both frames in files, read in pieces of a few rows; `pred` has columns to carry."""
+    monkeypatch.setattr(source, "READ_ROWS", 64)
+    true, pred = (frame.copy() for frame in frames(12, 3.0, 60))
+    user, row = pred["user_id"], np.arange(len(pred))
+    pred["text"] = pd.Series(row).map("t{}".format)
+    pred["when"] = pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(row, unit="h")
+    pred["kind"] = pd.Categorical.from_codes(user % 3, ["never", "x", "y"])
+    pred["some"] = pd.Series(row, dtype="Int64").mask(user % 4 == 0)
+    pred["number"], pred["flag"] = user * 2, row % 2 == 0
+    names = tmp_path / "true.parquet", tmp_path / "pred.parquet"
+    for frame, path in zip((true, pred), names, strict=True):
+        frame.to_parquet(path, index=False)
+    return names
+
+
+@pytest.mark.parametrize("buckets", [1, 5])
+@pytest.mark.parametrize("users", ["true", "pred", "all"])
+def test_equal_to_whole_frames(paths, users, buckets):
+    whole = list(map(pd.read_parquet, paths))
+    expected = quietly(rd.evaluate, *whole, "hits@3", carry=CARRY, users=users, **OPTIONS)
+    found = quietly(rd.evaluate_parquet, *paths, "hits@3", carry=CARRY, users=users, buckets=buckets, **OPTIONS)
+    pd.testing.assert_frame_equal(found.per_user, expected.per_user, rtol=1e-12)
+    assert found.spec == expected.spec
+
+
+@pytest.mark.parametrize(
+    ("carry", "error", "words"),
+    [
+        ("when_", rd.ColumnError, "pred has no column 'when_'"),
+        ("text", rd.DataError, "is not constant within"),
+        ({"kind": "min"}, rd.OptionError, "holds categories"),
+    ],
+)
+def test_bad_input(paths, carry, error, words):
+    with pytest.raises(error, match=words):
+        rd.evaluate_parquet(*paths, "hits@3", carry=carry, buckets=3, **OPTIONS)

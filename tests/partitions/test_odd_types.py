@@ -1,0 +1,115 @@
+"""Columns of types that Arrow has and pandas has not: exact from files as in memory, or an error that says the mend."""
+
+import uuid
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import recdf as rd
+from recdf.partitions import source
+
+TRUE = pd.DataFrame({"user_id": [1, 2], "item_id": [1, 2]})
+PRED = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "score": [4.0, 3.0, 2.0, 1.0]})
+TIMES = pd.to_datetime(["2020-01-01", "2020-01-02"] * 2)
+
+
+def with_by(by):
+    return pa.table({**{name: pa.array(PRED[name]) for name in PRED}, "by": by})
+
+
+def write(folder, true, pred, rows=100):
+    paths = folder / "true.parquet", folder / "pred.parquet"
+    for table, path in zip((true, pred), paths, strict=True):
+        table = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, preserve_index=False)
+        pq.write_table(table, path, row_group_size=rows)
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        (pa.array([[1], [2], [1], [2]]), "list<"),
+        (pa.array([{"a": 1}, {"a": 2}] * 2), "struct<a: int64>"),
+        (pa.array([[("a", 1)], [("a", 2)]] * 2, pa.map_(pa.string(), pa.int64())), "map<string"),
+        (pa.array([[1], [2]] * 2, pa.list_(pa.int64(), 1)), "fixed_size_list<"),
+    ],
+    ids=["list", "struct", "map", "fixed size list"],
+)
+def test_by_columns_that_cannot_be_compared(tmp_path, by, words):
+    table = with_by(by)
+    paths = write(tmp_path, TRUE, table)
+    calls = [
+        lambda: rd.evaluate(TRUE, table, "hits@1", by="by"),
+        lambda: rd.evaluate_parquet(*paths, "hits@1", by="by"),
+    ]
+    for call in calls:
+        with pytest.raises(rd.IdTypeError) as found:
+            call()
+        assert "pred['by'] is " + words in str(found.value)
+        assert ".astype(str)" in str(found.value)
+    with pytest.raises(rd.IdTypeError, match=r"pred\['by'\] holds values that cannot tell rows apart.*astype\(str\)"):
+        rd.evaluate(TRUE, pd.read_parquet(paths[1]), "hits@1", by="by")
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        pa.array(TIMES).dictionary_encode(),
+        pa.array(TIMES.date).dictionary_encode(),
+        pa.array([1.5, 2.0] * 2, pa.float32()),
+        pa.array([True, False] * 2),
+    ],
+    ids=["dictionary of timestamps", "dictionary of dates", "float32", "bool"],
+)
+def test_by_columns_of_rare_types(tmp_path, monkeypatch, by):
+    """Items 1 and 2 are recommended by one each, so that each has one hit."""
+    monkeypatch.setattr(source, "READ_ROWS", 1)
+    paths = write(tmp_path, TRUE, with_by(by))
+    first, second = by[:2].to_pylist()
+    for buckets in (1, 3):
+        found = rd.evaluate_parquet(*paths, "hits@1", by="by", buckets=buckets).per_user
+        assert found["by"].tolist() == [first, first, second, second]
+        assert found["hits@1"].tolist() == [1.0, 0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_float_ids_of_several_row_groups(tmp_path, monkeypatch, dtype):
+    """-0.0 and 0.0 are one id."""
+    monkeypatch.setattr(source, "READ_ROWS", 2)
+    true = pd.DataFrame({"user_id": np.arange(6, dtype=dtype), "item_id": np.array([0, 1, 2, 3, 4, 5], dtype)})
+    pred = true.assign(item_id=np.array([-0.0, 1, 2, 3, 4, 9], dtype), score=1.0)
+    paths = write(tmp_path, true, pred, rows=2)
+    for buckets in (1, 3):
+        found = rd.evaluate_parquet(*paths, "hits@1", buckets=buckets).per_user
+        assert found["user_id"].dtype == dtype
+        assert found["hits@1"].tolist() == [1.0] * 5 + [0.0]
+
+
+def test_periods_in_files_beside_periods_of_a_catalogue(tmp_path):
+    """Parquet stores a period as an integer, which never matches one: an error says so, and its mend works."""
+    months = pd.period_range("2020-01", periods=4, freq="M")
+    true = pd.DataFrame({"user_id": [1, 2], "item_id": months[:2]})
+    pred = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": months, "score": [4.0, 3.0, 2.0, 1.0]})
+    paths = write(tmp_path, true, pred)
+    for items in (months, pd.DataFrame({"item_id": months})):
+        with pytest.raises(rd.IdTypeError, match=r"items\['item_id'\] pandas.Period ids.*astype\(str\)"):
+            rd.evaluate_parquet(*paths, "coverage@1", items=items, buckets=3)
+    paths = write(tmp_path, *(frame.astype({"item_id": str}) for frame in (true, pred)))
+    found = rd.evaluate_parquet(*paths, "coverage@1", items=months.astype(str), buckets=3)
+    assert found.summary["value"].tolist() == [0.5]
+
+
+@pytest.mark.skipif(not hasattr(pa, "uuid"), reason="this pyarrow has no type of UUIDs")
+def test_uuids_in_files_beside_uuids_of_a_catalogue(tmp_path):
+    ids = [uuid.UUID(int=number) for number in range(4)]
+    stored = pa.array([one.bytes for one in ids], pa.uuid())
+    true = pa.table({"user_id": [1, 2], "item_id": stored[:2]})
+    pred = pa.table({"user_id": [1, 1, 2, 2], "item_id": stored, "score": [4.0, 3.0, 2.0, 1.0]})
+    paths = write(tmp_path, true, pred)
+    with pytest.raises(rd.IdTypeError, match=r"items\['item_id'\] uuid.UUID ids.*astype\(str\)"):
+        rd.evaluate_parquet(*paths, "coverage@1", items=ids, buckets=3)
+    found = rd.evaluate_parquet(*paths, "coverage@1", items=[one.bytes for one in ids], buckets=3)
+    assert found.summary["value"].tolist() == [0.5]
