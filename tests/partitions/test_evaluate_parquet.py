@@ -333,7 +333,7 @@ def test_side_tables_may_be_read_once_only(tmp_path):
     aspects = {user: [set(part["item_id"])] for user, part in tables["aspects"].groupby("user_id")}
     metrics = ["serendipity", "coverage", "unexpectedness", "subtopic_recall"]
     found = rd.evaluate_parquet(*paths, metrics, k=3, buckets=5, aspects=aspects, **USUAL, **once)
-    tables |= {"aspects": aspects, "items": tables["items"]["item_id"].tolist()}
+    tables = tables | {"aspects": aspects, "items": tables["items"]["item_id"].tolist()}
     expected = rd.evaluate(*map(pd.read_parquet, paths), metrics, k=3, **USUAL, **tables)
     assert_equal(found, expected)
 
