@@ -159,7 +159,8 @@ def read_by(columns: Sequence[pd.Series], where: str) -> list[Ids]:
 def _refuse_nested(dtype: Any, where: str) -> None:
     """Raise for Arrow's lists, structs, maps and intervals, which neither pandas nor Arrow can compare."""
     kind = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else None
-    if kind is not None and (pa.types.is_nested(kind) or "view<" in str(kind) or "interval" in str(kind)):
+    nested = kind is not None and (pa.types.is_nested(kind) or pa.types.is_fixed_size_list(kind))
+    if nested or "view<" in str(kind) or "interval" in str(kind):
         raise IdTypeError(
             f"{where} is {kind}, whose values cannot tell rows apart; expected strings, numbers, dates or other "
             "hashable labels. Convert the column, e.g. with .astype(str)"

@@ -95,7 +95,7 @@ def test_periods_in_files_beside_periods_of_a_catalogue(tmp_path):
     pred = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": months, "score": [4.0, 3.0, 2.0, 1.0]})
     paths = write(tmp_path, true, pred)
     for items in (months, pd.DataFrame({"item_id": months})):
-        with pytest.raises(rd.IdTypeError, match=r"items\['item_id'\] pandas.Period ids.*astype\(str\)"):
+        with pytest.raises(rd.IdTypeError, match=r"items\['item_id'\] pandas.*Period ids.*astype\(str\)"):
             rd.evaluate_parquet(*paths, "coverage@1", items=items, buckets=3)
     paths = write(tmp_path, *(frame.astype({"item_id": str}) for frame in (true, pred)))
     found = rd.evaluate_parquet(*paths, "coverage@1", items=months.astype(str), buckets=3)

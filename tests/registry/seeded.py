@@ -162,3 +162,9 @@ def assert_close(found, expected, what=""):
     np.testing.assert_allclose(
         np.asarray(found, float), np.asarray(expected, float), rtol=1e-12, atol=1e-12, err_msg=str(what)
     )
+
+
+def one_null(frame):
+    """The frame with None for every null of its object columns, where pandas 2 keeps texts: None and NaN are one."""
+    objects = [name for name, dtype in frame.dtypes.items() if pd.api.types.is_object_dtype(dtype)]
+    return frame.assign(**{name: frame[name].where(frame[name].notna(), None) for name in objects})
