@@ -265,8 +265,8 @@ def warn_of_counts(counts: Mapping[str, Any], events: Sequence[str]) -> None:
         _warn_no_overlap(name, counts[name], counts["impressions"])
     if counts["better_later"]:
         warnings.warn(
-            f"in {counts['better_later']:,} of {counts['lists']:,} lists a later impression of an item is more relevant "
-            "than an earlier one; evaluate takes the most relevant for the first, so that metrics that look at ranks "
+            f"in {counts['better_later']:,} of {counts['lists']:,} lists a later impression of an item is more relevant"
+            " than an earlier one; evaluate takes the most relevant for the first, so that metrics that look at ranks "
             'come out too high there (counts and sums over whole lists do not); repeats="first" or "last" avoids this',
             DuplicateWarning,
             stacklevel=outside_recdf(),

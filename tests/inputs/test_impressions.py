@@ -271,7 +271,7 @@ def test_an_item_shown_twice_in_a_list(repeats, position, clicks):
 
 
 def test_a_click_on_a_later_impression_of_the_same_item():
-    """Each impression stays, but `true` cannot say which of them was clicked: this is said, with the number of lists."""
+    """Each impression stays, but `true` cannot say which of them was clicked; a warning counts such lists."""
     log = pd.DataFrame({
         "user_id": ["ann"] * 3 + ["bob"] * 2,
         "session_id": 1,
