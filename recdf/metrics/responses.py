@@ -15,8 +15,7 @@ from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
 
-
-# Each column of `true`, and the other one. Both are optional, but one of them shows that hits are not all of a kind.
+# Each column of `true`, and the other one: where `true` has only one of them, hits are of that kind alone.
 OTHER = {"clicks": "purchases", "purchases": "clicks"}
 
 
