@@ -262,9 +262,10 @@ def _encoded(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray], pa.Array]]:
     A long column is split into two halves, which two threads encode. Positions stay in Arrow's chunks unless there are
     very many chunks.
     """
-    middle = len(array) // 2 if len(array) >= HALVED_ROWS else len(array)
+    middle = len(array) // 2
+    parts = [array[:middle], array[middle:]] if len(array) >= HALVED_ROWS else [array]
     halves = []
-    for encoded in each(lambda part: part.dictionary_encode(), [array[:middle], array[middle:]]):
+    for encoded in each(lambda part: part.dictionary_encode(), parts):
         if not len(encoded):
             continue
         indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks])
