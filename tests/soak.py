@@ -157,15 +157,15 @@ def one_frame(seed: int, number: int, seen: Counter) -> None:
         seen["empty population"] += 1
         return
     assert list(LABELS[call.labels["user_id"][0]](np.array(list(lists)))) == list(result.per_user["user_id"])
-    found, start = result.per_user.iloc[:, 3:], 0
-    values_at = [(*one, k) for one in call.metrics for k in (call.ks if one[0].cut else call.ks[-1:])]
-    for metric, params, k in values_at:
+    expected = []
+    for metric, params in call.metrics:
         judged = options["judged_only"] and over_catalogue(metric, params)
-        at_k = {user: replace(condensed(one) if judged else one, k=k) for user, one in lists.items()}
-        columns = found.iloc[:, start : start + len(metric.outputs)]
-        assert_close(columns, oracle_values(at_k, metric.name, params, options["undefined"]), list(columns))
-        start += len(metric.outputs)
-    assert start == found.shape[1]
+        for k in call.ks if metric.cut else call.ks[-1:]:
+            at_k = {user: replace(condensed(one) if judged else one, k=k) for user, one in lists.items()}
+            values = oracle_values(at_k, metric.name, params, options["undefined"])
+            expected.append(values.reshape(len(lists), len(metric.outputs)))
+    found = result.per_user.to_numpy()[:, 3:]
+    assert_close(found, np.hstack(expected), list(result.per_user.columns[3:]))
     seen["numbers"] += found.size
     seen["frames"] += 1
     seen.update(f"ids: {kind}" for kinds in call.labels.values() for kind in kinds)
@@ -228,6 +228,8 @@ def soak_slice(what: str, seed: int, first: int, step: int, count: int | None, s
             call = random_call(seed, number)[0]
             print(f"{what}: failed at --seed {seed} --only {number}, after {dict(seen)}: {call}", flush=True)
             raise
+        if (number // step) % 5000 == 4999:
+            print(f"{what}: {number + 1:,} are behind us", flush=True)
     return seen
 
 
