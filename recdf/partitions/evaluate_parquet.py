@@ -25,7 +25,7 @@ from ..evaluation.item_groups import check_item_by
 from ..evaluation.part import ListRows, Part, PartResult, measure
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
-from ..evaluation.storage import Written, local_folder, write_files
+from ..evaluation.storage import Written, local_path, write_files
 from ..evaluation.summary import SUMMARY
 from ..inputs.accepted import OptionArguments
 from ..inputs.codes import check_kinds
@@ -166,7 +166,7 @@ def evaluate_parquet(
         if out is None:
             staging = stack.enter_context(staging_folder(Path(tempfile.gettempdir())))
         else:
-            folder = local_folder(out)
+            folder = local_path(out)
             staging = stack.enter_context(staged(folder, overwrite=overwrite))
         call = replace(call, given=as_frames(given, call.options))  # since every part reads them
         files = _Files(Source(true_path, "true"), Source(pred_path, "pred"), call)

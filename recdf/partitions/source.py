@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
 from ..errors import DataError, OptionError
+from ..evaluation.storage import local_path
 
 READ_ROWS = 2**16
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -159,6 +160,7 @@ def _files(path: Any, role: str) -> Any:
     text = os.fspath(path)
     if os.path.exists(text):
         return text
+    local_path(text)
     found = sorted(glob.glob(text, recursive=True))
     if not found:
         raise FileNotFoundError(f"{role}: {text} matches no file")
