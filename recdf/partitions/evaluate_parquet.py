@@ -18,7 +18,7 @@ from ..evaluation.carry import Carry, carry_rules
 from ..evaluation.finish import checked, finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
-from ..evaluation.storage import local_folder, write_files
+from ..evaluation.storage import local_path, write_files
 from ..evaluation.time_by import warn_of_time_by
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import takes_options
@@ -144,7 +144,7 @@ def evaluate_parquet(
     limit = memory_bytes(memory_limit)
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
-    folder = None if out is None else local_folder(out)
+    folder = None if out is None else local_path(out)
     with ExitStack() as stack:
         # First, so that an `out` that cannot be written to is refused before anything is read.
         staging = None if folder is None else stack.enter_context(staged(folder, overwrite=overwrite))
