@@ -32,6 +32,7 @@ from ..inputs.codes import check_kinds
 from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns, takes_options
+from ..inputs.progress import Progress
 from ..inputs.tables import order_source, read_users, relevance_source
 from ..matching.lists import Matched
 from ..matching.overlap import samples_of
@@ -44,7 +45,6 @@ from ..metrics.per_user import label_frame
 from ..metrics.strings import parse
 from .carried import carried_frame, check_rule
 from .overlap import compared
-from .progress import Progress
 from .results import NEVER, PLACE, Results, StoredEvaluation, first_rows
 from .row_checks import HEAD, RowCheck
 from .source import Source, Store, as_frame, common_type, given_ids, labels_as, memory_bytes, part_of
@@ -244,7 +244,7 @@ class _Files:
             buckets = min(int(n_bytes * WORKING_COPIES / (limit * PART_SHARE)) + 1, MAX_PARTS)
         self.n_parts = buckets
         self.progress = stack.enter_context(
-            Progress(2 * sum(source.n_rows for source in self.sources.values()), progress)
+            Progress(2 * sum(source.n_rows for source in self.sources.values()), "evaluate_parquet", progress)
         )
         self.checks, self.stores = {}, {}
         for role, source in self.sources.items():
