@@ -63,7 +63,8 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true")
     given = parser.parse_args()
     true, pred = frames(given.users)
-    print(f"{len(pred):,} recommendations, {given.users:,} users, {N_MODELS} models, {len(METRICS)} metrics, k {CUTOFFS}")
+    asked = f"{N_MODELS} models, {len(METRICS)} metrics, k {CUTOFFS}"
+    print(f"{len(pred):,} recommendations, {given.users:,} users, {asked}")
     users = pd.DataFrame({"user_id": np.arange(given.users)})
     segments = users.assign(country=pd.Categorical.from_codes(users["user_id"] % 4, ["de", "fr", "it", "uk"]))
     with tempfile.TemporaryDirectory() as folder:
