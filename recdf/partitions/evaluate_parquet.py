@@ -22,6 +22,7 @@ from ..evaluation.storage import local_path, write_files
 from ..evaluation.time_by import warn_of_time_by
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import takes_options
+from ..inputs.progress import Progress
 from ..matching.side_tables.given import Given, as_frames
 from ..matching.side_tables.records import SIDES
 from ..metrics.call import Call
@@ -29,7 +30,6 @@ from ..metrics.metric import Metric
 from ..metrics.strings import parse
 from .dealt_files import DealtFiles
 from .file_call import FileCall
-from .progress import Progress
 from .results import StoredEvaluation
 from .source import Source
 from .store import memory_bytes
@@ -154,7 +154,7 @@ def evaluate_parquet(
         n_bytes = sum(source.n_rows * row_bytes[role] for role, source in asked.sources.items())
         whole = n_bytes * WHOLE_COPIES <= limit if buckets is None else buckets == 1
         passes = 1 if whole else 2
-        shown = stack.enter_context(Progress(passes * asked.n_rows, progress))
+        shown = stack.enter_context(Progress(passes * asked.n_rows, "evaluate_parquet", progress))
         if whole:
             found = measure_whole(asked, shown)
             result, measured = finish(asked.call, found), checked(found)
