@@ -172,8 +172,8 @@ def check_labels(series: pd.Series, where: str) -> pd.Series:
             odd = [label for label in labels if isinstance(label, str) and not _is_text(label)]
             if odd:
                 raise IdTypeError(
-                    f"{where} has {odd[0]!a}, a text with a lone surrogate, which UTF-8 cannot encode and pandas cannot "
-                    "tell from others of its kind; write such labels as plain text, e.g. with .map(ascii)"
+                    f"{where} has {odd[0]!a}, a text with a lone surrogate, which UTF-8 cannot encode and pandas "
+                    "cannot tell from others of its kind; write such labels as plain text, e.g. with .map(ascii)"
                 ) from None
     return series
 
