@@ -281,10 +281,10 @@ def _within_segments(subject: Subject, groups: dict[str, Groups], model: str, ri
         names += [f"{segment} = {group}" for group in of_segment.names]
     columns = [*result.spec["by"], *result.spec["user_col"], subject.primary]
     part = result.per_user[columns].take(np.concatenate(rows)).reset_index(drop=True)
-    within = pd.Series(pd.Categorical.from_codes(np.concatenate(codes), names))
+    within: Any = pd.Categorical.from_codes(np.concatenate(codes), pd.Index(names))
     table = compare(
         type(result)(part, result.summary, result.spec), [subject.primary], baseline=rival, correction="holm",
-        within=within,
+        within=pd.Series(within),
     )  # fmt: skip
     return table.rename(columns={"group": "segment"})
 
