@@ -330,9 +330,16 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
 # ------------------------------------------------------------------------------------------ verdict
 
 
-def verdict_section(subject: Subject, beside: Sequence[Sentence]) -> Section:
-    """The headline with what a reader needs to believe or doubt it."""
+def verdict_section(
+    subject: Subject, beside: Sequence[Sentence], experiment: tuple[Badge, Sentence] | None
+) -> Section:
+    """The headline with what a reader needs to believe or doubt it.
+
+    With one model, an experiment has the first word, because nothing else is compared.
+    """
     mark, sentence, below = headline(subject)
+    if experiment is not None and len(subject.models) == 1:
+        mark, sentence = experiment
     said = [*below, *other_metrics(subject), *_reach(subject), *beside, *belief(subject)]
     return Section("verdict", "Verdict", text=(sentence,), badge=Badge(mark.kind, mark.text), lists=tuple(said))
 
