@@ -304,7 +304,7 @@ class _Files:
         results = Results(folder / "results.arrow")
         stack.enter_context(closing(results))
         total = self._measure_all(results)
-        measured = checked(total)
+        measured = checked(self.call, total)
         overlap = compared(measured.overlap, self.user_cols, self.options.item_col, self._all_tables, self._match)
         measured = replace(
             measured,
