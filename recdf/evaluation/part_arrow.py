@@ -59,7 +59,7 @@ def to_arrow(result: PartResult) -> pa.Table:
         error, bucket = result.failure.error, result.failure.bucket
         details = {"class": type(error).__name__, "message": str(error), "bucket": bucket}
         if not isinstance(error, errors.RecdfError):
-            details["trace"] = "In the part that failed:\n" + "".join(traceback.format_tb(error.__traceback__))
+            details["trace"] = _trace(error)
         pieces.append(_Piece("failure", details))
     for role, findings in result.findings.items():
         pieces.append(_Piece("findings", {"role": role, **findings.to_json()}))
@@ -73,6 +73,14 @@ def to_arrow(result: PartResult) -> pa.Table:
         columns["integers"].append(piece.integers)
         columns["labels"].append(piece.labels)
     return pa.table(columns, schema=SCHEMA)
+
+
+def _trace(error: Exception) -> str:
+    """Return the lines of code that raised an error, which it may have brought from another process as a note."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    if error.__traceback__ is None:
+        return "\n".join(notes)
+    return "In the part that failed:\n" + "".join(traceback.format_tb(error.__traceback__))
 
 
 def _measured(measured: Measured) -> Iterator[_Piece]:
