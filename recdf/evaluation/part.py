@@ -137,8 +137,9 @@ class Failure:
 class PartResult:
     """The result of some buckets of lists: numbers, or the error that was raised; with or without rows per list.
 
-    `findings` has what is wrong with the rows of each frame. Where they refuse rows, there are no numbers. Adding results is associative and commutative, up to the rounding of floating-point sums. The rows of a part are
-    stored by the part's smallest bucket.
+    `findings` has what is wrong with the rows of each frame. Where they refuse rows, there are no numbers. Adding
+    results is associative and commutative, up to the rounding of floating-point sums. The rows of a part are stored by
+    the part's smallest bucket.
     """
 
     buckets: frozenset[int]

@@ -154,8 +154,8 @@ def _read(row: Mapping[str, Any]) -> _Piece:
 def _failure(details: Mapping[str, Any]) -> Failure:
     """Make the error again from the name of its class and its message.
 
-    Errors of a user's own metric may be of any class. One that is not known here, or that takes other arguments, becomes
-    a RuntimeError. The lines of code that raised it are a note below the message.
+    Errors of a user's own metric may be of any class. One that is not known here, or that takes other arguments,
+    becomes a RuntimeError. The lines of code that raised it are a note below the message.
     """
     name, message = details["class"], details["message"]
     kind = getattr(errors, name, None) or getattr(builtins, name, None)

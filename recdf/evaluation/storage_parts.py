@@ -41,7 +41,8 @@ def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
         with staging_folder(target, wait=True) as staging:
             present = [name for name in (PER_USER, SUMMARY_FILE) if (target / name).exists()]
             if present and not overwrite:
-                raise FileExistsError(f"{target} already holds {present[0]}; pass overwrite=True to replace the result")
+                what = f"{target} already holds {present[0]}"
+                raise FileExistsError(f"{what}; pass overwrite=True to replace the result")
             rows = staging / PER_USER
             yield rows
             summary = (rows / HEAD / SUMMARY_FILE).read_bytes()
@@ -57,7 +58,7 @@ def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
 
 
 def write_head(rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> None:
-    """Write what belongs to the rows: the summary, the spec, and the dtypes, which are those of a frame without rows."""
+    """Write what belongs to the rows: the summary, the spec, and the dtypes of a frame without rows."""
     (rows / HEAD).mkdir()
     write_files(rows / HEAD, [empty], summary, spec)
 
@@ -92,5 +93,5 @@ def sorted_rows(per_user: pd.DataFrame, by: pd.DataFrame, keys: list[str]) -> pd
         order = pd.MultiIndex.from_frame(by).get_indexer(pd.MultiIndex.from_frame(per_user[list(by.columns)]))
         place = "by" + "_" * max(map(len, keys))  # longer than the name of any column
         rows.insert(0, place, order)
-    order = rows.sort_values(list(rows.columns), kind="stable").index
-    return per_user.take(order).reset_index(drop=True)
+    in_order = rows.sort_values(list(rows.columns), kind="stable").index.to_numpy()
+    return per_user.take(in_order).reset_index(drop=True)

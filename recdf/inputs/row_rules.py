@@ -185,7 +185,8 @@ class Findings:
             for rule, columns in self.broken.items()
             for where, count in columns.items()
         ]
-        return {"n_rows": self.n_rows, "broken": broken, "dropped": [[RULES.index(r), n] for r, n in self.dropped.items()]}
+        dropped = [[RULES.index(rule), n] for rule, n in self.dropped.items()]
+        return {"n_rows": self.n_rows, "broken": broken, "dropped": dropped}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Findings:

@@ -49,8 +49,8 @@ def match(
     """Check, code, rank and match two frames; `true` may be None for metrics of `pred` alone.
 
     Where these frames are a `part` of larger data, `by_values` are the distinct `by` values of all of it. Where a part
-    has no hit, its ids are not compared, since another part may have the ids that it lacks. `findings` get what is wrong
-    with the rows of each frame; `RowsRefused` then stands for the error, which the caller raises for all parts.
+    has no hit, its ids are not compared, since another part may have the ids that it lacks. `findings` get what is
+    wrong with the rows of each frame; `RowsRefused` then stands for the error, which the caller raises for all parts.
     """
     keep_freed_memory()
     rows = _read(true, pred, options, given, findings)

@@ -72,9 +72,7 @@ def _dask() -> Any:
     try:
         import dask.dataframe as dd
     except ImportError as error:
-        raise MissingExtraError(
-            "rd.dask needs Dask, which is not installed: pip install 'recdf[dask]'"
-        ) from error
+        raise MissingExtraError("rd.dask needs Dask, which is not installed: pip install 'recdf[dask]'") from error
     return dd
 
 
@@ -90,12 +88,12 @@ class DaskEngine:
     def schema(self, frame: Any) -> pa.Schema:
         """Return the types of the columns; those of Python objects and categories are known only from a row."""
         empty = pd.DataFrame({i: pd.Series([], dtype=dtype) for i, dtype in enumerate(frame.dtypes)})
-        unknown = [i for i, dtype in enumerate(frame.dtypes) if dtype == object or isinstance(dtype, pd.CategoricalDtype)]
+        unknown = [i for i, dtype in enumerate(frame.dtypes) if dtype.name in ("object", "category")]
         fields = list(pa.Schema.from_pandas(empty, preserve_index=False))
         if unknown:
             some = frame.head(1, npartitions=-1)
             for i in unknown:
-                fields[i] = pa.Schema.from_pandas(some.iloc[:, [i]], preserve_index=False).field(0)
+                fields[i] = _widest(pa.Schema.from_pandas(some.iloc[:, [i]], preserve_index=False).field(0))
         return pa.schema(
             [pa.field(name, decoded(field.type)) for name, field in zip(frame.columns, fields, strict=True)]
         )
@@ -115,7 +113,11 @@ class DaskEngine:
         shuffled = [frame.shuffle("bucket", npartitions=n_buckets) for frame in frames.values()]
         meta = to_frame(schema.empty_table())
         return self.dd.map_partitions(
-            _OnBuckets(work, schema, tuple(frames)), *shuffled, meta=meta, align_dataframes=False, enforce_metadata=False
+            _OnBuckets(work, schema, tuple(frames)),
+            *shuffled,
+            meta=meta,
+            align_dataframes=False,
+            enforce_metadata=False,
         )
 
     def collect(self, frame: Any) -> pa.Table:
@@ -134,6 +136,11 @@ class DaskEngine:
 
     def write(self, frame: Any, folder: Path) -> None:
         frame.to_parquet(str(folder), write_index=False)
+
+
+def _widest(field: pa.Field) -> pa.Field:
+    """Return a field of Decimals with room for longer ones than those of the first row."""
+    return pa.field(field.name, pa.decimal256(76, 18)) if pa.types.is_decimal(field.type) else field
 
 
 def to_arrow(frame: pd.DataFrame) -> pa.Table:

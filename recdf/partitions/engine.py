@@ -1,8 +1,8 @@
 """An engine moves rows between machines; this module evaluates with any of them.
 
 Contract: an `Engine` knows the columns of its frames, runs a function on the chunks of a frame, and brings the packed
-rows of a bucket together. `evaluate_frames` does the rest: it checks the call before any job, measures each bucket where
-its rows are, adds the results, and makes both tables. The rows per list stay in a frame of the engine.
+rows of a bucket together. `evaluate_frames` does the rest: it checks the call before any job, measures each bucket
+where its rows are, adds the results, and makes both tables. The rows per list stay in a frame of the engine.
 
     true, pred ─ each: pack ─► cells by bucket ─ meet: measure ─► results ─ add up ─► summary, spec
                                                └ meet: measure ─► per_user, when it is asked for
@@ -129,8 +129,8 @@ def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     call = replace(call, carry=carry_rules(carry, call.options, call.columns))
     if call.options.ties == "row":
         raise OptionError(
-            f'ties="row" needs the order of the rows, which a {engine.name} frame does not keep; pass another rule, such '
-            'as ties="item_desc"'
+            f'ties="row" needs the order of the rows, which a {engine.name} frame does not keep; pass another rule, '
+            'such as ties="item_desc"'
         )
     return replace(call, given=as_frames(given, call.options))  # since every part reads them
 
@@ -160,8 +160,8 @@ class _Run(Generic[Frame]):
         self.call = call
         if self.needed.order["by"] == "row":
             raise OptionError(
-                f"pred has no column that orders it, and a {engine.name} frame has no order of rows; pass score_col= or "
-                "rank_col="
+                f"pred has no column that orders it, and a {engine.name} frame has no order of rows; pass score_col= "
+                "or rank_col="
             )
         if self.needed.kinds_differ():
             for columns in self.needed.id_columns(self.heads):
@@ -255,7 +255,8 @@ class _Run(Generic[Frame]):
 
     def _total(self) -> PartResult:
         """Measure all buckets and add the results."""
-        cells = self.engine.each(self._meet(Measuring(self.handle, self.needed.schemas), CELL), ["cell"], AddingUp(), CELL)
+        cells = self._meet(Measuring(self.handle, self.needed.schemas), CELL)
+        cells = self.engine.each(cells, CELL.names, AddingUp(), CELL)
         results = sorted(map(result_of, self.engine.collect(cells)["cell"]), key=lambda one: min(one.buckets))
         total: PartResult | None = add_up(results)
         if total is None:  # there is no row
@@ -301,7 +302,8 @@ class _Run(Generic[Frame]):
             key_frame = as_dtypes(labels_of_table(table.select(keys)), dict(self.needed.given.dtypes))
         rest = [name for name in table.column_names if name not in (*by, *keys, *carried)]
         labels = [self.engine.labels(table.select(names), pred) for names in (by, carried)]
-        return pd.concat([labels[0], key_frame, labels[1], table.select(rest).to_pandas()], axis=1)
+        found: pd.DataFrame = pd.concat([labels[0], key_frame, labels[1], table.select(rest).to_pandas()], axis=1)
+        return found
 
 
 def labels_of_table(table: pa.Table) -> pd.DataFrame:

@@ -38,7 +38,9 @@ def takes_engine_options(name: str) -> Callable[[Function], Function]:
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         more = [known[name] for name in (*SIDE_TABLES, "item_by", "carry", *NAMES)]
         function.__signature__ = signature.replace(parameters=own + more)  # type: ignore[attr-defined]
-        doc = (inspect.getdoc(function) or "").replace("{arguments}", _arguments(name)).replace("{options}", DESCRIPTION)
+        doc = (
+            (inspect.getdoc(function) or "").replace("{arguments}", _arguments(name)).replace("{options}", DESCRIPTION)
+        )
         function.__doc__ = doc
         return function
 

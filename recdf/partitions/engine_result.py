@@ -15,13 +15,14 @@ from ..evaluation.shown import result_html, result_text
 from ..evaluation.storage_parts import sorted_rows, staged_parts, write_head
 
 Frame = TypeVar("Frame")
+FrameIn = TypeVar("FrameIn", contravariant=True)
 
 
-class Collects(Protocol[Frame]):
+class Collects(Protocol[FrameIn]):
     """The part of an engine that a result uses."""
 
-    def collect(self, frame: Frame) -> pa.Table: ...
-    def write(self, frame: Frame, folder: Path) -> None: ...
+    def collect(self, frame: FrameIn) -> pa.Table: ...
+    def write(self, frame: FrameIn, folder: Path) -> None: ...
 
 
 class EngineEvaluation(Generic[Frame]):
@@ -88,8 +89,8 @@ class EngineEvaluation(Generic[Frame]):
         ----------
         folder : path
             A folder on a drive that the workers and this process share. It gets `summary.parquet` and the folder
-            `per_user.parquet`, into which the workers write; nothing passes through the memory of this process. Rows for
-            an object store are written by the engine itself, from `per_user`.
+            `per_user.parquet`, into which the workers write; nothing passes through the memory of this process. Rows
+            for an object store are written by the engine itself, from `per_user`.
         overwrite : bool, default False
             Replace a result that is already there.
 

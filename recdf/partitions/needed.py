@@ -112,7 +112,7 @@ def _names(
     }
     if options.value_col is not None:
         of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns
-        for role, frame in reversed(empty.items()):
+        for role, frame in reversed(list(empty.items())):
             if not of_items:
                 column(frame, options.value_col, role)  # raises an error that names the columns there are
             if options.value_col in frame.columns:

@@ -106,7 +106,7 @@ def to_cell(table: pa.Table) -> bytes:
 
 
 def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:
-    """Return the rows of some cells; null cells hold none. `cells` are bytes, or binary scalars, whose memory is shared."""
+    """Return the rows of some cells, which are bytes or binary scalars; null cells hold none."""
     buffers = [cell.as_buffer() if isinstance(cell, pa.Scalar) else cell for cell in cells]
     found = [ipc.open_stream(buffer).read_all() for buffer in buffers if buffer is not None]
     return pa.concat_tables([schema.empty_table(), *found])

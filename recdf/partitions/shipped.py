@@ -57,8 +57,8 @@ class Shared:
 class Handle(Protocol):
     """How a worker gets the bytes; `digest` names them."""
 
-    digest: str
-
+    @property
+    def digest(self) -> str: ...
     def read(self) -> bytes: ...
 
 
@@ -95,7 +95,7 @@ def to_bytes(shared: Shared) -> bytes:
     """Return everything that the workers need as bytes."""
     pickles = _cloudpickle()
 
-    class Pickler(pickles.CloudPickler):  # type: ignore[misc]
+    class Pickler(pickles.CloudPickler):  # type: ignore[misc, name-defined]
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, Metric) and not obj.built_in:
                 return _again, (type(obj), obj.kernel, _keywords(obj))

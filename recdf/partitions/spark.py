@@ -47,8 +47,8 @@ def evaluate(
     Parameters
     ----------
     true, pred : pyspark.sql.DataFrame
-        As for `rd.evaluate`, of Spark or of Spark Connect. `true` may be None if no metric needs it. Rows have no order,
-        so `pred` needs a score or a rank, and `ties="row"` is refused.
+        As for `rd.evaluate`, of Spark or of Spark Connect. `true` may be None if no metric needs it. Rows have no
+        order, so `pred` needs a score or a rank, and `ties="row"` is refused.
     {arguments}
     partitions : int, optional
         Number of buckets of lists, each of which one task evaluates in memory. By default
@@ -135,8 +135,8 @@ class SparkEngine:
         from pyspark.sql import functions as of
 
         if every:
-            seeds = self.session.range(n_buckets).select(of.col("id").cast("int").alias("bucket"), of.lit(None).alias("cell"))
-            pred = pred.union(seeds.withColumn("cell", of.col("cell").cast("binary")))
+            seeds = self.session.range(n_buckets)
+            pred = pred.union(seeds.select(of.col("id").cast("int"), of.lit(None).cast("binary")))
         if true is None:
             true = pred.limit(0)
         grouped = true.groupBy("bucket").cogroup(pred.groupBy("bucket"))
@@ -177,8 +177,8 @@ class SparkEngine:
     def _result_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return the Arrow types that Spark takes from a worker for these columns."""
         large = str(self.session.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")).lower() == "true"
-        plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
-        types = {big: small for big, small in plain.items()} if not large else {s: b for b, s in plain.items()}
+        pairs = [(pa.string(), pa.large_string()), (pa.binary(), pa.large_binary())]
+        types = dict(pairs) if large else {big: small for small, big in pairs}
         fields = []
         for field in schema:
             kind = types.get(field.type, field.type)

@@ -62,7 +62,7 @@ def unpacked(schemas: Mapping[str, pa.Schema], true: Cells, pred: Cells) -> dict
 
 
 def measured(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> PartResult:
-    """Measure one bucket; an error of any class travels in the result, so that the user sees it without a Java trace."""
+    """Measure one bucket; an error of any class travels in the result, so that users see it without a Java trace."""
     try:
         return measure(shared.of(bucket), _part(shared, bucket, tables))
     except MemoryError:  # the engine may try again elsewhere

@@ -230,11 +230,11 @@ def test_an_error_of_another_class_keeps_its_class_message_and_place():
         unlucky()
     except ZeroDivisionError as error:
         failed = PartResult(frozenset({1}), failure=Failure(error, 1))
-    with pytest.raises(ZeroDivisionError, match="^division by zero") as caught:
+    with pytest.raises(ZeroDivisionError, match=r"^division by zero") as caught:
         checked(call_of({}, "mrr", TRUE), from_arrow(to_arrow(failed)))
     assert "return 1 / 0" in caught.value.__notes__[0]
     unknown = PartResult(frozenset({1}), failure=Failure(UnicodeDecodeError("utf-8", b"a", 0, 1, "odd"), 1))
-    with pytest.raises(RuntimeError, match="^UnicodeDecodeError: 'utf-8' codec"):
+    with pytest.raises(RuntimeError, match=r"^UnicodeDecodeError: 'utf-8' codec"):
         checked(call_of({}, "mrr", TRUE), from_arrow(to_arrow(unknown)))
 
 
