@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
+import numpy as np
 import pandas as pd
 
 from ..errors import OptionError, closest
@@ -37,6 +38,11 @@ min_relevance : float, optional
     Rows of `true` below it are judged, not relevant.
 value_col : str, optional
     Value of an item (price) for the money metrics: in `pred` as recommended and in `true` as bought, else in `items`.
+propensity_col : str, optional
+    Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed. A relevant item then
+    counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it.
+propensity_floor : float, default 0
+    Propensities below it count as this number, which limits how much one item can count.
 judged_only : bool, default False
     Drop recommended items that `true` does not judge, then rank again (condensed lists).
 by : str or list of str, optional
@@ -71,6 +77,8 @@ class Options:
     relevance_col: str | Literal[False] | None = None
     min_relevance: float | None = None
     value_col: str | None = None
+    propensity_col: str | None = None
+    propensity_floor: float = 0.0
     judged_only: bool = False
     by: str | Sequence[str] | None = None
     users: PopulationRule | Ids = "true"
@@ -116,6 +124,9 @@ class Options:
             raise OptionError("relevance_col=True; expected the name of a column of true, False or None")
         if not isinstance(self.judged_only, bool):
             raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")
+        floor = self.propensity_floor
+        if isinstance(floor, bool) or not isinstance(floor, int | float | np.number) or not 0 <= floor <= 1:
+            raise OptionError(f"propensity_floor={floor!r}; expected a number from 0 to 1")
         if self.min_relevance is not None and (
             isinstance(self.min_relevance, bool | str)
             or pd.isna(self.min_relevance)
@@ -137,6 +148,7 @@ class Options:
                 values[name] = str(value)
         if self.min_relevance is not None:
             values["min_relevance"] = float(self.min_relevance)
+        values["propensity_floor"] = float(self.propensity_floor)
         values["like"] = None if self.convention is None else self.convention.name
         return values
 

@@ -17,7 +17,7 @@ from ..errors import DataError, NullKeyError, OptionError
 from .frames import column, id_frame, read_numbers, read_order
 from .ids import Ids, read_by, read_ids
 from .options import Options, as_columns
-from .row_rules import Broken, RowFindings, broken_ids, broken_order, broken_relevance
+from .row_rules import Broken, RowFindings, broken_ids, broken_order, broken_propensity, broken_relevance
 
 
 class Order(TypedDict):
@@ -101,23 +101,34 @@ def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
         return None
     if options.relevance_col is not None:
         return options.relevance_col
-    taken = {*as_columns(options.user_col), options.item_col, options.value_col}
+    taken = {*as_columns(options.user_col), options.item_col, options.value_col, options.propensity_col}
     return RELEVANCE if RELEVANCE in frame.columns and RELEVANCE not in taken else None
 
 
 def read_true(frame: pd.DataFrame, options: Options) -> Table:
     """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
     name = relevance_source(frame, options)
+    broken = broken_of_true(frame, options)
     if name is None:
         if options.min_relevance is not None:
             raise OptionError(
                 f"min_relevance={options.min_relevance} needs relevance_col=, or a column of true named {RELEVANCE!r}"
             )
-        return _read(frame, "true", np.broadcast_to(1.0, len(frame)), [], options, [])  # a view that repeats one number
+        ones = np.broadcast_to(1.0, len(frame))  # a view that repeats one number
+        return _read(frame, "true", ones, [], options, broken)
     where = f"true[{name!r}]"
     given = read_relevance(frame, name, options)
-    table = _read(frame, "true", gains(given, options), [], options, broken_relevance(given, where))
-    return replace(table, number_col=name)
+    broken = [*broken_relevance(given, where), *broken]
+    return replace(_read(frame, "true", gains(given, options), [], options, broken), number_col=name)
+
+
+def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
+    """Return the rules that the propensities in `true` break."""
+    name = options.propensity_col
+    if name is None:
+        return []
+    where = f"true[{name!r}]"
+    return broken_propensity(read_numbers(column(frame, name, "true"), where).astype(np.float64), where)
 
 
 def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarray:

@@ -33,7 +33,7 @@ from .side_tables.baseline import base_lists
 from .side_tables.given import NOTHING, Doors, Given, read_sides
 from .side_tables.sides import Sides
 from .true_lists import TrueByKey, TrueLists
-from .values import Rating, responses_of, values_of
+from .values import Rating, item_weights_of, responses_of, values_of
 
 
 def match(
@@ -97,7 +97,9 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
         users = "pred" if options.population.given is None else options.users
-        return true_frame, pred_frame, options.updated(users=users, relevance_col=False, min_relevance=None)
+        return true_frame, pred_frame, options.updated(
+            users=users, relevance_col=False, min_relevance=None, propensity_col=None
+        )
     true_frame = as_frame(true, "true", options.user_col, options.item_col)
     if isinstance(true, Mapping) and options.population.rule == "true":
         options = options.updated(users=list(true))  # this includes users whose list is empty
@@ -232,6 +234,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         has_true=rows.has_true,
         repeats_kept=_repeats_kept(options, ranked.counts),
         values=values_of(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
+        item_weights=item_weights_of(rows.true, true, options),
         rating=Rating(
             lambda: raw_ratings(rows.true, true.all_rows(), options),
             lambda: raw_scores(rows.pred, pred.all_rows(), rows.order),

@@ -67,6 +67,8 @@ class Call:
             for need in request.metric.needs:
                 if not there[need]:
                     raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
+            if self.options.propensity_col is not None and true is not None:
+                _refuse_propensities(request)
         return replace(self, requests=tuple(requests), item_by=item_by)
 
     def knowing(self, max_gain: float) -> Call:
@@ -113,6 +115,16 @@ class Call:
         `by_values` are the `by` values of the whole. The caller gives the warnings once all parts are matched.
         """
         return match(true, pred, self.options, self.given, by_values, part=not whole)
+
+
+def _refuse_propensities(request: Request) -> None:
+    """Raise if a metric reads `true` and has no definition with propensities."""
+    metric = request.metric
+    if "true" in metric.arguments and "propensity" not in metric.optional:
+        raise OptionError(
+            f"{request.columns[0]} has no form with propensity_col=, which weighs relevant items in recall, precision, "
+            "ndcg, mapr and mrr; measure it in a call without propensity_col="
+        )
 
 
 def check_k(k: Any) -> int:

@@ -169,7 +169,8 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     arguments : sequence of str, default ("true", "pred")
         Positional arguments before k: "pred" and what the metric is about, such as ("log", "pred").
     optional : sequence of str
-        Arguments and side tables that may be None.
+        Arguments and side tables that may be None. "propensity" says that the kernel counts relevant items by
+        `Lists.item_weights`; other metrics that read `true` are refused in a call with `propensity_col`.
     k : int or None, default 10
         Default of k; None is the whole list.
     per : {"list", "item"}, default "list"

@@ -215,7 +215,7 @@ class _Files:
             check_rule(pred, name, rule)
         self.some_without_pred = False
         names = {
-            "true": [*keys, self.relevance, *answers],
+            "true": [*keys, self.relevance, options.propensity_col, *answers],
             "pred": [*self.by, *keys, self.order["column"], *call.carry],
         }
         if options.value_col is not None:
