@@ -83,6 +83,17 @@ def _bad_propensity(what: str) -> Callable[[str, Mapping[str, Count], int], Data
     return error
 
 
+def _bad_weight(what: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
+    def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
+        ((where, count),) = found.items()
+        return DataError(
+            f"{where} holds {count.n:,} {what} weights of {n_rows:,} ({examples(count.some)}); "
+            "expected finite numbers, at least 0"
+        )
+
+    return error
+
+
 def _null_order(by: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
     def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
         ((where, count),) = found.items()
@@ -114,12 +125,15 @@ NEGATIVE_RELEVANCE = RowRule("negative relevance", _refused, _bad_relevance("neg
 NULL_PROPENSITY = RowRule("null propensity", _refused, _bad_propensity("null"))
 NO_PROPENSITY = RowRule("propensity not above 0", _refused, _bad_propensity("zero or negative"))
 LARGE_PROPENSITY = RowRule("propensity above 1", _refused, _bad_propensity("larger than 1"))
+NULL_WEIGHT = RowRule("null weight", _refused, _bad_weight("null"))
+BAD_WEIGHT = RowRule("negative or infinite weight", _refused, _bad_weight("negative or infinite"))
 NULL_SCORE = RowRule("null score", _of_nan_score, _null_order("score"), "null_scores")
 NULL_RANK = RowRule("null rank", _of_nan_score, _null_order("rank"), "null_scores")
 NULL_ID = RowRule("null id", _of_null_keys, _null_ids, "null_keys")
 OF_RELEVANCE = (NULL_RELEVANCE, INFINITE_RELEVANCE, NEGATIVE_RELEVANCE)
 OF_PROPENSITY = (NULL_PROPENSITY, NO_PROPENSITY, LARGE_PROPENSITY)
-RULES = (*OF_RELEVANCE, *OF_PROPENSITY, NULL_SCORE, NULL_RANK, NULL_ID)
+OF_WEIGHT = (NULL_WEIGHT, BAD_WEIGHT)
+RULES = (*OF_RELEVANCE, *OF_PROPENSITY, *OF_WEIGHT, NULL_SCORE, NULL_RANK, NULL_ID)
 
 
 def broken_relevance(gain: np.ndarray, where: str) -> list[Broken]:
@@ -131,6 +145,12 @@ def broken_propensity(propensity: np.ndarray, where: str) -> list[Broken]:
     """Return the rules that some propensities break."""
     tests = (np.isnan, lambda values: values <= 0, lambda values: values > 1)
     return _broken(propensity, where, zip(OF_PROPENSITY, tests, strict=True))
+
+
+def broken_weights(weights: np.ndarray, where: str) -> list[Broken]:
+    """Return the rules that some weights of lists break."""
+    tests = (np.isnan, lambda values: (values < 0) | np.isinf(values))
+    return _broken(weights, where, zip(OF_WEIGHT, tests, strict=True))
 
 
 def _broken(

@@ -17,7 +17,15 @@ from ..errors import DataError, NullKeyError, OptionError
 from .frames import column, id_frame, read_numbers, read_order
 from .ids import Ids, read_by, read_ids
 from .options import Options, as_columns
-from .row_rules import Broken, RowFindings, broken_ids, broken_order, broken_propensity, broken_relevance
+from .row_rules import (
+    Broken,
+    RowFindings,
+    broken_ids,
+    broken_order,
+    broken_propensity,
+    broken_relevance,
+    broken_weights,
+)
 
 
 class Order(TypedDict):
@@ -102,6 +110,7 @@ def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
     if options.relevance_col is not None:
         return options.relevance_col
     taken = {*as_columns(options.user_col), options.item_col, options.value_col, options.propensity_col}
+    taken.add(options.weight_name)
     return RELEVANCE if RELEVANCE in frame.columns and RELEVANCE not in taken else None
 
 
@@ -123,12 +132,25 @@ def read_true(frame: pd.DataFrame, options: Options) -> Table:
 
 
 def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
-    """Return the rules that the propensities in `true` break."""
-    name = options.propensity_col
-    if name is None:
-        return []
-    where = f"true[{name!r}]"
-    return broken_propensity(read_numbers(column(frame, name, "true"), where).astype(np.float64), where)
+    """Return the rules that the propensities and the weights in `true` break."""
+    found: list[Broken] = []
+    for name, broken in (
+        (options.propensity_col, broken_propensity),
+        (options.weight_name if options.weight_source == "true" else None, broken_weights),
+    ):
+        if name is not None:
+            where = f"true[{name!r}]"
+            found += broken(read_numbers(column(frame, name, "true"), where).astype(np.float64), where)
+    return found
+
+
+def read_weights(values: pd.Series, where: str, options: Options) -> np.ndarray:
+    """Read the weights of lists that stand beside `true`, and raise for those that are no weights."""
+    numbers = read_numbers(values, where).astype(np.float64)
+    findings = RowFindings(where, options)
+    findings.add(broken_weights(numbers, where))
+    findings.settle(len(numbers))
+    return numbers
 
 
 def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarray:

@@ -35,7 +35,8 @@ class Matched:
     recommended rows, `pred_lists` · true_list : the list's entry in `true_lists`, -1 for none · judged : recommended
     rows that `true` judges · counts : numbers of rows that were dropped or repeated ·
     order, relevance_col : columns that rank and grade the rows · overlap : what both frames share ·
-    sides : the side tables · item_weights : 1/propensity of each row of `true`, None without propensities ·
+    sides : the side tables · weight : how much each list counts in a mean, None if all count alike ·
+    item_weights : 1/propensity of each row of `true`, None without propensities ·
     responses : a function from the name of a column of `true`, such as "clicks", to its number for each row of `true`,
     or to None where there is no such column.
     """
@@ -61,6 +62,7 @@ class Matched:
     has_true: bool = True
     repeats_kept: bool = False
     values: Values | None = None
+    weight: np.ndarray | None = None
     item_weights: np.ndarray | None = None
     rating: Rating | None = None
     responses: Callable[[str], np.ndarray | None] = lambda name: None

@@ -25,6 +25,7 @@ from ..inputs.threads import keep_freed_memory
 from .grouping import offsets
 from .hits import HitArrays, Hits
 from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
+from .list_weights import list_weights
 from .lists import Matched
 from .overlap import Overlap, compared, overlap_of
 from .pred_lists import PredLists
@@ -203,6 +204,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     true_of_key[true.code] = np.arange(len(true.code))
     true_list = true_of_key.take(key)
     true_lists = _true_lists(rows.true, true, gain)
+    users = None if rows.users is None else rows.users[0]
     of_list = place_of(lists, pred.code, n_keys * n_by)
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     start[of_list], n_pred[of_list] = pred.start[:-1], np.diff(pred.start)
@@ -234,6 +236,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         has_true=rows.has_true,
         repeats_kept=_repeats_kept(options, ranked.counts),
         values=values_of(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
+        weight=list_weights(labels, rows.true, true, true_list, users, options),
         item_weights=item_weights_of(rows.true, true, options),
         rating=Rating(
             lambda: raw_ratings(rows.true, true.all_rows(), options),

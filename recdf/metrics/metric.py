@@ -86,7 +86,8 @@ class ListMetric(Metric):
         with call.match(true, pred) as matched:
             if call.options.by:
                 raise OptionError(f"{self.name}(...) is one number; with by= use {self.name}.per_user or evaluate")
-            found = {name: mean(values) for name, values in compute(matched, call.requests[0], call.options).items()}
+            columns = compute(matched, call.requests[0], call.options)
+            found = {name: mean(values, matched.weight) for name, values in columns.items()}
         return found if len(found) > 1 else next(iter(found.values()))
 
     def per_user(self, *args: Any, **kwargs: Any) -> pd.DataFrame:

@@ -194,7 +194,7 @@ class _Files:
             check_item_by(call.item_by, self.by, doors.catalogue[0])  # before any row is read
         self.order = order_source(empty["pred"], options)
         self.columns = call.columns
-        taken = [name for name in ("n_true", "n_pred", *self.columns) if name in (*self.by, *self.user_cols)]
+        taken = [name for name in call.result_columns if name in (*self.by, *self.user_cols)]
         if taken:
             raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
         taken = [name for name in (*self.by, *self.user_cols, options.item_col) if name in (ROW, PLACE)]
@@ -214,8 +214,9 @@ class _Files:
             column(empty["pred"], name, "pred")
             check_rule(pred, name, rule)
         self.some_without_pred = False
+        weights = [options.weight_name] if options.weight_source == "true" else []
         names = {
-            "true": [*keys, self.relevance, options.propensity_col, *answers],
+            "true": [*keys, self.relevance, options.propensity_col, *weights, *answers],
             "pred": [*self.by, *keys, self.order["column"], *call.carry],
         }
         if options.value_col is not None:
@@ -402,7 +403,7 @@ class _Files:
         """Yield the rows of `per_user` in their order."""
         for block in results.blocks():
             labels = [by.take(block[PLACE].to_numpy() // self.span).reset_index(drop=True), self._key_frame(block)]
-            numbers = block.select(["n_true", "n_pred", *self.columns]).to_pandas()
+            numbers = block.select(self.call.result_columns).to_pandas()
             labels = labels if self.by else labels[1:]
             of_pred = block.select(list(self.call.carry))
             carried = carried_frame(self.sources["pred"], of_pred, self.some_without_pred)

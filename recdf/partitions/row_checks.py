@@ -77,8 +77,8 @@ class RowCheck:
     def _broken(self, table: pa.Table, relevance: np.ndarray | None) -> Iterator[Broken]:
         if relevance is not None and self.relevance is not None:
             yield from broken_relevance(relevance, self._where(self.relevance))
-        if self.role == "true" and self.options.propensity_col is not None:
-            yield from broken_of_true(as_frame(table.select([self.options.propensity_col])), self.options)
+        if self.role == "true" and (self.options.propensity_col or self.options.weight_source == "true"):
+            yield from broken_of_true(as_frame(table), self.options)
         if self.order is not None and self.order["column"] is not None:
             name = self.order["column"]
             yield from broken_order(_nulls(table[name]), self._where(name), self.order["by"])
