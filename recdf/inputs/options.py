@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
@@ -128,6 +128,11 @@ class Options:
             raise OptionError("relevance_col=True; expected the name of a column of true, False or None")
         if not isinstance(self.judged_only, bool):
             raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")
+        if not isinstance(self.weight_col, Hashable | Mapping):
+            raise OptionError(
+                f"weight_col is a {type(self.weight_col).__name__}; expected the name of a column, or a mapping of "
+                "users to weights, such as series.to_dict()"
+            )
         if isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1:
             raise OptionError(
                 f"weight_col is a mapping, which has one key, but user_col={self.user_col!r}; give the weights as a "

@@ -190,6 +190,7 @@ BAD = [
         r"users\['w'\] has two weights for 2 users",
     ),
     ([1, 1, 2], {"weight_col": {1: 1}, "user_col": ["user_id", "w"]}, rd.OptionError, "mapping, which has one key"),
+    ([1, 1, 2], {"weight_col": pd.Series([1.0, 2.0])}, rd.OptionError, r"weight_col is a Series; .*series.to_dict\(\)"),
     ([1, 1, 2], {"carry": "w"}, rd.ColumnError, "'w' of pred has the name of a result column"),
 ]
 
