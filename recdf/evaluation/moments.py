@@ -38,7 +38,8 @@ class Moments:
     """Sums over the lists of each group, as (groups × columns) arrays.
 
     rows : lists of each group (one number per group) · n : lists with a value · total : sum of the values ·
-    squares : sum of the squared differences from the group's mean. With `weights`, `total` is Σ w x and `squares` is
+    squares : sum of the squared differences from the group's mean · se : standard error of the mean where it does not
+    follow from the squares, since the lists are not independent. With `weights`, `total` is Σ w x and `squares` is
     Σ w (x − m)², and lists of weight 0 are left out as if there were none.
     """
 
@@ -47,6 +48,7 @@ class Moments:
     total: np.ndarray
     squares: np.ndarray
     weights: WeightSums | None = None
+    se: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -123,6 +125,7 @@ class Moments:
                 std = np.where(n > 1, np.sqrt(self.squares / (w.total - w.squares / w.total)), np.nan)
                 se = np.where(n > 1, np.sqrt(n / (n - 1) * np.maximum(w.second, 0.0)) / w.total, np.nan)
                 found["n_effective"] = np.where(n > 0, w.total**2 / w.squares, 0.0)
+            se = se if self.se is None else self.se
         half = NormalDist().inv_cdf((1 + confidence) / 2) * se
         count = n.astype(np.int64)
         return {
@@ -157,6 +160,38 @@ def _weighted(columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, w
         found.append((n, total, sums(with_off * off), mass, sums(w * w), sums(w * with_off), sums(with_off**2)))
     n, total, squares, *of_weights = (np.stack(each, axis=1) for each in zip(*found, strict=True))
     return Moments(np.bincount(group, minlength=n_groups), n, total, squares, WeightSums(*of_weights))
+
+
+def clustered(
+    columns: Iterable[np.ndarray],
+    group: np.ndarray,
+    unit: np.ndarray,
+    moments: Moments,
+    weight: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the standard errors of the means where the lists of a unit are alike, and the number of units.
+
+    Both are (groups × columns) arrays. `unit` is the code of the unit of each list; a unit may have lists in several
+    groups. The error follows from the sums of the differences from the mean, times `weight`, one sum per unit and
+    group.
+    """
+    weight = np.ones(len(group)) if weight is None else weight
+    n_units = int(unit.max(initial=-1)) + 1
+    pair, place = np.unique(group * n_units + unit, return_inverse=True)
+    group_of_pair = pair // max(n_units, 1)
+    n_groups, errors, counts = len(moments.rows), [], []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = moments.total / moments.mass
+        for number, column in enumerate(columns):
+            defined = ~np.isnan(column) & (weight > 0)
+            off = np.where(defined, weight * (column - mean[group, number]), 0.0)
+            of_pair = np.bincount(place, weights=off, minlength=len(pair))
+            known = np.bincount(place, weights=defined, minlength=len(pair)) > 0
+            u = np.bincount(group_of_pair[known], minlength=n_groups)
+            squares = np.bincount(group_of_pair, weights=of_pair**2, minlength=n_groups)
+            errors.append(np.where(u > 1, np.sqrt(u / (u - 1) * squares) / moments.mass[:, number], np.nan))
+            counts.append(u)
+    return np.stack(errors, axis=1), np.stack(counts, axis=1)
 
 
 def _squares(values: np.ndarray, mean: float, skip_nan: bool) -> float:

@@ -6,18 +6,19 @@ metrics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, OptionError, closest
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest
 from ..inputs.frames import column
 from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns
 from ..inputs.tables import read_weights
-from .moments import Moments
+from .moments import Moments, clustered
 
 __all__ = ["summarize"]
 
@@ -52,13 +53,16 @@ def summarize(
     metrics: Sequence[str] | None = None,
     confidence: float = CONFIDENCE,
     weight_col: str | None = None,
+    unit: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Mean of each metric over groups of per-user rows, with its interval.
 
     Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n, interval
     value ∓ z · se, z the normal quantile of (1 + confidence) / 2. With weights w: value m = Σ w x / Σ w,
     std² = Σ w (x − m)² / (Σ w − Σ w² / Σ w), se = √(n/(n − 1) · Σ w² (x − m)²) / Σ w (delta method of the ratio), and
-    n_effective = (Σ w)² / Σ w², the number of equal weights that would be as precise (Kish 1965).
+    n_effective = (Σ w)² / Σ w², the number of equal weights that would be as precise (Kish 1965). With `unit`,
+    the rows of a unit are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x − m))²) / Σ w for
+    u units, where w is 1 without weights.
 
     Parameters
     ----------
@@ -78,18 +82,24 @@ def summarize(
     weight_col : str, optional
         Column of weights, at least 0; rows of weight 0 count as if they were not there. An `Evaluation` with weights
         needs no word, but its `per_user` alone does: without `weight_col` every row counts alike.
+    unit : str or list of str, optional
+        Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
+        a user are alike, so that an interval that takes them for independent is too narrow.
 
     Returns
     -------
     DataFrame
         `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64; std, se and
-        interval null for n = 1), `n`, `n_undefined` (int64), with weights `n_effective` (float64); groups in order of
-        first appearance.
+        interval null for n = 1, se and interval also for one unit), `n`, `n_undefined` (int64), with weights
+        `n_effective` (float64), with `unit` `n_users` (int64: units with a defined row); groups in order of first
+        appearance.
 
     Raises
     ------
     ColumnError
         If a column is missing.
+    NullKeyError
+        If a unit is null.
     DataError
         If a list occurs in several rows, a metric column is not numeric, or a weight is null, negative or infinite.
 
@@ -118,7 +128,8 @@ def summarize(
         by = recommender_columns(per_user, "by", weight_col)
     by = as_columns(by)
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
-    for name in [*by, *names, *keys]:
+    units = as_columns(unit)
+    for name in [*by, *names, *keys, *units]:
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
             raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
@@ -130,7 +141,7 @@ def summarize(
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
     plain = per_user.copy(deep=False)
     plain.attrs = {}
-    table = means(plain, by, names, spec, confidence, weights)
+    table = means(plain, by, names, spec, confidence, units, weights)
     if spec:
         table.attrs["recdf"] = spec
     return table
@@ -160,6 +171,7 @@ def means(
     names: list[str],
     spec: Mapping[str, Any],
     confidence: float,
+    units: Sequence[str] = (),
     weights: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Return the mean and the interval of some columns in each group of rows."""
@@ -172,8 +184,26 @@ def means(
     else:
         group, n_groups = np.zeros(len(per_user), np.int64), 1
         labels = pd.DataFrame(index=range(1))
-    columns = (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
-    return mean_table(labels, names, Moments.of(columns, group, n_groups, weights), spec, confidence)
+
+    def columns() -> Iterator[np.ndarray]:
+        return (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
+
+    moments = Moments.of(columns(), group, n_groups, weights)
+    if not units:
+        return mean_table(labels, names, moments, spec, confidence)
+    if "n_users" in by:
+        raise ColumnError("the by column 'n_users' has the name of a column of the summary; rename it")
+    se, n_users = clustered(columns(), group, _unit_codes(per_user, units), moments, weights)
+    table = mean_table(labels, names, replace(moments, se=se), spec, confidence)
+    return table.assign(n_users=n_users.ravel())
+
+
+def _unit_codes(per_user: pd.DataFrame, units: Sequence[str]) -> np.ndarray:
+    for name in units:
+        if per_user[name].isna().any():
+            raise NullKeyError(f"per_user[{name!r}] has null units: {int(per_user[name].isna().sum()):,}; drop them")
+    codes: np.ndarray = per_user.groupby(list(units), sort=False, observed=True).ngroup().to_numpy()
+    return codes
 
 
 def refuse_summary_names(by: pd.DataFrame) -> None:

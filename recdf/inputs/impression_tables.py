@@ -61,12 +61,16 @@ class Response:
         ]
         return Response(depth, *sums)
 
-    def columns(self, rules: Rules) -> dict[str, pd.Series]:
-        """Return the columns of `true` that hold the response."""
+    def gains(self, rules: Rules) -> np.ndarray:
+        """Return the relevance of each row."""
         gain = np.full(len(self.depth), rules.relevance["shown"])
         for depth, name in ((CLICKED, "clicked"), (BOUGHT, "bought")):
             gain[self.depth == depth] = rules.relevance[name]
-        found = {"relevance": gain}
+        return gain
+
+    def columns(self, rules: Rules) -> dict[str, pd.Series]:
+        """Return the columns of `true` that hold the response."""
+        found = {"relevance": self.gains(rules)}
         named = ((CLICKS, self.clicks), (PURCHASES, self.purchases), (rules.value_col or "", self.value))
         found |= {name: part for name, part in named if part is not None}
         # A frame takes a Series without a copy, but copies an array.
@@ -83,6 +87,7 @@ class Tables(NamedTuple):
     ranking: Ranking
     n_impressions: int
     n_repeated: int
+    n_better_later: int
     outcomes: dict[str, dict[str, int]]
 
 
@@ -101,9 +106,12 @@ def make_tables(rows: Rows, rules: Rules) -> Tables:
     more = _added_rows(log, added, response, rules)
     stays, response, n_repeated = _settle_repeats(log, response, rules)
     ranking = rank_lists(log.lists, log.position, stays)
+    n_better_later = 0
+    if n_repeated and rules.repeats == "each":
+        n_better_later = _lists_better_later(log, response.gains(rules), ranking.rank)
     rank, nothing = ranking.rank, pd.DataFrame()
     ranking = ranking._replace(rank=rank[:0])
-    tables = Tables(nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, counted)
+    tables = Tables(nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, n_better_later, counted)
     frame = log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
     del rows, log, added  # Free them here: codes and times take as much memory as the tables.
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
@@ -165,6 +173,18 @@ def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.
     stays = np.ones(len(log), bool)
     stays[repeated[moved]] = False
     return stays, response.settled(stays, repeated[moved], standing[moved]), int(moved.sum())
+
+
+def _lists_better_later(log: LogRows, gain: np.ndarray, rank: np.ndarray) -> int:
+    """Count the lists in which a later impression of an item is more relevant than an earlier one.
+
+    `true` has no ranks, so that `evaluate` takes the most relevant row of an item for its first impression.
+    """
+    rows = repeated_rows(log.lists.code, log.item, log.n_items)
+    rows = rows[stable_order([log.lists.code[rows], log.item[rows], rank[rows]])]
+    lists, item, found = log.lists.code[rows], log.item[rows], gain[rows]
+    better = (lists[1:] == lists[:-1]) & (item[1:] == item[:-1]) & (found[1:] > found[:-1])
+    return len(np.unique(lists[1:][better]))
 
 
 # ------------------------------------------------------------------------------------------ the tables

@@ -108,6 +108,18 @@ def test_summarize_takes_the_weights_of_a_result_and_the_column_of_a_table():
     assert plain["metric"].tolist() == found["metric"].tolist()[: len(plain)]
 
 
+def test_units_with_several_lists():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"user_id": rng.integers(0, 30, 200), "w": rng.choice([0.0, 1.0, 3.0], 200)})
+    table["ndcg@5"] = np.where(rng.random(200) < 0.1, np.nan, rng.random(200) + table["user_id"] / 30)
+    row = rd.summarize(table, [], weight_col="w", unit="user_id").iloc[0]
+    kept = table[(table["w"] > 0) & table["ndcg@5"].notna()]
+    fit = sm.WLS(kept["ndcg@5"], np.ones(len(kept)), weights=kept["w"])
+    fit = fit.fit(cov_type="cluster", cov_kwds={"groups": kept["user_id"]})
+    assert_close([row["value"], row["se"]], [fit.params.iloc[0], fit.bse.iloc[0]])
+    assert row["n_users"] == kept["user_id"].nunique()
+
+
 def test_groups_of_items():
     true, pred, _ = weighted(4)
     items = pd.DataFrame({"item_id": range(20), "kind": ["x", "y"] * 10})

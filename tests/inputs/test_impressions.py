@@ -270,6 +270,26 @@ def test_an_item_shown_twice_in_a_list(repeats, position, clicks):
     assert found.spec["counts"]["repeated"] == 1
 
 
+def test_a_click_on_a_later_impression_of_the_same_item():
+    """Each impression stays, but `true` cannot say which of them was clicked; a warning counts such lists."""
+    log = pd.DataFrame({
+        "user_id": ["ann"] * 3 + ["bob"] * 2,
+        "session_id": 1,
+        "item_id": ["tea", "mug", "tea", "tea", "tea"],
+        "position": [1, 2, 3, 1, 2],
+    })
+    options = {"clicked_col": "clicked", "repeats": "each"}
+    with pytest.warns(rd.DuplicateWarning, match="in 1 of 2 lists a later impression"):
+        found = rd.from_impressions(log.assign(clicked=[0, 0, 1, 1, 0]), **options)
+    assert found.spec["counts"]["better_later"] == 1
+    key = ["user_id", "session_id"]
+    result = rd.evaluate(*found, ["hits@3", "mrr@3"], user_col=key, duplicates="keep")
+    assert result.per_user["hits@3"].tolist() == [1.0, 1.0]  # right
+    assert result.per_user["mrr@3"].tolist() == [1.0, 1.0]  # ann's click was at rank 3
+    quiet = rd.from_impressions(log.assign(clicked=[1, 0, 1, 1, 0]), **options)
+    assert quiet.spec["counts"]["better_later"] == 0
+
+
 def test_sessions_by_a_gap():
     log = log_of(clicked=[True, False, False, True]).drop(columns="session_id")
     for gap, expected in (("60min", [1, 1, 1, 1]), ("59min", [1, 1, 2, 1])):
