@@ -61,8 +61,8 @@ def summarize(
     value ∓ z · se, z the normal quantile of (1 + confidence) / 2. With weights w: value m = Σ w x / Σ w,
     std² = Σ w (x − m)² / (Σ w − Σ w² / Σ w), se = √(n/(n − 1) · Σ w² (x − m)²) / Σ w (delta method of the ratio), and
     n_effective = (Σ w)² / Σ w², the number of equal weights that would be as precise (Kish 1965). With `unit`,
-    the rows of a unit are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x − m))²) / Σ w for
-    u units, where w is 1 without weights.
+    the rows of a unit are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x − m))²) / Σ w,
+    for u units; w is 1 without weights.
 
     Parameters
     ----------
