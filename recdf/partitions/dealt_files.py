@@ -247,5 +247,5 @@ class DealtFiles:
             else:
                 labels.append(asked.given[asked.user_cols].take(place % self.span).reset_index(drop=True))
             carried = asked.carried_frame(block, self.n_without_pred > 0)
-            numbers = block.select(["n_true", "n_pred", *asked.call.columns]).to_pandas()
+            numbers = block.select(asked.call.result_columns).to_pandas()
             yield pd.concat([*labels, carried, numbers], axis=1)

@@ -137,7 +137,7 @@ def _check_names(call: Call) -> None:
     """Raise for columns whose names results, the summary, or the added columns have."""
     options = call.options
     by, user_cols = as_columns(options.by), as_columns(options.user_col)
-    taken = [name for name in ("n_true", "n_pred", *call.columns) if name in (*by, *user_cols)]
+    taken = [name for name in call.result_columns if name in (*by, *user_cols)]
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
     taken = [name for name in (*by, *user_cols, options.item_col) if name in (ROW, PLACE)]
@@ -171,8 +171,9 @@ def _needed(
     keys = [*as_columns(options.user_col), options.item_col]
     answered = any(request.metric.family == "responses" for request in call.requests)
     answers = [name for name in RESPONSES if answered and name in empty["true"].columns]
+    weights = [options.weight_name] if options.weight_source == "true" else []
     names: dict[str, Sequence[Any]] = {
-        "true": [*keys, relevance, *answers],
+        "true": [*keys, relevance, options.propensity_col, *weights, *answers],
         "pred": [*as_columns(options.by), *keys, order["column"], *call.carry],
     }
     if options.value_col is not None:
