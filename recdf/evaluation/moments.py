@@ -17,13 +17,15 @@ class Moments:
     """Sums over the lists of each group, as (groups × columns) arrays.
 
     rows : lists of each group (one number per group) · n : lists with a value · total : sum of the values ·
-    squares : sum of the squared differences from the group's mean.
+    squares : sum of the squared differences from the group's mean · se : standard error of the mean where it does not
+    follow from the squares, since the lists are not independent.
     """
 
     rows: np.ndarray
     n: np.ndarray
     total: np.ndarray
     squares: np.ndarray
+    se: np.ndarray | None = None
 
     @classmethod
     def of(cls, columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int) -> Moments:
@@ -71,7 +73,7 @@ class Moments:
         with np.errstate(invalid="ignore", divide="ignore"):
             value = np.where(n > 0, self.total / n, np.nan)
             std = np.where(n > 1, np.sqrt(self.squares / (n - 1)), np.nan)
-            se = std / np.sqrt(n)
+            se = std / np.sqrt(n) if self.se is None else self.se
         half = NormalDist().inv_cdf((1 + confidence) / 2) * se
         count = n.astype(np.int64)
         return {
@@ -83,6 +85,32 @@ class Moments:
             "n": count,
             "n_undefined": self.rows[:, None] - count,
         }
+
+
+def clustered(
+    columns: Iterable[np.ndarray], group: np.ndarray, unit: np.ndarray, moments: Moments
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the standard errors of the means where the lists of a unit are alike, and the number of units.
+
+    Both are (groups × columns) arrays. `unit` is the code of the unit of each list; a unit may have lists in several
+    groups. The error follows from the sums of the differences from the mean, one sum per unit and group.
+    """
+    n_units = int(unit.max(initial=-1)) + 1
+    pair, place = np.unique(group * n_units + unit, return_inverse=True)
+    group_of_pair = pair // max(n_units, 1)
+    n_groups, errors, counts = len(moments.rows), [], []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = moments.total / moments.n
+        for number, column in enumerate(columns):
+            defined = ~np.isnan(column)
+            off = np.where(defined, column - mean[group, number], 0.0)
+            of_pair = np.bincount(place, weights=off, minlength=len(pair))
+            known = np.bincount(place, weights=defined, minlength=len(pair)) > 0
+            u = np.bincount(group_of_pair[known], minlength=n_groups)
+            squares = np.bincount(group_of_pair, weights=of_pair**2, minlength=n_groups)
+            errors.append(np.where(u > 1, np.sqrt(u / (u - 1) * squares) / moments.n[:, number], np.nan))
+            counts.append(u)
+    return np.stack(errors, axis=1), np.stack(counts, axis=1)
 
 
 def _squares(values: np.ndarray, mean: float, skip_nan: bool) -> float:

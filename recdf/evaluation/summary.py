@@ -6,16 +6,19 @@ metrics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, OptionError, closest
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest
+from ..inputs.ids import check_labels
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import evaluated, list_columns
-from .moments import Moments
+from ..metrics.metric import METRICS
+from .moments import Moments, clustered
 
 __all__ = ["summarize"]
 
@@ -48,11 +51,13 @@ def summarize(
     user_col: str | Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     confidence: float = CONFIDENCE,
+    unit: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Mean of each metric over groups of per-user rows, with its interval.
 
     Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n, interval
-    value ∓ z · se, z the normal quantile of (1 + confidence) / 2.
+    value ∓ z · se, z the normal quantile of (1 + confidence) / 2. With `unit`, the rows of a unit are not taken for
+    independent: se = √(u / (u − 1) · Σ_units (Σ_rows of the unit (x − value))²) / n for u units.
 
     Parameters
     ----------
@@ -66,20 +71,27 @@ def summarize(
         Columns that together name a list, including `by` columns; a list may occur only once. By default those that the
         evaluation recorded, or, where a join has lost its attrs, all columns before `n_true`.
     metrics : list of str, optional
-        Metric columns. By default those that the evaluation recorded, else all columns named like `ndcg@10`.
+        Metric columns. By default those that the evaluation recorded. A merge loses that record; then all columns named
+        like `ndcg@10` or `rprecision`, so that metrics under names of your own must be given here.
     confidence : float, default 0.95
         Coverage of the interval.
+    unit : str or list of str, optional
+        Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
+        a user are alike, so that an interval that takes them for independent is too narrow.
 
     Returns
     -------
     DataFrame
         `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64; std, se and
-        interval null for n = 1), `n`, `n_undefined` (int64); groups in order of first appearance.
+        interval null for n = 1, se and interval also for one unit), `n`, `n_undefined` (int64), and with `unit` also
+        `n_users` (int64: units with a defined row); groups in order of first appearance.
 
     Raises
     ------
     ColumnError
         If a column is missing.
+    NullKeyError
+        If a unit is null.
     DataError
         If a list occurs in several rows, or a metric column is not numeric.
 
@@ -102,7 +114,8 @@ def summarize(
         by = recommender_columns(per_user, "by")
     by = as_columns(by)
     names = _metric_columns(per_user, metrics, spec)
-    for name in [*by, *names, *keys]:
+    units = as_columns(unit)
+    for name in [*by, *names, *keys, *units]:
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
             raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
@@ -114,7 +127,7 @@ def summarize(
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
     plain = per_user.copy(deep=False)
     plain.attrs = {}
-    table = means(plain, by, names, spec, confidence)
+    table = means(plain, by, names, spec, confidence, units)
     if spec:
         table.attrs["recdf"] = spec
     return table
@@ -139,10 +152,17 @@ def recommender_columns(per_user: pd.DataFrame, argument: str) -> list[str]:
 
 
 def means(
-    per_user: pd.DataFrame, by: list[str], names: list[str], spec: Mapping[str, Any], confidence: float
+    per_user: pd.DataFrame,
+    by: list[str],
+    names: list[str],
+    spec: Mapping[str, Any],
+    confidence: float,
+    units: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Return the mean and the interval of some columns in each group of rows."""
     if by:
+        for name in by:
+            check_labels(per_user[name], f"per_user[{name!r}]")
         grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
         group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
         first = np.zeros(n_groups, np.int64)
@@ -151,8 +171,27 @@ def means(
     else:
         group, n_groups = np.zeros(len(per_user), np.int64), 1
         labels = pd.DataFrame(index=range(1))
-    columns = (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
-    return mean_table(labels, names, Moments.of(columns, group, n_groups), spec, confidence)
+
+    def columns() -> Iterator[np.ndarray]:
+        return (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
+
+    moments = Moments.of(columns(), group, n_groups)
+    if not units:
+        return mean_table(labels, names, moments, spec, confidence)
+    if "n_users" in by:
+        raise ColumnError("the by column 'n_users' has the name of a column of the summary; rename it")
+    se, n_users = clustered(columns(), group, _unit_codes(per_user, units), moments)
+    table = mean_table(labels, names, replace(moments, se=se), spec, confidence)
+    return table.assign(n_users=n_users.ravel())
+
+
+def _unit_codes(per_user: pd.DataFrame, units: Sequence[str]) -> np.ndarray:
+    for name in units:
+        if per_user[name].isna().any():
+            raise NullKeyError(f"per_user[{name!r}] has null units: {int(per_user[name].isna().sum()):,}; drop them")
+        check_labels(per_user[name], f"per_user[{name!r}]")
+    codes: np.ndarray = per_user.groupby(list(units), sort=False, observed=True).ngroup().to_numpy()
+    return codes
 
 
 def refuse_summary_names(by: pd.DataFrame) -> None:
@@ -188,10 +227,19 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
         return as_columns(metrics)
     names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
     # A join loses attrs. Then only columns named like metrics count, so that a joined column of numbers does not.
-    names = names or [name for name in per_user.columns if isinstance(name, str) and _split(name)[1] is not None]
+    names = names or [name for name in per_user.columns if isinstance(name, str) and _named_like_a_metric(name)]
     if not names:
-        raise ColumnError("per_user has no metric column named like 'ndcg@10'; pass metrics=[...]")
+        own = [name for name in per_user.select_dtypes("number").columns if name not in ("n_true", "n_pred")]
+        raise ColumnError(
+            "per_user has no column named like a metric ('ndcg@10'), and names of your own are lost in a merge, which "
+            f"drops what evaluate wrote: give them in metrics=; the columns of numbers are {own}"
+        )
     return names
+
+
+def _named_like_a_metric(column: str) -> bool:
+    metric = METRICS.get(column.partition("(")[0])
+    return _split(column)[1] is not None or (metric is not None and not metric.cut)
 
 
 def _split(column: str) -> tuple[str, int | None]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import as_columns
+from ..inputs.progress import Progress
 from .columns import Floats, count, require, share
 from .missing_users import zero_is_worst
 from .options import Alternative, Correction, PairTest, PairUsers, check_literal
@@ -44,6 +45,7 @@ def compare_models(
     seed: int = 0,
     smaller_is_better: str | Sequence[str] | None = None,
     larger_is_better: str | Sequence[str] | None = None,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -87,6 +89,9 @@ def compare_models(
         Of the randomization test and the bootstrap.
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_variants`.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
 
     Returns
     -------
@@ -145,7 +150,10 @@ def compare_models(
     names = _metric_names(metrics, runs, [*keys, model_col])
     margins = _margins(margin, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
-    result = _table(_compare(names, runs, _pairs(runs.models, baseline), settings, margins), runs, settings)
+    pairs = _pairs(runs.models, baseline)
+    steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
+    with Progress(steps, "compare_models", progress) as shown:
+        result = _table(_compare(names, runs, pairs, settings, margins, shown), runs, settings)
     families = Families(correction, family, alpha)
     result["p_adj"], result["reject"] = adjusted_columns(result, families)
     result["p_equivalence_adj"], equivalent = adjusted_columns(result, families, p_col="p_equivalence")
@@ -183,7 +191,12 @@ def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
 
 
 def _compare(
-    names: list[str], runs: Runs, pairs: list[tuple[int, int]], settings: PairSettings, margins: dict[str, float]
+    names: list[str],
+    runs: Runs,
+    pairs: list[tuple[int, int]],
+    settings: PairSettings,
+    margins: dict[str, float],
+    progress: Progress,
 ) -> list[dict[str, Any]]:
     """One row of numbers per metric and pair."""
     rows: list[dict[str, Any]] = []
@@ -196,6 +209,9 @@ def _compare(
             # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
             if len(waiting) == PAIRS_AT_ONCE:
                 _resample(waiting, settings)
+                progress.add()
+        if settings.test not in RESAMPLED:
+            progress.add()
     _resample(waiting, settings)
     return rows
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
+from ..inputs.progress import Progress
 from .columns import Codes, Mask, Spec, by_columns, count, frame_of, metric_specs, share
 from .experiment_rows import ExperimentRows, read_rows
 from .options import (
@@ -61,6 +62,7 @@ def compare_variants(
     relative: Relative = "fieller",
     time_col: str | None = None,
     user_col: Columns | None = None,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
     """Compare every variant with the control, metric by metric, on independent users.
 
@@ -134,6 +136,9 @@ def compare_variants(
         compared and not variants, and the verdict is withheld; give the same column as `strata` to compare within.
     user_col : str or list of str, optional
         Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
 
     Returns
     -------
@@ -148,8 +153,9 @@ def compare_variants(
         strata), `n_covariate_missing`, `warning`, `verdict`.
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
-        them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "skewed" (skewness of the
-        difference beyond 0.2), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio",
+        them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
+        denominators of an arm carry no more than those of 20 equal users would: (Σd)²/Σd² < 20), "skewed" (skewness of
+        the difference beyond 0.2), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio",
         "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both arms, which are taken
         as independent), "no_covariate" (its denominators are all 0 in an arm).
         Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning with which the effect
@@ -213,7 +219,8 @@ def compare_variants(
     rows = read_rows(data, control, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     ratio = check_sample_ratio(expected, health, rows)
     changes = shares_change(data, None if time_col in as_columns(strata) else time_col, rows)
-    result, in_group = _table(rows, columns, settings)
+    with Progress(len(rows.groups) * len(rows.treatments), "compare_variants", progress) as shown:
+        result, in_group = _table(rows, columns, settings, shown)
     _add_warning(result, ratio.fails[in_group], "sample_ratio")
     _add_warning(result, changes[in_group], "shares_change")
     families = Families(correction, family, 1 - confidence, decisive)
@@ -309,12 +316,17 @@ def _check_metrics(
                 )
 
 
-def _table(rows: ExperimentRows, metrics: list[Metric], settings: Settings) -> tuple[pd.DataFrame, Codes]:
+def _table(
+    rows: ExperimentRows, metrics: list[Metric], settings: Settings, progress: Progress
+) -> tuple[pd.DataFrame, Codes]:
     """One row per (group, metric, treatment) with its numbers, and the group of each."""
     found: list[Row] = []
     where: list[tuple[int, int]] = []
     for g in range(len(rows.groups)):
-        compared = [compare_arms(metrics, rows.arms(g, t), rows, settings) for t in rows.treatments]
+        compared = []
+        for t in rows.treatments:
+            compared.append(compare_arms(metrics, rows.arms(g, t), rows, settings))
+            progress.add()
         for i in range(len(metrics)):
             found += [of_treatment[i] for of_treatment in compared]
             where += [(g, t) for t in rows.treatments]

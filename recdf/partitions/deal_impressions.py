@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..errors import NoOverlapWarning, RecdfError
-from ..inputs.impressions import Impressions, from_impressions, warn_no_overlap
+from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
+from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
 from .source import Source, as_frame
 from .store import Store, memory_bytes, part_of
 
@@ -75,7 +75,7 @@ def deal_impressions(
         spec = _write(_measured(stores, n_parts, {"user_col": user_col, **options}), folder)
         for name in FILES:
             os.replace(folder / name, out / name)
-    warn_no_overlap({role: spec["counts"][role] for role in sources if role != "log"}, spec["counts"]["impressions"])
+    warn_of_counts(spec["counts"], [role for role in sources if role != "log"])
     return spec
 
 
@@ -117,7 +117,8 @@ def _measured(stores: Mapping[str, Store], n_parts: int, options: dict[str, Any]
             continue
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NoOverlapWarning)  # given once for all parts
+                for category in (NoOverlapWarning, DuplicateWarning):  # given once for all parts
+                    warnings.simplefilter("ignore", category)
                 found = from_impressions(**frames, **options)
         except RecdfError as error:
             if n_parts == 1:

@@ -26,6 +26,7 @@ from ..evaluation.storage import Written, write_files
 from ..evaluation.time_by import warn_of_time_by
 from ..inputs.codes import check_kinds
 from ..inputs.ids import read_ids
+from ..inputs.progress import Progress
 from ..inputs.threads import n_threads, stream
 from ..matching.lists import Matched
 from ..matching.overlap import samples_of
@@ -33,7 +34,6 @@ from ..metrics.call import Call
 from ..metrics.per_user import label_frame
 from .file_call import ROW, FileCall
 from .overlap import compared
-from .progress import Progress
 from .results import NEVER, PLACE, Results, first_rows
 from .row_checks import HEAD, RowCheck
 from .source import as_frame
@@ -145,7 +145,7 @@ class DealtFiles:
         results = Results(self.folder / "results.arrow")
         self._stack.enter_context(closing(results))
         total = self._measure_all(results)
-        measured = checked(total)
+        measured = checked(self.asked.call, total)
         overlap = compared(
             measured.overlap, asked.user_cols, asked.call.options.item_col, self._all_tables, self._match
         )

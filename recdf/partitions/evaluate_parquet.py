@@ -18,10 +18,11 @@ from ..evaluation.carry import Carry, carry_rules
 from ..evaluation.finish import checked, finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
-from ..evaluation.storage import local_folder, write_files
+from ..evaluation.storage import local_path, write_files
 from ..evaluation.time_by import warn_of_time_by
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import takes_options
+from ..inputs.progress import Progress
 from ..matching.side_tables.given import Given, as_frames
 from ..matching.side_tables.records import SIDES
 from ..metrics.call import Call
@@ -29,7 +30,6 @@ from ..metrics.metric import Metric
 from ..metrics.strings import parse
 from .dealt_files import DealtFiles
 from .file_call import FileCall
-from .progress import Progress
 from .results import StoredEvaluation
 from .source import Source
 from .store import memory_bytes
@@ -144,7 +144,7 @@ def evaluate_parquet(
     limit = memory_bytes(memory_limit)
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
-    folder = None if out is None else local_folder(out)
+    folder = None if out is None else local_path(out)
     with ExitStack() as stack:
         # First, so that an `out` that cannot be written to is refused before anything is read.
         staging = None if folder is None else stack.enter_context(staged(folder, overwrite=overwrite))
@@ -154,10 +154,10 @@ def evaluate_parquet(
         n_bytes = sum(source.n_rows * row_bytes[role] for role, source in asked.sources.items())
         whole = n_bytes * WHOLE_COPIES <= limit if buckets is None else buckets == 1
         passes = 1 if whole else 2
-        shown = stack.enter_context(Progress(passes * asked.n_rows, progress))
+        shown = stack.enter_context(Progress(passes * asked.n_rows, "evaluate_parquet", progress))
         if whole:
             found = measure_whole(asked, shown)
-            result, measured = finish(asked.call, found), checked(found)
+            result, measured = finish(asked.call, found), checked(asked.call, found)
             n_missing = int((result.per_user["n_pred"] == 0).sum())
             warn_of_time_by(measured.by, measured.n_lists, n_missing, call.options)
             if staging is None:

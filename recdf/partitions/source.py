@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError
+from ..evaluation.storage import local_path
 from ..inputs.threads import each, n_threads, rows_at_a_time
 
 READ_ROWS = 2**16  # rows of one record batch
@@ -277,6 +278,7 @@ def _files(path: Any, role: str) -> Any:
     text = os.fspath(path)
     if os.path.exists(text):
         return text
+    local_path(text)
     found = sorted(glob.glob(text, recursive=True))
     if not found:
         raise FileNotFoundError(f"{role}: {text} matches no file")

@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ..evaluation.part import ListRows, Part, PartResult, measure
+from ..inputs.progress import Progress
 from .file_call import FileCall
-from .progress import Progress
 from .source import as_frame, labels_as
 
 

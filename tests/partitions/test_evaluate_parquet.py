@@ -743,7 +743,7 @@ def test_progress_is_silent_unless_asked_for(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().err == ""
     monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
     rd.evaluate_parquet(*paths, "ndcg", progress=True, **USUAL)
-    assert capsys.readouterr().err.splitlines()[-1] == "recdf: 100% done"
+    assert capsys.readouterr().err.splitlines()[-1] == "recdf: 100% of evaluate_parquet done"
 
 
 def test_command_line(tmp_path, capsys):
