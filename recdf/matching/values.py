@@ -49,7 +49,8 @@ class Values:
             if len(below):
                 raise DataError(
                     f"{where} holds {len(below):,} negative values ({examples(below)}); "
-                    'drop refunds or pass negative="clip"'
+                    'drop the refunds, or count them as 0: "revenue(negative=clip)@10" in evaluate, '
+                    'rd.revenue(..., negative="clip")'
                 )
         return self
 
