@@ -194,8 +194,9 @@ def ope_estimate(
     * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 20, or the influence is skewed, so
       that few rows or users carry the standard error.
     * `clip_bias`: clipping may have moved the value by 0.3 standard errors. `model_only`: the interval of dm knows
-      nothing of the model's error. `mean_weight_untestable`: ess is too small to test the mean weight. `unclustered`:
-      cluster=None, but a user of the column user_id has several rows. Neither of these two forbids use.
+      nothing of the model's error. `unclustered`: cluster=None, but a user of the column user_id has several rows, so
+      that the interval is too narrow.
+    * `mean_weight_untestable`: ess is too small to test the mean weight. It does not forbid use.
 
     Without a flag that forbids use, `trust` is "wide" if half the interval is above a fifth of the value, else "ok".
 
