@@ -1,6 +1,6 @@
 """Coverage of the off-policy intervals and of their flags on simulated logs whose truth is known.
 
-    python benchmarks/off_policy_calibration.py [--runs 1000] [--rows 20000000] [--only easy] [--seed 0] [--out table.csv]
+    python benchmarks/off_policy_calibration.py [--runs 1000] [--rows 20000000] [--only easy] [--seed 0] [--out it.csv]
 
 Each setting draws logs from a known logging policy, estimates a known target policy, and counts how often the 95 %
 interval holds the true value: over all runs, and over the runs without a flag. Flags must leave out what does not

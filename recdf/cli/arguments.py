@@ -71,13 +71,15 @@ def in_flags(text: str, flags: Mapping[str, str]) -> str:
 
 
 def add_out(group: Any, text: str) -> None:
-    group.add_argument("--out", type=_folder, metavar="FOLDER", help=text)
+    group.add_argument("--out", type=local, metavar="FOLDER", help=text)
     group.add_argument("--overwrite", action="store_true", help="replace a result that is already there")
 
 
-def _folder(text: str) -> Path:
+def local(text: str) -> Path:
+    """Return a path of this machine; results are written here, and copied to an address by another program."""
     if "://" in text:
-        raise argparse.ArgumentTypeError(f"{text} is an address; results are written to a folder: copy it from there")
+        where = "expected a path of this machine: copy it to or from there"
+        raise argparse.ArgumentTypeError(f"{text} is an address; {where}")
     return Path(text)
 
 

@@ -13,7 +13,7 @@ from ..errors import DataError, OptionError
 from ..inputs.impressions import from_impressions
 from ..partitions.deal_impressions import FILES as WRITTEN
 from ..partitions.deal_impressions import deal_impressions
-from .arguments import FILES, add_out, add_parameters, check_out, given_parameters
+from .arguments import FILES, add_out, add_parameters, check_out, given_parameters, local
 from .files import is_text_file, read_files
 from .output import note
 
@@ -34,10 +34,10 @@ def add_impressions(commands: Any) -> None:
         "by part.",
         epilog=FILES,
     )
-    command.add_argument("log", type=Path, metavar="LOG", help="one row per impression")
+    command.add_argument("log", type=local, metavar="LOG", help="one row per impression")
     files = command.add_argument_group("files")
-    files.add_argument("--clicks", type=Path, metavar="FILE", help="one row per click: user, item, time")
-    files.add_argument("--purchases", type=Path, metavar="FILE", help="one row per purchase: user, item, time, price")
+    files.add_argument("--clicks", type=local, metavar="FILE", help="one row per click: user, item, time")
+    files.add_argument("--purchases", type=local, metavar="FILE", help="one row per purchase: user, item, time, price")
     files.add_argument("--memory-limit", metavar="SIZE", help="1GB, 512MiB (default a quarter of the machine's)")
     add_out(files, "folder for true.parquet, pred.parquet and impressions.json, the record of rules and counts")
     columns = command.add_argument_group("columns", "Where a time is needed and --time-col is not given, it is time.")

@@ -22,6 +22,7 @@ import pandas as pd
 
 from ..errors import DataError, RecdfError
 from ..inputs.frames import as_frame
+from ..inputs.progress import Progress
 from ..inputs.tables import Order
 from ..matching.counts import ListCounts
 from ..matching.lists import Matched
@@ -174,10 +175,14 @@ def measure(call: Call, part: Part) -> PartResult:
 def _measure(call: Call, part: Part) -> tuple[Measured, ListRows]:
     options = call.options
     pred = as_frame(part.pred, "pred", options.user_col, options.item_col)
-    with call.match_part(part.true, pred, part.by_values, part.whole) as matched:
+    with (
+        call.match_part(part.true, pred, part.by_values, part.whole) as matched,
+        Progress(len(call.requests), "evaluate") as progress,
+    ):
         columns: dict[str, np.ndarray] = {}
         for request in call.per_list if len(matched) else []:
             columns.update(compute(matched, request, options))
+            progress.add()
         n_by = len(matched.by)
         measured = Measured(
             by=matched.by,

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest
 from ..inputs.frames import column
+from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns
 from ..inputs.tables import read_weights
@@ -176,6 +177,8 @@ def means(
 ) -> pd.DataFrame:
     """Return the mean and the interval of some columns in each group of rows."""
     if by:
+        for name in by:
+            check_labels(per_user[name], f"per_user[{name!r}]")
         grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
         group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
         first = np.zeros(n_groups, np.int64)
@@ -202,6 +205,7 @@ def _unit_codes(per_user: pd.DataFrame, units: Sequence[str]) -> np.ndarray:
     for name in units:
         if per_user[name].isna().any():
             raise NullKeyError(f"per_user[{name!r}] has null units: {int(per_user[name].isna().sum()):,}; drop them")
+        check_labels(per_user[name], f"per_user[{name!r}]")
     codes: np.ndarray = per_user.groupby(list(units), sort=False, observed=True).ngroup().to_numpy()
     return codes
 

@@ -16,7 +16,7 @@ import pandas as pd
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import encode
 from ..inputs.frames import column, read_numbers
-from ..inputs.ids import read_ids
+from ..inputs.ids import check_labels, read_ids
 from ..inputs.options import Options, as_columns
 from ..inputs.tables import read_weights
 from .stats.numbers import Floats
@@ -153,6 +153,7 @@ def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[C
             raise NullKeyError(f"{role}[{name!r}] is null in {int(null.sum()):,} of {len(frame):,} rows")
         if isinstance(values.dtype, pd.CategoricalDtype):
             values = values.astype(values.cat.categories.dtype)
+        check_labels(values, f"{role}[{name!r}]")
         try:
             own, values_of = pd.factorize(values, sort=True)
         except TypeError:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import as_columns
+from ..inputs.progress import Progress
 from .columns import Floats, count, require, share
 from .missing_users import zero_is_worst
 from .options import Alternative, Correction, PairTest, PairUsers, check_literal
@@ -45,6 +46,7 @@ def compare_models(
     smaller_is_better: str | Sequence[str] | None = None,
     larger_is_better: str | Sequence[str] | None = None,
     weight_col: str | None = None,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -94,6 +96,9 @@ def compare_models(
     weight_col : str, optional
         Column of the users' weights, at least 0 and the same for all models of a user; users of weight 0 do not count.
         `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
 
     Returns
     -------
@@ -156,7 +161,10 @@ def compare_models(
     margins = _margins(margin, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     weights = None if weight_col is None else unit_weights(runs, weight_col)
-    result = _table(_compare(names, runs, _pairs(runs.models, baseline), settings, margins, weights), runs, settings)
+    pairs = _pairs(runs.models, baseline)
+    steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
+    with Progress(steps, "compare_models", progress) as shown:
+        result = _table(_compare(names, runs, pairs, settings, margins, weights, shown), runs, settings)
     families = Families(correction, family, alpha)
     result["p_adj"], result["reject"] = adjusted_columns(result, families)
     result["p_equivalence_adj"], equivalent = adjusted_columns(result, families, p_col="p_equivalence")
@@ -200,6 +208,7 @@ def _compare(
     settings: PairSettings,
     margins: dict[str, float],
     weights: Floats | None,
+    progress: Progress,
 ) -> list[dict[str, Any]]:
     """One row of numbers per metric and pair."""
     rows: list[dict[str, Any]] = []
@@ -212,6 +221,9 @@ def _compare(
             # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
             if len(waiting) == PAIRS_AT_ONCE:
                 _resample(waiting, settings, weights)
+                progress.add()
+        if settings.test not in RESAMPLED:
+            progress.add()
     _resample(waiting, settings, weights)
     return rows
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
+from ..inputs.progress import Progress
 from .columns import Codes, Mask, Spec, by_columns, count, frame_of, metric_specs, share
 from .experiment_rows import ExperimentRows, read_rows
 from .options import (
@@ -62,6 +63,7 @@ def compare_variants(
     time_col: str | None = None,
     user_col: Columns | None = None,
     weight_col: str | None = None,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
     """Compare every variant with the control, metric by metric, on independent users.
 
@@ -140,6 +142,9 @@ def compare_variants(
         Column of the users' weights, at least 0, which must not depend on the variant (revenue before the experiment,
         1/probability of being sampled). Users of weight 0 are left out and counted in `n_dropped`. It takes no strata,
         no proportions and one covariate.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
 
     Returns
     -------
@@ -223,7 +228,8 @@ def compare_variants(
     rows = read_rows(data, control, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     ratio = check_sample_ratio(expected, health, rows)
     changes = shares_change(data, None if time_col in as_columns(strata) else time_col, rows)
-    result, in_group = _table(rows, columns, settings)
+    with Progress(len(rows.groups) * len(rows.treatments), "compare_variants", progress) as shown:
+        result, in_group = _table(rows, columns, settings, shown)
     _add_warning(result, ratio.fails[in_group], "sample_ratio")
     _add_warning(result, changes[in_group], "shares_change")
     families = Families(correction, family, 1 - confidence, decisive)
@@ -321,12 +327,17 @@ def _check_metrics(
                 )
 
 
-def _table(rows: ExperimentRows, metrics: list[Metric], settings: Settings) -> tuple[pd.DataFrame, Codes]:
+def _table(
+    rows: ExperimentRows, metrics: list[Metric], settings: Settings, progress: Progress
+) -> tuple[pd.DataFrame, Codes]:
     """One row per (group, metric, treatment) with its numbers, and the group of each."""
     found: list[Row] = []
     where: list[tuple[int, int]] = []
     for g in range(len(rows.groups)):
-        compared = [compare_arms(metrics, rows.arms(g, t), rows, settings) for t in rows.treatments]
+        compared = []
+        for t in rows.treatments:
+            compared.append(compare_arms(metrics, rows.arms(g, t), rows, settings))
+            progress.add()
         for i in range(len(metrics)):
             found += [of_treatment[i] for of_treatment in compared]
             where += [(g, t) for t in rows.treatments]

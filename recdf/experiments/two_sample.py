@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..inputs.progress import Progress
 from .columns import Codes
 from .estimates import Estimate, estimate, few_clusters
 from .experiment_rows import ExperimentRows
@@ -282,10 +283,13 @@ def _bootstrap(rows: list[Row], waiting: Waiting, unordered: bool, settings: Set
     thetas = [found.theta for _, found in waiting]
     xs = [found.x for _, found in waiting]
     sides: list[list[Sample]] = [[units.control for units, _ in waiting], [units.treatment for units, _ in waiting]]
-    control, treatment = (
-        replicate_estimates(samples, thetas, xs, settings.n_resamples, (settings.seed, side), unordered)
-        for side, samples in enumerate(sides)
-    )
+    replicates = []
+    with Progress(len(sides), "both arms") as progress:
+        for side, samples in enumerate(sides):
+            seed = (settings.seed, side)
+            replicates.append(replicate_estimates(samples, thetas, xs, settings.n_resamples, seed, unordered))
+            progress.add()
+    control, treatment = replicates
     diff, centre = treatment - control, np.zeros(len(rows))
     alternative, confidence = settings.alternative, settings.confidence
     low, high = quantile_interval(diff, centre, alternative=alternative, confidence=confidence)

@@ -54,7 +54,9 @@ class Rules:
     @property
     def source_lists(self) -> tuple[str, ...]:
         """Columns of the list key that the log already has."""
-        return tuple(name for name in self.list_cols if name != SESSION) if self.session_gap is not None else self.list_cols
+        if self.session_gap is None:
+            return self.list_cols
+        return tuple(name for name in self.list_cols if name != SESSION)
 
 
 @dataclass(frozen=True)

@@ -99,9 +99,10 @@ def find_flags(found: Evidence) -> list[str]:
 def trust(flags: list[str], value: float, ci_low: float, ci_high: float, method: Method) -> str:
     """One word for an estimate: "ok", "wide", or why it should not be used.
 
-    The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use: <reason>", or for
-    `unclustered`, which says nothing about the value, "do not use the interval: <reason>". Without one, the answer is "wide" where half the interval is more than a fifth of the value, and else "ok". With a bounded interval,
-    flags that it allows for give "use the interval only: <reason>".
+    The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use: <reason>". `unclustered`
+    says nothing about the value and gives "do not use the interval: <reason>". Without such a flag, the answer is
+    "wide" where half the interval is more than a fifth of the value, and else "ok". With a bounded interval, flags that
+    it allows for give "use the interval only: <reason>".
     """
     reasons = [name for name in flags if FLAGS[name]]
     if reasons:

@@ -232,8 +232,22 @@ def test_without_fsspec_an_address_names_the_package(capsys, monkeypatch):
     assert "pip install fsspec" in fails(capsys, *CALL[:3], "--pred", "s3://bucket/pred.parquet", *CALL[5:])
 
 
-def test_results_are_not_written_to_addresses(capsys):
-    assert "is an address" in fails(capsys, *CALL, "--out", "s3://bucket/result")
+@pytest.mark.parametrize(
+    "call",
+    [
+        [*CALL, "--out", "s3://bucket/result"],
+        ["compare", "s3://bucket/result"],
+        ["experiment", "s3://bucket/result", "--assignment", "true.parquet", "--control", "A"],
+        ["report", "s3://bucket/result"],
+        ["report", "result", "--out", "s3://bucket/report.html"],
+        ["report", "result", "--check", "s3://bucket/check.parquet"],
+        ["impressions", "s3://bucket/log.parquet", "--out", "lists"],
+        ["impressions", "true.parquet", "--out", "s3://bucket/lists"],
+    ],
+)
+def test_results_are_not_written_to_addresses_nor_read_from_them(capsys, call):
+    assert "s3://bucket/" in (message := fails(capsys, *call))
+    assert "is an address; expected a path of this machine" in message
     assert sorted(path.name for path in Path().iterdir()) == ["pred.parquet", "true.parquet"]
 
 

@@ -83,6 +83,7 @@ def read_subject(result: Any, baseline: Any, k: int, comparison: pd.DataFrame | 
         raise TypeError(f"result is a {type(result).__name__}; expected an Evaluation, as rd.evaluate returns")
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
         raise OptionError(f"max_rows={max_rows!r}; expected an integer of at least 1")
+    result = _without_attrs(result)
     summary = summary_of(result)
     models = tuple(dict.fromkeys(summary["model"]))
     base = None if baseline is None else check_model("baseline", baseline, models)
@@ -99,6 +100,13 @@ def read_subject(result: Any, baseline: Any, k: int, comparison: pd.DataFrame | 
     return Subject(
         result, summary, models, columns, at, base, board, comparison, definitions(result.spec), max_rows
     )
+
+
+def _without_attrs(result: Evaluation) -> Evaluation:
+    """The same tables without attrs, which pandas copies whenever it makes a frame or a column of them."""
+    per_user, summary = result.per_user.copy(deep=False), result.summary.copy(deep=False)
+    per_user.attrs, summary.attrs = {}, {}
+    return Evaluation(per_user, summary, result.spec)
 
 
 def _board(

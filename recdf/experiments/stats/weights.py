@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ...inputs.progress import Progress
 from .numbers import Floats
 
 __all__: list[str] = []
@@ -53,16 +54,18 @@ def _tiled_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed, fill: F
     sums = np.zeros((n_resamples, len(columns)))
     # Both arrays are used again for each tile, because new ones would cost most of the time.
     block, weights = np.empty((TILE, len(columns))), np.empty((TILE, TILE))
-    for unit_tile, start in enumerate(range(0, n, TILE)):
-        width = min(TILE, n - start)
-        for j, values in enumerate(columns):
-            block[:width, j] = values[start : start + width]
-        for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
-            rows = min(TILE, n_resamples - first)
-            fill(weights[:rows], seed, unit_tile, replicate_tile)
-            for start_row in range(0, rows, FEW):
-                some = slice(start_row, min(start_row + FEW, rows))
-                sums[first + some.start : first + some.stop] += weights[some, :width] @ block[:width]
+    with Progress(n, "the resamples") as progress:
+        for unit_tile, start in enumerate(range(0, n, TILE)):
+            width = min(TILE, n - start)
+            for j, values in enumerate(columns):
+                block[:width, j] = values[start : start + width]
+            for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
+                rows = min(TILE, n_resamples - first)
+                fill(weights[:rows], seed, unit_tile, replicate_tile)
+                for start_row in range(0, rows, FEW):
+                    some = slice(start_row, min(start_row + FEW, rows))
+                    sums[first + some.start : first + some.stop] += weights[some, :width] @ block[:width]
+            progress.add(width)
     return sums
 
 

@@ -19,6 +19,7 @@ Gain = Literal["linear", "exp2", "binary"]
 Discount = Literal["log", "jk", "none"]
 
 RANKS_AT_A_TIME = 2**20
+RANKS_ADDED = 2**16  # discounts of further ranks are integrated
 
 LARGEST_EXPONENT = 900  # beyond, 2^g or a sum of them is infinite
 
@@ -41,9 +42,33 @@ def _discounts(kind: str | Callable[[int], float], base: float, rank: np.ndarray
 
 
 def _sum_of_discounts(kind: str | Callable[[int], float], base: float, k: int) -> float:
-    """Sum of the discounts of ranks 1 to k, which may be too many to hold them all."""
-    parts = (np.arange(first, min(first + RANKS_AT_A_TIME, k + 1)) for first in range(1, k + 1, RANKS_AT_A_TIME))
-    return math.fsum(float(np.sum(_weights(kind, base, ranks))) for ranks in parts)
+    """Sum of the discounts of ranks 1 to k, which may be too many to add them all.
+
+    Beyond the first ranks, discounts are a smooth function of the rank. Their sum is the integral of that function
+    with half a discount at each end and the first correction of Euler and Maclaurin. The next one is below 1e-16.
+    """
+    if callable(kind):  # may be any function, so that every rank is asked
+        parts = (np.arange(first, min(first + RANKS_AT_A_TIME, k + 1)) for first in range(1, k + 1, RANKS_AT_A_TIME))
+        return math.fsum(float(np.sum(_weights(kind, base, ranks))) for ranks in parts)
+    flat = {"none": k, "jk": int(min(base, k)), "log": 0}[kind]  # so many first ranks have the discount 1
+    head = min(k, flat + RANKS_ADDED)
+    first = flat + float(np.sum(_weights(kind, base, np.arange(flat + 1, head + 1))))
+    if head == k:
+        return first
+    shift = 1 if kind == "log" else 0  # disc(i) = ln b / ln(i + shift)
+    low, high = float(head + 1 + shift), float(k + shift)
+    ends = (1 / math.log(low) + 1 / math.log(high)) / 2
+    slopes = (1 / (low * math.log(low) ** 2) - 1 / (high * math.log(high) ** 2)) / 12
+    return first + math.log(base) * (_integral(low, high) + ends + slopes)
+
+
+def _integral(low: float, high: float) -> float:
+    """∫ dx / ln x, which is ∫ e^u / u du with u = ln x, by Gauss and Legendre in steps of at most 1."""
+    edges = np.linspace(math.log(low), math.log(high), max(2, math.ceil(math.log(high / low)) + 1))
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    half = np.diff(edges)[:, None] / 2
+    u = edges[:-1, None] + half * (nodes + 1)
+    return float(np.sum(half * weights * np.exp(u) / u))
 
 
 def _weights(kind: str | Callable[[int], float], base: float, ranks: np.ndarray) -> np.ndarray:
