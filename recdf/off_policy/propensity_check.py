@@ -72,12 +72,12 @@ def propensity_check(
 
     Notes
     -----
-    Use it first, on the raw log. A ratio near a constant other than 1 for all items: propensities of another event
-    (the slate, another position), or rows that were sampled. Ratios that differ with the rate of rewards of the items:
-    rows were kept by their reward. A ratio near the share of time in which an item was available: the candidates
-    changed; use strata in which they did not. Items that were never shown have no row here: `n_actions` finds them.
-    Where the propensities of one item differ by orders of magnitude, as those of a bandit that learns, p-values are
-    too small: look at the ratios.
+    Use it first, on the raw log. Where all ratios are near one constant other than 1, the propensities are those of
+    another event (the slate, another position), or rows were sampled. Where ratios differ with the items' rates of
+    rewards, rows were kept by their reward. Where a ratio is near the share of time in which its item was available,
+    the candidates changed: use strata in which they did not. Items that were never shown have no row here, but
+    `n_actions` finds them. Where the propensities of one item differ by orders of magnitude, as those of a bandit that
+    learns do, p-values are too small: look at the ratios.
 
     References
     ----------
