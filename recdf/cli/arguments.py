@@ -67,7 +67,7 @@ def in_flags(text: str, flags: Mapping[str, str]) -> str:
         value = found[2] or found[3]
         return flags[found[1]] + (f" {value}" if value else " " if found[4] else "")
 
-    return re.sub(rf"\b({'|'.join(flags)})=(?:True\b|\"(\w+)\"|'([^']*)'|(?=([\w\[-])))?", as_flag, text)
+    return re.sub(rf"\b({'|'.join(flags)})=(?:True\b|\(\)|\"(\w+)\"|'([^']*)'|(?=([\w\[-])))?", as_flag, text)
 
 
 def add_out(group: Any, text: str) -> None:

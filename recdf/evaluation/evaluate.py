@@ -114,7 +114,7 @@ def evaluate(
     call = call.asking(requests, true, item_by)
     call = replace(call, carry=carry_rules(carry, call.options, call.columns))
     found = measure(call, Part(true, pred))
-    result, measured = finish(call, found), checked(found)
+    result, measured = finish(call, found), checked(call, found)
     n_missing = int((result.per_user["n_pred"] == 0).sum())
     warn_of_time_by(measured.by, measured.n_lists, n_missing, call.options)
     return result

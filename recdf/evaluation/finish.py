@@ -42,7 +42,7 @@ def finish(call: Call, result: PartResult) -> Evaluation:
 
 def finish_summary(call: Call, result: PartResult) -> Finished:
     """Return only the summary, for engines that keep the rows of lists elsewhere."""
-    measured = checked(result)
+    measured = checked(call, result)
     if not measured.n_lists.any():
         raise no_lists(measured.overlap, call.options)
     if measured.moments is not None and not measured.moments.rows.any():
@@ -70,8 +70,11 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
     return Finished(summary, spec)
 
 
-def checked(result: PartResult) -> Measured:
-    """Return the numbers of a result, or raise the error of a part that failed."""
+def checked(call: Call, result: PartResult) -> Measured:
+    """Return the numbers of a result, or raise the error of its rows or of a part that failed."""
+    for role in ("true", "pred"):
+        if role in result.findings:
+            result.findings[role].settle(role, call.options)
     if result.failure is not None:
         raise _told(result.failure, len(result.buckets))
     if result.measured is None:

@@ -12,6 +12,7 @@ from ..errors import OptionError
 from ..inputs.options import as_columns
 from .shown import result_html, result_text
 from .storage import read_tables, write_tables
+from .storage_parts import is_in_parts, read_parts
 
 __all__ = ["Evaluation", "read_parquet"]
 
@@ -267,7 +268,7 @@ def _same_frame(one: pd.DataFrame, two: pd.DataFrame, labels: Sequence[str]) -> 
 
 
 def read_parquet(folder: Any) -> Evaluation:
-    """Read the result that `Evaluation.to_parquet` wrote.
+    """Read the result that `Evaluation.to_parquet` wrote, or that of `rd.spark` or `rd.dask`.
 
     Parameters
     ----------
@@ -295,4 +296,4 @@ def read_parquet(folder: Any) -> Evaluation:
       user_id  n_true  n_pred  mrr@1
     0       u       1       1    1.0
     """
-    return Evaluation(*read_tables(folder))
+    return Evaluation(*(read_parts(folder) if is_in_parts(folder) else read_tables(folder)))

@@ -19,6 +19,7 @@ from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns
 from ..inputs.tables import read_weights
+from ..metrics.metric import METRICS
 from .moments import Moments, clustered
 
 __all__ = ["summarize"]
@@ -77,7 +78,8 @@ def summarize(
         Columns that together name a list, including `by` columns; a list may occur only once. By default those that the
         evaluation recorded, or, where a join has lost its attrs, all columns before `n_true`.
     metrics : list of str, optional
-        Metric columns. By default those that the evaluation recorded, else all columns named like `ndcg@10`.
+        Metric columns. By default those that the evaluation recorded. A merge loses that record; then all columns named
+        like `ndcg@10` or `rprecision`, so that metrics under names of your own must be given here.
     confidence : float, default 0.95
         Coverage of the interval.
     weight_col : str, optional
@@ -243,10 +245,19 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
         return as_columns(metrics)
     names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
     # A join loses attrs. Then only columns named like metrics count, so that a joined column of numbers does not.
-    names = names or [name for name in per_user.columns if isinstance(name, str) and _split(name)[1] is not None]
+    names = names or [name for name in per_user.columns if isinstance(name, str) and _named_like_a_metric(name)]
     if not names:
-        raise ColumnError("per_user has no metric column named like 'ndcg@10'; pass metrics=[...]")
+        own = [name for name in per_user.select_dtypes("number").columns if name not in ("n_true", "n_pred")]
+        raise ColumnError(
+            "per_user has no column named like a metric ('ndcg@10'), and names of your own are lost in a merge, which "
+            f"drops what evaluate wrote: give them in metrics=; the columns of numbers are {own}"
+        )
     return names
+
+
+def _named_like_a_metric(column: str) -> bool:
+    metric = METRICS.get(column.partition("(")[0])
+    return _split(column)[1] is not None or (metric is not None and not metric.cut)
 
 
 def _split(column: str) -> tuple[str, int | None]:

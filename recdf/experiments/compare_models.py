@@ -45,8 +45,8 @@ def compare_models(
     seed: int = 0,
     smaller_is_better: str | Sequence[str] | None = None,
     larger_is_better: str | Sequence[str] | None = None,
-    weight_col: str | None = None,
     progress: bool | None = None,
+    weight_col: str | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -93,12 +93,12 @@ def compare_models(
         Of the randomization test and the bootstrap.
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_variants`.
-    weight_col : str, optional
-        Column of the users' weights, at least 0 and the same for all models of a user; users of weight 0 do not count.
-        `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights.
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
         and only after two seconds.
+    weight_col : str, optional
+        Column of the users' weights, at least 0 and the same for all models of a user; users of weight 0 do not count.
+        `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights.
 
     Returns
     -------

@@ -62,8 +62,8 @@ def compare_variants(
     relative: Relative = "fieller",
     time_col: str | None = None,
     user_col: Columns | None = None,
-    weight_col: str | None = None,
     progress: bool | None = None,
+    weight_col: str | None = None,
 ) -> pd.DataFrame:
     """Compare every variant with the control, metric by metric, on independent users.
 
@@ -138,13 +138,13 @@ def compare_variants(
         compared and not variants, and the verdict is withheld; give the same column as `strata` to compare within.
     user_col : str or list of str, optional
         Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
     weight_col : str, optional
         Column of the users' weights, at least 0, which must not depend on the variant (revenue before the experiment,
         1/probability of being sampled). Users of weight 0 are left out and counted in `n_dropped`. It takes no strata,
         no proportions and one covariate.
-    progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
-        and only after two seconds.
 
     Returns
     -------

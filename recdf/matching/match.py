@@ -20,6 +20,7 @@ from ..inputs.codes import Coded, Codes, encode, encode_keys
 from ..inputs.frames import as_frame, column
 from ..inputs.ids import Ids
 from ..inputs.options import Options, as_columns
+from ..inputs.row_rules import Findings, RowsRefused
 from ..inputs.tables import Order, Table, order_source, raw_ratings, raw_scores, read_pred, read_true, read_users
 from ..inputs.threads import keep_freed_memory
 from .grouping import offsets
@@ -44,14 +45,16 @@ def match(
     given: Given = NOTHING,
     by_values: pd.DataFrame | None = None,
     part: bool = False,
+    findings: dict[str, Findings] | None = None,
 ) -> Matched:
     """Check, code, rank and match two frames; `true` may be None for metrics of `pred` alone.
 
     Where these frames are a `part` of larger data, `by_values` are the distinct `by` values of all of it. Where a part
-    has no hit, its ids are not compared, since another part may have the ids that it lacks.
+    has no hit, its ids are not compared, since another part may have the ids that it lacks. `findings` get what is
+    wrong with the rows of each frame; `RowsRefused` then stands for the error, which the caller raises for all parts.
     """
     keep_freed_memory()
-    rows = _read(true, pred, options, given)
+    rows = _read(true, pred, options, given, findings)
     codes = _coded(rows, by_values)
     ranked = _ranked(rows, codes)
     return _matched(rows, codes, ranked, compare=not part)
@@ -74,10 +77,13 @@ class _Rows:
     true_is_mapping: bool
 
 
-def _read(true: Any, pred: Any, options: Options, given: Given) -> _Rows:
+def _read(true: Any, pred: Any, options: Options, given: Given, findings: dict[str, Findings] | None) -> _Rows:
     true_frame, pred_frame, options = _frames(true, pred, options)
     order = order_source(pred_frame, options)
-    true_rows, pred_rows = read_true(true_frame, options), read_pred(pred_frame, order, options)
+    true_rows = read_true(true_frame, options, findings)
+    pred_rows = read_pred(pred_frame, order, options, findings=findings)
+    if findings is not None and any(found.refuses(options) for found in findings.values()):
+        raise RowsRefused
     given_ids = options.population.given
     users = None if given_ids is None else read_users(given_ids, as_columns(options.user_col))
     doors = read_sides(given, options)

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..errors import ColumnError, OptionError
 from ..inputs.options import NAMES, Options, check_names
+from ..inputs.row_rules import Findings
 from ..matching.lists import Matched
 from ..matching.match import match
 from ..matching.overlap import no_lists, warn
@@ -119,12 +120,20 @@ class Call:
         warn(matched.overlap, matched.counts, matched.by, self.options)
         return matched
 
-    def match_part(self, true: Any, pred: Any, by_values: pd.DataFrame | None, whole: bool) -> Matched:
+    def match_part(
+        self,
+        true: Any,
+        pred: Any,
+        by_values: pd.DataFrame | None,
+        whole: bool,
+        findings: dict[str, Findings] | None = None,
+    ) -> Matched:
         """Match the frames of a part, or of the `whole`, without warnings; there may be no list.
 
-        `by_values` are the `by` values of the whole. The caller gives the warnings once all parts are matched.
+        `by_values` are the `by` values of the whole. The caller gives the warnings once all parts are matched, and
+        raises the error for the rows that `findings` refuse.
         """
-        return match(true, pred, self.options, self.given, by_values, part=not whole)
+        return match(true, pred, self.options, self.given, by_values, not whole, findings)
 
 
 def _refuse_propensities(request: Request) -> None:

@@ -145,7 +145,7 @@ class DealtFiles:
         results = Results(self.folder / "results.arrow")
         self._stack.enter_context(closing(results))
         total = self._measure_all(results)
-        measured = checked(total)
+        measured = checked(self.asked.call, total)
         overlap = compared(
             measured.overlap, asked.user_cols, asked.call.options.item_col, self._all_tables, self._match
         )

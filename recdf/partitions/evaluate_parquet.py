@@ -157,7 +157,7 @@ def evaluate_parquet(
         shown = stack.enter_context(Progress(passes * asked.n_rows, "evaluate_parquet", progress))
         if whole:
             found = measure_whole(asked, shown)
-            result, measured = finish(asked.call, found), checked(found)
+            result, measured = finish(asked.call, found), checked(asked.call, found)
             n_missing = int((result.per_user["n_pred"] == 0).sum())
             warn_of_time_by(measured.by, measured.n_lists, n_missing, call.options)
             if staging is None:

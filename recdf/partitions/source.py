@@ -24,6 +24,9 @@ from ..inputs.threads import each, n_threads, rows_at_a_time
 READ_ROWS = 2**16  # rows of one record batch
 TOGETHER_ROWS = 2**18  # row groups of fewer rows are read together by one thread
 
+# Most writers of parquet give up a dictionary at this size; a position in it takes up to so many bytes.
+DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
+
 # Strings of ids that are read whole stay positions in the dictionary of each group of rows.
 POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
 
@@ -129,11 +132,11 @@ class Source:
     def read(self, names: Sequence[str], ids: Collection[str]) -> pa.Table:
         """Read some columns of all files, by several threads.
 
-        Strings of the columns `ids` stay dictionaries, as parquet stores them: the same id is then looked up once in
-        each group of rows, and not once in each row.
+        Strings of the columns `ids` stay dictionaries where parquet stores them so: the same id is then looked up once
+        in each group of rows, and not once in each row.
         """
-        texts = [name for name in ids if self.schema.field(name).type in (pa.string(), pa.large_string())]
         groups = self._row_groups()
+        texts = [name for name in ids if self._is_dictionary(name)]
         # A file of few row groups is read by column.
         by_column = len(groups) < n_threads()
         tables = each(lambda group: self._read(group, names, texts, by_column), groups)
@@ -142,6 +145,23 @@ class Source:
             pa.chunked_array(self._chunks(groups, tables, field.name, field.type), field.type) for field in fields
         ]
         return pa.table(columns, pa.schema(fields))
+
+    def _is_dictionary(self, name: str) -> bool:
+        """Tell whether a column of strings is stored as positions in dictionaries.
+
+        Writers give a dictionary up where it grows beyond about 1 MB, and then store strings one by one. Positions take
+        up to three bytes a row.
+        """
+        if self.schema.field(name).type not in (pa.string(), pa.large_string()):
+            return False
+        beside_dictionaries = 0
+        for fragment in self.fragments:
+            places = {fragment.metadata.schema.column(i).path: i for i in range(fragment.metadata.num_columns)}
+            if name in places:
+                for number in range(fragment.metadata.num_row_groups):
+                    column = fragment.metadata.row_group(number).column(places[name])
+                    beside_dictionaries += max(column.total_uncompressed_size - DICTIONARY_BYTES, 0)
+        return bool(beside_dictionaries <= POSITION_BYTES * self.n_rows)
 
     def _row_groups(self) -> list[_RowGroups]:
         """Return all row groups in order, those of few rows together with the next ones of the same file."""

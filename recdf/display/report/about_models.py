@@ -281,10 +281,10 @@ def _within_segments(subject: Subject, groups: dict[str, Groups], model: str, ri
         names += [f"{segment} = {group}" for group in of_segment.names]
     columns = [*result.spec["by"], *result.spec["user_col"], subject.primary]
     part = result.per_user[columns].take(np.concatenate(rows)).reset_index(drop=True)
-    within = pd.Series(pd.Categorical.from_codes(np.concatenate(codes), pd.Index(names)))
+    within: Any = pd.Categorical.from_codes(np.concatenate(codes), pd.Index(names))
     table = compare(
         type(result)(part, result.summary, result.spec), [subject.primary], baseline=rival, correction="holm",
-        within=within,
+        within=pd.Series(within),
     )  # fmt: skip
     return table.rename(columns={"group": "segment"})
 
@@ -330,9 +330,16 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
 # ------------------------------------------------------------------------------------------ verdict
 
 
-def verdict_section(subject: Subject, beside: Sequence[Sentence]) -> Section:
-    """The headline with what a reader needs to believe or doubt it."""
+def verdict_section(
+    subject: Subject, beside: Sequence[Sentence], experiment: tuple[Badge, Sentence] | None
+) -> Section:
+    """The headline with what a reader needs to believe or doubt it.
+
+    With one model, an experiment has the first word, because nothing else is compared.
+    """
     mark, sentence, below = headline(subject)
+    if experiment is not None and len(subject.models) == 1:
+        mark, sentence = experiment
     said = [*below, *other_metrics(subject), *_reach(subject), *beside, *belief(subject)]
     return Section("verdict", "Verdict", text=(sentence,), badge=Badge(mark.kind, mark.text), lists=tuple(said))
 

@@ -22,6 +22,7 @@ from ...inputs.progress import Progress
 from .about_data import (
     check_section,
     definitions_section,
+    experiment_headline,
     experiment_section,
     off_policy_section,
     reproducibility_section,
@@ -82,7 +83,7 @@ def report(
     baseline : label, optional
         The model that the others are compared with. Default: the best model is compared with the second best.
     k : int, default 10
-        Cut-off of the tables; the nearest one where the result lacks it. Curves show every k.
+        Cut-off of the tables; for a metric that lacks it, the nearest one that it has. Curves show every k.
     comparison : DataFrame, optional
         What `rd.compare_models` returned, to be shown instead of paired t tests with Holm's correction.
     experiment : DataFrame or mapping, optional
@@ -128,8 +129,8 @@ def report(
     Notes
     -----
     The headline follows a rule: the first metric decides; the model with the best mean is set against the baseline,
-    and is "better" only where the comparison says so after the correction for all its tests. The same tables give the
-    same bytes.
+    and is "better" only where the comparison says so after the correction for all its tests. With one model and an
+    experiment, the first row of the experiment decides. The same tables give the same bytes.
 
     Examples
     --------
@@ -187,7 +188,7 @@ def _sections(subject: Subject, tables: Tables, examples: bool) -> list[Section]
             sections += [] if section is None else [section]
             beside += said
             progress.add()
-    return [verdict_section(subject, beside), *sections]
+    return [verdict_section(subject, beside, experiment_headline(tables)), *sections]
 
 
 def _about(subject: Subject) -> Sentence:
