@@ -215,9 +215,17 @@ def _cautions(units: Units, found: Estimate, settings: Settings) -> list[str]:
         cautions.append("tiny")
     if any(s.den is not None and (s.den == 0).mean() >= MOSTLY for s in (units.control, units.treatment)):
         cautions.append("mostly_zero_denominator")
+    if settings.method == "welch" and not units.clustered and _carried_by_few(units):
+        cautions.append("few_users_carry")
     if settings.method != "permutation" and abs(skewness_of_difference(*found.values, SKEWED)) > SKEWED:
         cautions.append("skewed")
     return cautions
+
+
+def _carried_by_few(units: Units) -> bool:
+    """Whether a few users have most of a ratio's denominator in an arm, such as a program with thousands of views."""
+    arms = (units.control, units.treatment)
+    return any(s.den is not None and len(s.den) >= TINY and few_clusters(s) < TINY for s in arms)
 
 
 def _welch(units: Units, found: Estimate, settings: Settings) -> Effect:

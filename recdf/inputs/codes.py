@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import IdTypeError
+from .digits import read_digits
 from .ids import Ids
-from .threads import each
+from .threads import each, n_threads
 
 # Integer ids whose values span at most this many numbers (or four times the rows) are their own codes.
 DIRECT_SPAN = 2**20
@@ -26,8 +28,9 @@ DIRECT_SPAN = 2**20
 # Units of datetimes, each a thousand times finer than the one before it.
 UNITS = ["s", "ms", "us", "ns"]
 
-# A column of at least so many strings is encoded in two halves at the same time.
-HALVED_ROWS = 2**20
+# A column of strings is encoded in pieces of at least so many rows at the same time. Every piece has its own
+# dictionary, and one thread then joins the dictionaries, so there are few pieces.
+PIECE_ROWS, MOST_PIECES = 2**19, 4
 
 # The codes of a column of strings keep its chunks if there are at most so many; else they are joined.
 MOST_PARTS = 1000
@@ -185,7 +188,8 @@ def _encode_leaves(leaves: list[Ids]) -> Codes:
     if all(isinstance(array, pa.ChunkedArray) for array in arrays):
         if len({array.type for array in arrays}) > 1:  # strings that UTF-8 cannot encode are bytes
             arrays = [array.cast(pa.large_binary()) for array in arrays]
-        return _encode_arrow(arrays)
+        numbers = read_digits(arrays)
+        return _encode_arrow(arrays) if numbers is None else encode_integers(numbers)
     if any(isinstance(array, pa.ChunkedArray) or array.dtype.kind == "O" for array in arrays):
         return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
     if any(array.dtype.kind == "M" for array in arrays):
@@ -239,17 +243,17 @@ def _encode_hashed(arrays: list[np.ndarray]) -> Codes:
 
 
 def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
-    """Code strings by a dictionary of each column (or half column), and then by a dictionary of the dictionaries."""
+    """Code strings by a dictionary of each column (or piece of it), and then by a dictionary of the dictionaries."""
     found = [_encoded(array) for array in arrays]
-    dictionaries = [own for halves in found for _, own in halves]
+    dictionaries = [own for pieces in found for _, own in pieces]
     if not any(map(len, dictionaries)):  # Arrow 15 cannot encode empty dictionaries
         columns = [Coded(np.full(len(array), -1, np.int32)) for array in arrays]
         return Codes(columns, 0, pa.array([], arrays[0].type), ordered=False)
     merged = pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
     codes, columns = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32), []
-    for halves in found:
+    for pieces in found:
         parts = []
-        for positions, own in halves:
+        for positions, own in pieces:
             table, codes = np.append(codes[: len(own)], np.int32(-1)), codes[len(own) :]  # -1 reads the last
             parts += [Coded(some, table=table) for some in positions]
         columns.append(CodedParts(parts))
@@ -257,14 +261,15 @@ def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
 
 
 def _encoded(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray], pa.Array]]:
-    """Return the positions of strings (-1 for null) in a dictionary, and the dictionary, per column or half column.
+    """Return the positions of strings (-1 for null) in a dictionary, and the dictionary, per piece of the column.
 
-    A long column is split into two halves, which two threads encode. Positions stay in Arrow's chunks unless there are
+    A long column is split into pieces, which several threads encode. Positions stay in Arrow's chunks unless there are
     very many chunks.
     """
-    middle = len(array) // 2 if len(array) >= HALVED_ROWS else len(array)
-    halves = []
-    for encoded in each(lambda part: part.dictionary_encode(), [array[:middle], array[middle:]]):
+    n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // PIECE_ROWS))
+    edges = np.linspace(0, len(array), n_pieces + 1).astype(np.int64).tolist()
+    pieces = []
+    for encoded in each(lambda part: part.dictionary_encode(), [array[a:z] for a, z in pairwise(edges)]):
         if not len(encoded):
             continue
         indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks])
@@ -272,8 +277,8 @@ def _encoded(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray], pa.Array]]:
             indices = indices.fill_null(-1)
         if indices.num_chunks > MOST_PARTS:
             indices = pa.chunked_array([indices.combine_chunks()])
-        halves.append(([chunk.to_numpy() for chunk in indices.chunks], encoded.chunk(0).dictionary))  # all share it
-    return halves
+        pieces.append(([chunk.to_numpy() for chunk in indices.chunks], encoded.chunk(0).dictionary))  # all share it
+    return pieces
 
 
 def encode_keys(tables: Sequence[Sequence[Ids]]) -> tuple[list[Coded], int]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import NoOverlapWarning, OptionError, closest, outside_recdf
+from ..errors import DuplicateWarning, NoOverlapWarning, OptionError, closest, outside_recdf
 from .impression_rows import SESSION, Rules, read_rows
 from .impression_tables import Tables, make_tables
 from .options import as_columns, check_choice
@@ -23,6 +23,8 @@ RELEVANCE = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 @dataclass(frozen=True, eq=False)
 class Impressions:
     """The result of `from_impressions`. It unpacks into the two tables: `true, pred = rd.from_impressions(...)`.
+
+    `rd.evaluate(*lists, metrics, **lists.options)` evaluates them by the columns that they have.
 
     Attributes
     ----------
@@ -43,6 +45,21 @@ class Impressions:
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         return iter((self.true, self.pred))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options with which `evaluate` reads these tables: `rd.evaluate(*lists, "ctr@10", **lists.options)`."""
+        found: dict[str, Any] = {
+            "user_col": [self.spec["user_col"], *self.spec["list_cols"]],
+            "item_col": self.spec["item_col"],
+            "rank_col": "rank",
+            "relevance_col": "relevance",
+        }
+        if self.spec["value_col"] is not None:
+            found["value_col"] = self.spec["value_col"]
+        if self.spec["repeats"] == "each":
+            found["duplicates"] = "keep"
+        return found
 
     def __repr__(self) -> str:
         positions = self.spec["positions"]
@@ -114,7 +131,8 @@ def from_impressions(
         Gain of an impression by its deepest event.
     repeats : {"first", "last", "each"}, default "first"
         What counts where a list shows an item twice: only the first or the last impression, which gets the events of
-        all of them, or each impression. With "each", pass `duplicates="keep"` to `evaluate`.
+        all of them, or each impression. With "each", pass `duplicates="keep"` to `evaluate`, which takes the most
+        relevant impression of an item for the first one; a warning counts the lists in which that is not so.
     unattributed : {"count", "true"}, default "count"
         What happens to events that belong to no impression: they are only counted, or they are also kept in `true`.
     session_gap : str, timedelta or number, optional
@@ -185,8 +203,8 @@ def from_impressions(
     0     ann           1     tea        0.0        0.0    0.0
     1     ann           1     mug        3.0        1.0    8.5
     2     bob           7     tea        0.0        0.0    0.0
-    >>> options = {"user_col": ["user_id", "session_id"], "relevance_col": "relevance", "value_col": "price"}
-    >>> rd.evaluate(true, pred, ["hits@10", "revenue@10"], **options).per_user
+    >>> lists = rd.from_impressions(log, time_col="time", purchases=bought, value_col="price", window="24h")
+    >>> rd.evaluate(*lists, ["hits@10", "revenue@10"], **lists.options).per_user
       user_id  session_id  n_true  n_pred  hits@10  revenue@10
     0     ann           1       1       2      1.0         8.5
     1     bob           7       0       1      0.0         0.0
@@ -201,8 +219,8 @@ def from_impressions(
     events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
     _check_rules(rules, list(events))
     tables = make_tables(read_rows(log, events, rules), rules)
-    warn_no_overlap(tables.outcomes, tables.n_impressions)
     spec = _spec(tables, rules)
+    warn_of_counts(spec["counts"], list(tables.outcomes))
     for frame in (tables.true, tables.pred):
         frame.attrs = {"recdf_impressions": spec}
     found = pd.DataFrame([{"event": name, **counts} for name, counts in tables.outcomes.items()])
@@ -258,18 +276,31 @@ def _check_distinct(rules: Rules) -> None:
         raise OptionError(f"{taken[0]!r} is a column that from_impressions writes; rename it in the log")
 
 
-def warn_no_overlap(outcomes: Mapping[str, Mapping[str, int]], n_impressions: int) -> None:
-    """Warn of a kind of event none of which belongs to an impression, since ids or times probably do not match."""
-    for name, counts in outcomes.items():
-        if counts["events"] and not counts["attributed"] and n_impressions:
-            reasons = {what: counts[what] for what in ("never_shown", "before_impression", "outside_window")}
-            found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
-            warnings.warn(
-                f"none of the {counts['events']:,} {name} belongs to an impression ({found}); compare the ids, the "
-                "units and the time zones of the two frames",
-                NoOverlapWarning,
-                stacklevel=outside_recdf(),
-            )
+def warn_of_counts(counts: Mapping[str, Any], events: Sequence[str]) -> None:
+    """Warn where the counts of a spec say that metrics will mislead; `events` are the kinds of events."""
+    for name in events:
+        _warn_no_overlap(name, counts[name], counts["impressions"])
+    if counts["better_later"]:
+        warnings.warn(
+            f"in {counts['better_later']:,} of {counts['lists']:,} lists a later impression of an item is more relevant"
+            " than an earlier one; evaluate takes the most relevant for the first, so that metrics that look at ranks "
+            'come out too high there (counts and sums over whole lists do not); repeats="first" or "last" avoids this',
+            DuplicateWarning,
+            stacklevel=outside_recdf(),
+        )
+
+
+def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -> None:
+    """Warn if none of the events of a kind belongs to an impression: probably ids or times do not match."""
+    if counts["events"] and not counts["attributed"] and n_impressions:
+        reasons = {what: counts[what] for what in ("never_shown", "before_impression", "outside_window")}
+        found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
+        warnings.warn(
+            f"none of the {counts['events']:,} {name} belongs to an impression ({found}); compare the ids, the units "
+            "and the time zones of the two frames",
+            NoOverlapWarning,
+            stacklevel=outside_recdf(),
+        )
 
 
 def _spec(tables: Tables, rules: Rules) -> dict[str, Any]:
@@ -301,6 +332,7 @@ def _spec(tables: Tables, rules: Rules) -> dict[str, Any]:
             "impressions": tables.n_impressions,
             "lists": ranking.n_lists,
             "repeated": tables.n_repeated,
+            "better_later": tables.n_better_later,
             "null_rows": {name: n for name, n in tables.dropped.items() if n},
             **tables.outcomes,
         },

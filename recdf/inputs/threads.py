@@ -1,14 +1,27 @@
-"""Use of the machine: two threads work on parts of long arrays, and freed memory is kept for the next array."""
+"""Use of the machine: threads work on parts of long arrays, and freed memory is kept for the next array.
+
+Contract: there are as many threads as `pyarrow.cpu_count()` says, so `OMP_NUM_THREADS` and `pyarrow.set_cpu_count`
+set their number. `limited` gives fewer: an engine whose workers have one core each calls it with 1. Threads are started
+for one piece of work and end with it, so that a process may fork at any time between two calls.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
 
-THREADS = 2
+# All threads together work on about so many rows at a time, however many threads there are. This bounds their memory.
+ROWS_IN_FLIGHT = 2**20
+
+# With more threads each would have too few rows at a time.
+MOST_THREADS = 32
 
 # Just below 32 MB: glibc does not adapt to larger blocks.
 LEARNT_FROM = 2**25 - 2**16
@@ -16,16 +29,69 @@ LEARNT_FROM = 2**25 - 2**16
 Part = TypeVar("Part")
 Made = TypeVar("Made")
 
+_limit: ContextVar[int] = ContextVar("recdf threads", default=MOST_THREADS)
+
+
+def n_threads() -> int:
+    """Return how many threads may work at the same time."""
+    count: int = pa.cpu_count()
+    return max(1, min(count, _limit.get()))
+
+
+@contextmanager
+def limited(n: int) -> Iterator[None]:
+    """Let recdf use at most `n` threads inside a `with` block, in the thread that runs the block.
+
+    >>> with limited(1):
+    ...     n_threads()
+    1
+    """
+    token = _limit.set(min(n, _limit.get()))
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def rows_at_a_time(most: int) -> int:
+    """Return how many rows one thread works on at a time: fewer where there are many threads, and at most `most`."""
+    return min(most, ROWS_IN_FLIGHT // n_threads())
+
 
 def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
-    """Call the function for all parts, by two threads, and return the results in order.
+    """Call the function for all parts, by several threads, and return the results in order.
 
-    The threads run at the same time inside numpy and Arrow, which release Python's lock.
+    The threads run at the same time inside numpy and Arrow, which release Python's lock. A function that calls `each`
+    again does so in its own thread, so that the number of threads stays the same.
     """
-    if len(parts) < 2:
+    n = min(n_threads(), len(parts))
+    if n < 2:
         return [function(part) for part in parts]
-    with ThreadPoolExecutor(THREADS) as threads:
+    with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(1,)) as threads:
         return list(threads.map(function, parts))
+
+
+def stream(function: Callable[[Part], Made], parts: Iterable[Part]) -> Iterator[Made]:
+    """Call the function for parts that are made one after another, by several threads; yield the results in order.
+
+    At most one part more than there are threads is in memory at a time.
+    """
+    n = n_threads()
+    if n < 2:
+        yield from map(function, parts)
+        return
+    waiting: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(1,)) as threads:
+        try:
+            for part in parts:
+                waiting.append(threads.submit(function, part))
+                if len(waiting) > n:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def keep_freed_memory() -> None:

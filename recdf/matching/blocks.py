@@ -1,4 +1,4 @@
-"""Blocks of lists: a long table is worked on in parts that stay in a processor's cache, by two threads.
+"""Blocks of lists: a long table is worked on in parts that stay in a processor's cache, by several threads.
 
 Contract: integer codes go in, one per row (or per run of rows). Each `Block` that comes out holds several lists, and
 holds each of them whole. Where the rows of every list stand together, a block is a slice of the table. Otherwise the
@@ -16,10 +16,11 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from ..inputs.threads import each
+from ..inputs.threads import each, rows_at_a_time
 from .grouping import offsets, spans, stable_order
 
-# A block has about so many rows (lists are not split), and so many rows are distributed to the blocks at a time.
+# A block has about so many rows (lists are not split), and so many rows are distributed to the blocks at a time. Both
+# numbers are smaller where there are many threads.
 BLOCK_ROWS = 2**19
 DEALT_ROWS = 2**19
 
@@ -78,7 +79,8 @@ def _all_differ(code: np.ndarray) -> bool:
 
 
 def _standing(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) -> list[Callable[[], Block]]:
-    cuts = np.searchsorted(start[:-1], np.arange(BLOCK_ROWS, start[-1], BLOCK_ROWS))
+    block_rows = rows_at_a_time(BLOCK_ROWS)
+    cuts = np.searchsorted(start[:-1], np.arange(block_rows, start[-1], block_rows))
     edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(code))]).tolist(), len(code)]
     return [partial(_stood, code[a:z], start[a : z + 1], columns) for a, z in pairwise(edges)]
 
@@ -100,8 +102,9 @@ def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> list[Callab
     The values are distributed with their rows. They are read in the order of the table, which is fast; to gather them
     later, block by block, would wait for memory at every row.
     """
-    # A block gets as many codes as have about BLOCK_ROWS rows.
-    shift = max((BLOCK_ROWS * n_codes // max(len(code), 1)).bit_length() - 1, 0)
+    block_rows, dealt_rows = rows_at_a_time(BLOCK_ROWS), rows_at_a_time(DEALT_ROWS)
+    # A block gets as many codes as have about `block_rows` rows.
+    shift = max((block_rows * n_codes // max(len(code), 1)).bit_length() - 1, 0)
     shift = min(shift, (n_codes - 1).bit_length())
     n_blocks = ((n_codes - 1) >> shift) + 1
     if n_blocks == 1:
@@ -110,7 +113,7 @@ def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> list[Callab
     dealt = [np.empty(len(code), column[:0].dtype) for column in columns]
 
     def deal(first: int) -> np.ndarray:
-        part = slice(first, min(first + DEALT_ROWS, len(code)))
+        part = slice(first, min(first + dealt_rows, len(code)))
         codes = code[part]
         high = codes >> shift
         if high.min(initial=0) < 0:
@@ -122,7 +125,7 @@ def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> list[Callab
             column[part].take(order, out=values[part], mode="clip")  # in this mode numpy writes without a buffer
         return first + offsets(np.bincount(high, minlength=n_blocks + 1))
 
-    edges = np.stack(each(deal, range(0, len(code), DEALT_ROWS)))
+    edges = np.stack(each(deal, range(0, len(code), dealt_rows)))
 
     def make(i: int) -> Block:
         runs = [slice(a, z) for a, z in edges[:, i : i + 2].tolist()]

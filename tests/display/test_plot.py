@@ -266,7 +266,7 @@ def test_over_time_draws_effects_by_day_of_a_log(by_day, small, tmp_path):
     daily, effect = by_day
     data = rd.plot.over_time.data(effect)
     assert data["time"].tolist() == list(pd.date_range("2026-09-02", periods=5))
-    assert data["diff"].tolist() == [0.0, 0.0, 0.25, 0.25, 0.25]  # 5 of 20 users click, of B 10 from day 3
+    assert data["diff"].tolist() == [0.0, 0.0, 0.25, 0.25, 0.25]  # 5 of 20 click, of B 10 from day 3 on
     assert data["n"].tolist() == [40] * 5
     means = rd.summarize(daily, by=["variant", "day"], metrics=["clicked@1"]).set_index(["variant", "day"])["value"]
     np.testing.assert_allclose(data["diff"], means["B"] - means["A"], atol=1e-12)

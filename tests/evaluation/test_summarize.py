@@ -76,8 +76,9 @@ def test_the_metrics_are_found_again_after_a_join():
     joined = RESULT.per_user.merge(USERS, on="user_id")
     joined.attrs = {}
     found = rd.summarize(joined, by="model")
-    assert found["metric"].unique().tolist() == ["recall", "ndcg"]  # rprecision has no k in its name
-    assert found["k"].unique().tolist() == [1, 5]
+    metrics = found.loc[:, ["metric", "k"]].drop_duplicates()
+    at = [(name, None if pd.isna(k) else k) for name, k in metrics.itertuples(index=False)]
+    assert at == [("recall", 1), ("recall", 5), ("ndcg", 1), ("ndcg", 5), ("rprecision", None)]
     found = rd.summarize(joined, by="segment", metrics=["rprecision", "age"])
     assert found["metric"].unique().tolist() == ["rprecision", "age"]
     assert found["k"].isna().all()
@@ -172,8 +173,8 @@ def test_refusals(options, error, words):
 
 
 def test_a_table_without_metrics_is_refused():
-    with pytest.raises(rd.ColumnError, match="no metric column"):
-        rd.summarize(pd.DataFrame({"user_id": [1], "age": [2]}))
+    with pytest.raises(rd.ColumnError, match=r"names of your own are lost.*metrics=; .* \['quality', 'age'\]"):
+        rd.summarize(pd.DataFrame({"user_id": ["u"], "n_true": [1], "quality": [0.5], "age": [2]}))
 
 
 def test_a_join_from_the_segments_that_repeats_lists_is_refused_by_the_list_key() -> None:
@@ -187,3 +188,47 @@ def test_a_join_from_the_segments_that_repeats_lists_is_refused_by_the_list_key(
     joined.attrs["recdf"] = result.spec
     with pytest.raises(rd.DataError, match="repeat a list"):
         rd.summarize(joined, by="segment")
+
+
+def test_lists_of_one_user_are_not_independent():
+    """The standard error of an intercept with clusters, by statsmodels; the mean is that of the lists."""
+    sm = pytest.importorskip("statsmodels.api")
+    rng = np.random.default_rng(4)
+    user = rng.integers(0, 30, 200)
+    table = pd.DataFrame({
+        "user_id": user,
+        "session_id": np.arange(200),
+        "n_true": 1,
+        "day": rng.integers(0, 3, 200),
+        "ctr@10": np.where(rng.random(200) < 0.1, np.nan, rng.normal(user % 5, 1)),
+    })
+    found = rd.summarize(table, ["day"], user_col=["user_id", "session_id"], unit="user_id").set_index("day")
+    plain_found = rd.summarize(table, ["day"], user_col=["user_id", "session_id"]).set_index("day")
+    assert list(found.columns) == [*plain_found.columns, "n_users"]
+    for day, part in table.dropna(subset="ctr@10").groupby("day"):
+        fit = sm.OLS(part["ctr@10"], np.ones(len(part))).fit(cov_type="cluster", cov_kwds={"groups": part["user_id"]})
+        assert found.loc[day, "se"] == pytest.approx(float(fit.bse.iloc[0]), rel=1e-10)
+        assert found.loc[day, "value"] == pytest.approx(part["ctr@10"].mean(), rel=1e-12)
+        assert (found.loc[day, "n"], found.loc[day, "n_users"]) == (len(part), part["user_id"].nunique())
+        half = NormalDist().inv_cdf(0.975) * found.loc[day, "se"]
+        assert found.loc[day, "ci_high"] == pytest.approx(found.loc[day, "value"] + half, rel=1e-12)
+    assert (found["std"] == plain_found["std"]).all()
+
+
+def test_one_unit_has_no_error_and_a_null_unit_is_refused():
+    table = pd.DataFrame({"user_id": ["a", "a"], "session_id": [1, 2], "n_true": 1, "ctr@1": [0.0, 1.0]})
+    found = rd.summarize(table, [], unit="user_id").iloc[0]
+    assert (found["value"], found["n"], found["n_users"]) == (0.5, 2, 1)
+    assert np.isnan(found["se"])
+    with pytest.raises(rd.NullKeyError, match="null units"):
+        rd.summarize(table.assign(user_id=["a", None]), [], unit="user_id")
+    with pytest.raises(rd.ColumnError, match="no column 'user'"):
+        rd.summarize(table, [], unit="user")
+    with pytest.raises(rd.ColumnError, match="n_users"):
+        rd.summarize(table.assign(n_users=1), "n_users", unit="user_id", user_col=["user_id", "session_id"])
+
+
+def test_units_of_an_empty_table():
+    table = pd.DataFrame({"user_id": ["a"], "session_id": [1], "n_true": 1, "ctr@1": [0.0]}).iloc[:0]
+    found = rd.summarize(table, [], unit="user_id").iloc[0]
+    assert (found["n"], found["n_users"]) == (0, 0)

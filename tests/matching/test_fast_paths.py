@@ -257,14 +257,14 @@ def test_string_ids_give_the_same_as_integers(frames, dtype):
     assert_same(result(*map(shuffled, texts)), result(*frames))
 
 
-def test_halves_of_a_long_column_of_strings_are_encoded_at_once(frames, monkeypatch):
+def test_pieces_of_a_long_column_of_strings_are_encoded_at_once(frames, monkeypatch):
     texts = [frame.astype(STRINGS) for frame in map(shuffled, frames)]
     texts[1].loc[[0, 7], "item_id"] = None
     slow = result(*texts, null_keys="drop")
-    monkeypatch.setattr(coding, "HALVED_ROWS", 2)
-    watch = Watch(monkeypatch, coding, "each")
-    assert_same(result(*texts, null_keys="drop"), slow)
-    assert {len(parts) for _, parts in watch.calls} == {2}
+    monkeypatch.setattr(coding, "PIECE_ROWS", 2)
+    for n in (2, 3):
+        monkeypatch.setattr(coding, "n_threads", lambda n=n: n)
+        assert_same(result(*texts, null_keys="drop"), slow)
 
 
 @pytest.mark.parametrize("rows", [[], [0], [0, 0, 3, 4, 6], [2, 3], [6, 0, 3]])
@@ -281,8 +281,8 @@ def test_rows_of_chunks_of_strings(rows):
 @pytest.mark.parametrize("most", [1000, 1])
 def test_codes_stay_in_the_chunks_of_a_column(most, monkeypatch):
     monkeypatch.setattr(coding, "MOST_PARTS", most)
-    monkeypatch.setattr(coding, "HALVED_ROWS", 6)
-    chunks = pa.chunked_array([["a", "b"], [], ["c", "a"], ["b"], ["d", "a", "c"]], pa.large_string())
+    monkeypatch.setattr(coding, "PIECE_ROWS", 6)
+    chunks = pa.chunked_array([["a", "bb"], [], ["c", "a"], ["bb"], ["d", "a", "c"]], pa.large_string())
     (column,) = coding.encode([ids.Ids("a", "string", chunks)]).columns
     assert (len(column.parts) > 2) == (most > 1)
     whole = [0, 1, 2, 0, 1, 3, 0, 2]

@@ -16,6 +16,7 @@ import pandas as pd
 from ..._version import __version__
 from ...errors import MissingExtraError
 from ...evaluation.result import Evaluation
+from ...evaluation.storage import local_path
 from ...experiments.cells import visible
 from ...inputs.progress import Progress
 from .about_data import (
@@ -141,6 +142,7 @@ def report(
     ...     "knn</bdi> is better than" in path.read_text(encoding="utf-8").replace("</b>", "")
     True
     """
+    local_path(path)
     target = Path(path)
     if target.exists() and not overwrite:
         raise FileExistsError(f"{target} is already there; pass overwrite=True to replace it")

@@ -1,0 +1,129 @@
+"""Threads: as many as Arrow says, fewer where an engine says so; the same answer with any number, and no deadlock."""
+
+import multiprocessing
+import os
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from registry.seeded import frames
+
+import recdf as rd
+from recdf.inputs import codes, threads
+from recdf.matching import blocks, list_keys
+
+METRICS = ["ndcg@3", "recall@3", "hhi@2"]
+OPTIONS = {"score_col": "score", "nan_score": "last", "relevance_col": "relevance", "duplicates": "keep"}
+
+
+@pytest.fixture
+def cpu_count():
+    """Set the number of threads of Arrow for one test."""
+    before = pa.cpu_count()
+    yield pa.set_cpu_count
+    pa.set_cpu_count(before)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Cut small frames into many blocks, as large frames are."""
+    for module, name, size in (
+        (blocks, "BLOCK_ROWS", 16),
+        (blocks, "DEALT_ROWS", 16),
+        (list_keys, "HEAD_ROWS", 16),
+        (codes, "PIECE_ROWS", 16),
+    ):
+        monkeypatch.setattr(module, name, size)
+
+
+@pytest.fixture(scope="module")
+def strings():
+    true, pred = frames(3, top=3.0, n_users=40)
+    return tuple(frame.assign(user_id=frame["user_id"].map("u{}".format)) for frame in (true, pred))
+
+
+def evaluated(strings):
+    return rd.evaluate(*strings, METRICS, **OPTIONS)
+
+
+def of_child(strings):
+    return evaluated(strings).summary
+
+
+def of_files(paths, buckets):
+    return rd.evaluate_parquet(*paths, METRICS, buckets=buckets, **OPTIONS).summary
+
+
+def test_there_are_as_many_threads_as_arrow_says(cpu_count):
+    for n in (1, 2, 7):
+        cpu_count(n)
+        assert threads.n_threads() == n
+    cpu_count(1000)
+    assert threads.n_threads() == threads.MOST_THREADS
+
+
+def test_limited_lowers_the_number_and_gives_it_back(cpu_count):
+    cpu_count(6)
+    with threads.limited(3):
+        with threads.limited(5):
+            assert threads.n_threads() == 3
+        with threads.limited(1):
+            assert threads.n_threads() == 1
+        assert threads.n_threads() == 3
+    with pytest.raises(KeyError), threads.limited(1):
+        raise KeyError
+    assert threads.n_threads() == 6
+
+
+def test_one_thread_is_the_thread_of_the_caller(cpu_count):
+    cpu_count(4)
+    with threads.limited(1):
+        assert set(threads.each(lambda _: threading.get_ident(), range(9))) == {threading.get_ident()}
+
+
+def test_work_within_a_thread_starts_no_further_threads(cpu_count):
+    cpu_count(3)
+    assert threads.each(lambda _: threads.n_threads(), range(9)) == [1] * 9
+    assert threads.n_threads() == 3
+
+
+def test_rows_at_the_same_time_do_not_grow_with_the_threads(cpu_count):
+    for n in (1, 2, 16, 500):
+        cpu_count(n)
+        assert threads.n_threads() * threads.rows_at_a_time(2**19) <= threads.ROWS_IN_FLIGHT
+    assert threads.rows_at_a_time(4) == 4
+
+
+@pytest.mark.usefixtures("small")
+def test_the_number_of_threads_changes_no_answer(strings, cpu_count):
+    cpu_count(1)
+    expected = evaluated(strings)
+    for n in (2, 5):
+        cpu_count(n)
+        assert evaluated(strings) == expected
+
+
+@pytest.mark.usefixtures("small")
+def test_calls_in_a_pool_of_threads(strings, cpu_count):
+    cpu_count(3)
+    expected = evaluated(strings)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(found == expected for found in pool.map(evaluated, [strings] * 8))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.usefixtures("small")
+def test_calls_after_a_fork(strings, tmp_path, cpu_count):
+    cpu_count(3)
+    paths = [tmp_path / f"{name}.parquet" for name in ("true", "pred")]
+    for frame, path in zip(strings, paths, strict=True):
+        frame.to_parquet(path)
+    expected = evaluated(strings).summary  # threads have run in the parent
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        pd.testing.assert_frame_equal(pool.submit(of_child, strings).result(timeout=60), expected)
+        for buckets in (None, 3):
+            found = pool.submit(of_files, paths, buckets).result(timeout=60)
+            pd.testing.assert_frame_equal(found, expected, rtol=1e-12, atol=1e-12)
