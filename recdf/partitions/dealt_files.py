@@ -104,7 +104,7 @@ class DealtFiles:
         """Read one frame, check its rows in their order, and distribute them to parts by several threads."""
         asked, source = self.asked, self.asked.sources[role]
         names = asked.names[role]
-        check = RowCheck(role, source.fields(names).empty_table(), asked.call.options, asked.order)
+        check = RowCheck(role, source.fields(names).empty_table(), asked.call.options, asked.needed.order)
 
         def kept() -> Iterator[pa.Table]:
             first = 0
@@ -152,8 +152,8 @@ class DealtFiles:
         measured = replace(
             measured,
             by=by,
-            order=asked.order,
-            relevance_col=asked.relevance,
+            order=asked.needed.order,
+            relevance_col=asked.needed.relevance,
             counts={**self.checks["true"].counts, **self.checks["pred"].counts, **measured.counts},
             overlap=replace(overlap, samples=self._samples()),
         )
