@@ -41,7 +41,7 @@ from .store import Dealt, Memory, Store, deal, given_ids, part_of
 
 # Shares of the memory limit: for rows that stay in memory, for one part (whose evaluation needs so many times its
 # size), and for the batches that are read and dealt at the same time. The rest is for the libraries and the results.
-KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.25, 0.3, 6, 0.08
+KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.15, 0.3, 6, 0.06
 MAX_PARTS = 4096
 
 
