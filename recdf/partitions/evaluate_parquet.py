@@ -64,9 +64,10 @@ def evaluate_parquet(
 ) -> Evaluation:
     """Evaluate parquet files that may be larger than memory; the tables are those of `evaluate` for the whole frames.
 
-    The files are read once, in batches. Where they do not fit into memory, their rows are distributed by list key to
-    buckets in a temporary folder, and one bucket after another is evaluated. The folder is inside `out`, or else where
-    `tempfile` puts it, and is about as large as the columns would be in memory. It is removed at the end, also after an
+    Only the needed columns are read, once, by several threads. Where `memory_limit` is four times what they take in
+    memory, they are read whole and evaluated as frames are. Otherwise they are read in batches, their rows are
+    distributed by list key to buckets, and one bucket after another is evaluated. Rows that find no room in memory are
+    kept in a temporary folder inside `out`, or else where `tempfile` puts it. It is removed at the end, also after an
     error or Ctrl-C.
 
     Parameters
@@ -95,8 +96,8 @@ def evaluate_parquet(
         one bucket must fit, so a single list that does not is an error. Metrics of exposure need memory in addition,
         for some numbers per item, `by` value and k.
     buckets : int, optional
-        Number of buckets. By default as many as `memory_limit` requires; if everything fits it is 1, and no temporary
-        files are written.
+        Number of buckets. By default as many as `memory_limit` requires. With 1 the files are read whole, whatever the
+        limit is.
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal.
     overwrite : bool, default False
