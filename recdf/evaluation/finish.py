@@ -36,7 +36,6 @@ def finish(call: Call, result: PartResult) -> Evaluation:
     summary, spec = finish_summary(call, result)
     rows = _joined(result.rows)
     per_user = per_user_frame(rows, {**rows.carried, **rows.columns})
-    # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, cast(dict[str, Any], spec))
 
