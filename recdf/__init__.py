@@ -9,7 +9,8 @@ Start with these; `help` of each says more:
 * `rd.ndcg(true, pred, k=10)` is one number, `rd.ndcg.per_user(true, pred, k=10)` one row per user. Every metric is such
   a function: `rd.metrics_table()` lists them, and `help(rd.ndcg)` says when to use it and when not.
 * `rd.compare_models(result.per_user)` and, for an experiment, `rd.compare_variants` tell differences from chance.
-* `rd.evaluate_parquet` takes files larger than memory; `rd.sample_shop()` makes data to try things on.
+* `rd.evaluate_parquet` takes files larger than memory, `rd.spark.evaluate` and `rd.dask.evaluate` frames of these
+  engines; `rd.sample_shop()` makes data to try things on.
 
 Examples
 --------
@@ -83,6 +84,8 @@ if _typing.TYPE_CHECKING:
     from .off_policy.propensity_check import popularity_propensity, propensity_check
     from .off_policy.reward_table import reward_table
     from .off_policy.target_from_recs import target_from_recs
+    from .partitions import dask as dask
+    from .partitions import spark as spark
     from .partitions.evaluate_parquet import evaluate_parquet
 
 __all__ = [
@@ -159,8 +162,9 @@ __all__ += metrics.__all__
 
 # Rooms that `evaluate` does not need are loaded when one of their names is first used, so that importing recdf takes no
 # longer than evaluating does. Type checkers read the imports above; a test compares the two.
+_MODULES = {"plot": ".display.plot", "dask": ".partitions.dask", "spark": ".partitions.spark"}
 _LATE = {
-    "plot": ".display.plot",
+    **_MODULES,
     "Shop": ".datasets",
     "sample_shop": ".datasets",
     "check": ".diagnostics.check",
@@ -203,7 +207,7 @@ if not _typing.TYPE_CHECKING:  # a type checker that saw this would take any nam
         if name not in _LATE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module = _importlib.import_module(_LATE[name], __name__)
-        found = module if name == "plot" else getattr(module, name)
+        found = module if name in _MODULES else getattr(module, name)
         globals()[name] = found  # the next use finds it at once
         return found
 

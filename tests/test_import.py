@@ -13,6 +13,9 @@ EXTRAS = {
         "scipy",
         "matplotlib",
         "pyspark",
+        "dask",
+        "distributed",
+        "cloudpickle",
         "polars",
         "duckdb",
         "tqdm",
@@ -72,10 +75,12 @@ def test_all_is_sorted_and_true():
 def test_what_is_loaded_late_is_what_type_checkers_see():
     source = Path(rd.__file__).read_text(encoding="utf-8")
     seen = next(node for node in ast.parse(source).body if isinstance(node, ast.If)).body
-    assert {name.name: f".{node.module}" for node in seen for name in node.names if name.name != "plot"} == {
-        name: module for name, module in rd._LATE.items() if name != "plot"
+    assert {name.name: f".{node.module}" for node in seen for name in node.names if name.name not in rd._MODULES} == {
+        name: module for name, module in rd._LATE.items() if name not in rd._MODULES
     }
-    assert {"plot", *rd.__all__} <= {*dir(rd)}
+    modules = {name.name: f".{node.module}.{name.name}" for node in seen for name in node.names}
+    assert {name: modules[name] for name in rd._MODULES} == rd._MODULES
+    assert {*rd._MODULES, *rd.__all__} <= {*dir(rd)}
 
 
 def test_importing_loads_no_room_that_evaluate_does_not_need():

@@ -118,7 +118,7 @@ def _add_option(group: Any, name: str, kind: Any, text: str) -> None:
         shape["metavar"] = "{" + ",".join(CONVENTIONS) + "}"  # not choices: the error of recdf suggests the closest
     elif Sequence[str] in typing.get_args(kind):
         shape |= {"nargs": "+", "action": "extend", "metavar": "COLUMN"}
-    elif float in typing.get_args(kind):
+    elif kind is float or float in typing.get_args(kind):
         shape |= {"type": float, "metavar": "NUMBER"}
     elif name.endswith("_col"):
         shape["metavar"] = "COLUMN"

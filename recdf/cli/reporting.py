@@ -62,7 +62,7 @@ def _report(given: argparse.Namespace) -> None:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     result = read_parquet(given.results)
     paths = {name: getattr(given, name) for name in TABLES}
-    tables = {name: pd.read_parquet(path) for name, path in paths.items() if path is not None}
+    tables: dict[str, Any] = {name: pd.read_parquet(path) for name, path in paths.items() if path is not None}
     segments = None
     if given.segments is not None:
         keys = list(result.spec["user_col"])

@@ -8,7 +8,8 @@ split the population into buckets of lists, measure each of them where it is sto
     true, pred ─ part ─ measure ─► PartResult ─┼─ + ─► finish ─► Evaluation
     true, pred ─ part ─ measure ─► PartResult ─┘
 
-An error of recdf inside a part travels in its result, and `finish` raises it.
+An error of recdf inside a part travels in its result, and `finish` raises it. Rows with a null id, score or relevance
+are counted in each part, so that the error of `finish` has the counts of the whole population.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import pandas as pd
 
 from ..errors import DataError, RecdfError
 from ..inputs.frames import as_frame
+from ..inputs.progress import Progress
+from ..inputs.row_rules import Findings, RowsRefused
 from ..inputs.tables import Order
 from ..matching.counts import ListCounts
 from ..matching.lists import Matched
@@ -135,14 +138,16 @@ class Failure:
 class PartResult:
     """The result of some buckets of lists: numbers, or the error that was raised; with or without rows per list.
 
-    Adding results is associative and commutative, up to the rounding of floating-point sums. The rows of a part are
-    stored by the part's smallest bucket.
+    `findings` has what is wrong with the rows of each frame. Where they refuse rows, there are no numbers. Adding
+    results is associative and commutative, up to the rounding of floating-point sums. The rows of a part are stored by
+    the part's smallest bucket.
     """
 
     buckets: frozenset[int]
     measured: Measured | None = None
     failure: Failure | None = None
     rows: Mapping[int, ListRows] = field(default_factory=dict)
+    findings: Mapping[str, Findings] = field(default_factory=dict)
 
     def __add__(self, other: PartResult) -> PartResult:
         both = self.buckets & other.buckets
@@ -152,10 +157,15 @@ class PartResult:
                 "of its lists"
             )
         buckets = self.buckets | other.buckets
+        findings = dict(self.findings)
+        for role, found in other.findings.items():
+            findings[role] = _sum(findings.get(role), found)
         failures = [one.failure for one in (self, other) if one.failure is not None]
         if failures:
-            return PartResult(buckets, failure=min(failures, key=lambda failure: failure.bucket))
-        return PartResult(buckets, _sum(self.measured, other.measured), None, {**self.rows, **other.rows})
+            failure = min(failures, key=lambda failure: failure.bucket)
+            return PartResult(buckets, failure=failure, findings=findings)
+        rows = {**self.rows, **other.rows}
+        return PartResult(buckets, _sum(self.measured, other.measured), None, rows, findings)
 
     def without_rows(self) -> PartResult:
         """Return the same numbers without the rows per list, which the caller keeps elsewhere."""
@@ -164,27 +174,34 @@ class PartResult:
 
 def measure(call: Call, part: Part) -> PartResult:
     """Match one part and compute its metrics; an error is caught and becomes part of the result."""
+    findings: dict[str, Findings] = {}
     try:
-        measured, rows = _measure(call, part)
+        measured, rows = _measure(call, part, findings)
+    except RowsRefused:
+        return PartResult(part.buckets, findings=findings)
     except (RecdfError, TypeError) as error:
-        return PartResult(part.buckets, failure=Failure(error, min(part.buckets)))
-    return PartResult(part.buckets, measured, None, {min(part.buckets): rows})
+        return PartResult(part.buckets, failure=Failure(error, min(part.buckets)), findings=findings)
+    return PartResult(part.buckets, measured, None, {min(part.buckets): rows}, findings)
 
 
-def _measure(call: Call, part: Part) -> tuple[Measured, ListRows]:
+def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Measured, ListRows]:
     options = call.options
     pred = as_frame(part.pred, "pred", options.user_col, options.item_col)
-    with call.match_part(part.true, pred, part.by_values, part.whole) as matched:
+    with (
+        call.match_part(part.true, pred, part.by_values, part.whole, findings) as matched,
+        Progress(len(call.requests), "evaluate") as progress,
+    ):
         columns: dict[str, np.ndarray] = {}
         for request in call.per_list if len(matched) else []:
             columns.update(compute(matched, request, options))
+            progress.add()
         n_by = len(matched.by)
         measured = Measured(
             by=matched.by,
             order=matched.order,
             relevance_col=matched.relevance_col,
             n_lists=np.bincount(matched.list_by, minlength=n_by),
-            moments=Moments.of(columns.values(), matched.list_by, n_by) if columns else None,
+            moments=Moments.of(columns.values(), matched.list_by, n_by, matched.weight) if columns else None,
             counts=matched.counts,
             side_counts=matched.side_counts,
             overlap=matched.overlap,
@@ -192,9 +209,11 @@ def _measure(call: Call, part: Part) -> tuple[Measured, ListRows]:
         )
         if len(matched):
             measured = _with_the_rest(measured, matched, call, part, pred)
-        counts = {"n_true": matched.n_true, "n_pred": matched.n_pred}
+        first = {"n_true": matched.n_true, "n_pred": matched.n_pred}
+        if options.weight_name is not None and matched.weight is not None:
+            first = {options.weight_name: matched.weight, **first}
         carried = carried_columns(matched, pred, call.carry)
-        return measured, ListRows(matched.keys, matched.by, matched.list_by, {**counts, **columns}, carried)
+        return measured, ListRows(matched.keys, matched.by, matched.list_by, {**first, **columns}, carried)
 
 
 def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame) -> Measured:

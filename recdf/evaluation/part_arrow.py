@@ -7,7 +7,9 @@ keep them as a table. Rows of exposure are not sent either: only a part that is 
 
 from __future__ import annotations
 
+import builtins
 import json
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple, cast
@@ -18,11 +20,12 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from .. import errors
+from ..inputs.row_rules import Findings
 from ..matching.counts import Over
 from ..matching.overlap import Overlap
 from .exposure_sums import ExposureSums, Role, SumKey
 from .item_groups import ItemGroups
-from .moments import Moments
+from .moments import Moments, WeightSums
 from .part import Failure, Measured, PartResult
 
 SCHEMA = pa.schema(
@@ -54,7 +57,12 @@ def to_arrow(result: PartResult) -> pa.Table:
     pieces = [_Piece("buckets", {}, integers=np.array(sorted(result.buckets), np.int64))]
     if result.failure is not None:
         error, bucket = result.failure.error, result.failure.bucket
-        pieces.append(_Piece("failure", {"class": type(error).__name__, "message": str(error), "bucket": bucket}))
+        details = {"class": type(error).__name__, "message": str(error), "bucket": bucket}
+        if not isinstance(error, errors.RecdfError):
+            details["trace"] = _trace(error)
+        pieces.append(_Piece("failure", details))
+    for role, findings in result.findings.items():
+        pieces.append(_Piece("findings", {"role": role, **findings.to_json()}))
     if result.measured is not None:
         pieces += _measured(result.measured)
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
@@ -65,6 +73,14 @@ def to_arrow(result: PartResult) -> pa.Table:
         columns["integers"].append(piece.integers)
         columns["labels"].append(piece.labels)
     return pa.table(columns, schema=SCHEMA)
+
+
+def _trace(error: Exception) -> str:
+    """Return the lines of code that raised an error, which it may have brought from another process as a note."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    if error.__traceback__ is None:
+        return "\n".join(notes)
+    return "In the part that failed:\n" + "".join(traceback.format_tb(error.__traceback__))
 
 
 def _measured(measured: Measured) -> Iterator[_Piece]:
@@ -99,8 +115,10 @@ def _measured(measured: Measured) -> Iterator[_Piece]:
 
 
 def _moments(piece: str, moments: Moments) -> Iterator[_Piece]:
-    numbers = np.concatenate([moments.n.ravel(), moments.total.ravel(), moments.squares.ravel()])
-    yield _Piece(piece, {"columns": moments.n.shape[1]}, numbers, moments.rows)
+    of_weights = () if moments.weights is None else moments.weights.arrays()
+    arrays = (moments.n, moments.total, moments.squares, *of_weights)
+    details = {"columns": moments.n.shape[1], "arrays": len(arrays)}
+    yield _Piece(piece, details, np.concatenate([one.ravel() for one in arrays]), moments.rows)
 
 
 def _stream(frame: pd.DataFrame) -> bytes:
@@ -121,11 +139,12 @@ def from_arrow(table: pa.Table) -> PartResult:
     """Read the result that `to_arrow` wrote."""
     pieces = [_read(row) for row in table.to_pylist()]
     (buckets,) = [frozenset(_integers(piece).tolist()) for piece in pieces if piece.piece == "buckets"]
+    findings = {one.details["role"]: Findings.from_json(one.details) for one in pieces if one.piece == "findings"}
     for piece in pieces:
         if piece.piece == "failure":
-            return PartResult(buckets, failure=_failure(piece.details))
+            return PartResult(buckets, failure=_failure(piece.details), findings=findings)
     named = {piece.piece: piece for piece in pieces}
-    return PartResult(buckets, _measured_of(named, pieces) if "by" in named else None)
+    return PartResult(buckets, _measured_of(named, pieces) if "by" in named else None, findings=findings)
 
 
 def _read(row: Mapping[str, Any]) -> _Piece:
@@ -135,9 +154,20 @@ def _read(row: Mapping[str, Any]) -> _Piece:
 
 
 def _failure(details: Mapping[str, Any]) -> Failure:
-    """Make the error again from the name of its class and its message."""
-    kind = TypeError if details["class"] == "TypeError" else getattr(errors, details["class"])
-    return Failure(kind(details["message"]), details["bucket"])
+    """Make the error again from the name of its class and its message.
+
+    Errors of a user's own metric may be of any class. One that is not known here, or that takes other arguments,
+    becomes a RuntimeError. The lines of code that raised it are a note below the message.
+    """
+    name, message = details["class"], details["message"]
+    kind = getattr(errors, name, None) or getattr(builtins, name, None)
+    try:
+        error = kind(message)  # type: ignore[misc]
+    except TypeError:
+        error = RuntimeError(f"{name}: {message}")
+    if details.get("trace"):
+        error.add_note(details["trace"])
+    return Failure(error, details["bucket"])
 
 
 def _measured_of(named: Mapping[str, _Piece], pieces: list[_Piece]) -> Measured:
@@ -179,8 +209,9 @@ def _exposure(pieces: list[_Piece]) -> ExposureSums | None:
 
 
 def _moments_of(piece: _Piece) -> Moments:
-    n, total, squares = _floats(piece).reshape(3, -1, piece.details["columns"])
-    return Moments(_integers(piece), n, total, squares)
+    details = piece.details
+    n, total, squares, *of_weights = _floats(piece).reshape(details["arrays"], -1, details["columns"])
+    return Moments(_integers(piece), n, total, squares, WeightSums(*of_weights) if of_weights else None)
 
 
 def _integers(piece: _Piece) -> np.ndarray:

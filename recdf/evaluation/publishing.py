@@ -114,6 +114,8 @@ def _publish(staging: Path, target: Path, overwrite: bool) -> None:
     with _locked(target):
         _refuse_present(target, overwrite)
         try:
+            if (target / PER_USER).is_dir():  # a result in parts, which a file cannot replace in one step
+                os.replace(target / PER_USER, staging / "parts")
             _replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
             _replace(staging / PER_USER, target / PER_USER)
         except BaseException:

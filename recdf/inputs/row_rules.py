@@ -2,13 +2,14 @@
 
 Contract: a reader says which rows of a batch break a rule, and in which column. `RowFindings.add` returns which rows to
 drop. After the last batch `RowFindings.settle` raises the error of the first broken rule, or counts the dropped rows.
+Where the rows of a frame are read in several places, each place returns its `Findings`, and their sum is settled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,9 @@ class Count:
     n: int
     some: list[float]
 
+    def __add__(self, other: Count) -> Count:
+        return Count(self.n + other.n, list(dict.fromkeys([*self.some, *other.some]))[:N_EXAMPLES])
+
 
 @dataclass(frozen=True)
 class RowRule:
@@ -62,6 +66,33 @@ def _bad_relevance(what: str) -> Callable[[str, Mapping[str, Count], int], DataE
         return DataError(
             f"{where} holds {count.n:,} {what} relevances ({examples(count.some)}); "
             "expected finite numbers, 0 for not relevant"
+        )
+
+    return error
+
+
+def _bad_propensity(what: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
+    def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
+        ((where, count),) = found.items()
+        hint = ""
+        if what == "null":
+            hint = "; a join leaves null where an item has none: drop these rows or fill in a propensity"
+        elif what == "zero or negative" and count.n == n_rows:
+            hint = "; all of them look like logarithms: take np.exp"
+        return DataError(
+            f"{where} holds {count.n:,} {what} propensities of {n_rows:,} ({examples(count.some)}); expected the "
+            f"probability that a relevant item was observed, above 0 and at most 1{hint}"
+        )
+
+    return error
+
+
+def _bad_weight(what: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
+    def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
+        ((where, count),) = found.items()
+        return DataError(
+            f"{where} holds {count.n:,} {what} weights of {n_rows:,} ({examples(count.some)}); "
+            "expected finite numbers, at least 0"
         )
 
     return error
@@ -95,19 +126,46 @@ def _of_null_keys(options: Options) -> Answer:
 NULL_RELEVANCE = RowRule("null relevance", _refused, _bad_relevance("null"))
 INFINITE_RELEVANCE = RowRule("infinite relevance", _refused, _bad_relevance("infinite"))
 NEGATIVE_RELEVANCE = RowRule("negative relevance", _refused, _bad_relevance("negative"))
+NULL_PROPENSITY = RowRule("null propensity", _refused, _bad_propensity("null"))
+NO_PROPENSITY = RowRule("propensity not above 0", _refused, _bad_propensity("zero or negative"))
+LARGE_PROPENSITY = RowRule("propensity above 1", _refused, _bad_propensity("larger than 1"))
+NULL_WEIGHT = RowRule("null weight", _refused, _bad_weight("null"))
+BAD_WEIGHT = RowRule("negative or infinite weight", _refused, _bad_weight("negative or infinite"))
 NULL_SCORE = RowRule("null score", _of_nan_score, _null_order("score"), "null_scores")
 NULL_RANK = RowRule("null rank", _of_nan_score, _null_order("rank"), "null_scores")
 NULL_ID = RowRule("null id", _of_null_keys, _null_ids, "null_keys")
-RULES = (NULL_RELEVANCE, INFINITE_RELEVANCE, NEGATIVE_RELEVANCE, NULL_SCORE, NULL_RANK, NULL_ID)
+OF_RELEVANCE = (NULL_RELEVANCE, INFINITE_RELEVANCE, NEGATIVE_RELEVANCE)
+OF_PROPENSITY = (NULL_PROPENSITY, NO_PROPENSITY, LARGE_PROPENSITY)
+OF_WEIGHT = (NULL_WEIGHT, BAD_WEIGHT)
+RULES = (*OF_RELEVANCE, *OF_PROPENSITY, *OF_WEIGHT, NULL_SCORE, NULL_RANK, NULL_ID)
 
 
 def broken_relevance(gain: np.ndarray, where: str) -> list[Broken]:
     """Return the rules that some relevances break."""
+    return _broken(gain, where, zip(OF_RELEVANCE, (np.isnan, np.isinf, _negative), strict=True))
+
+
+def broken_propensity(propensity: np.ndarray, where: str) -> list[Broken]:
+    """Return the rules that some propensities break."""
+    tests = (np.isnan, lambda values: values <= 0, lambda values: values > 1)
+    return _broken(propensity, where, zip(OF_PROPENSITY, tests, strict=True))
+
+
+def broken_weights(weights: np.ndarray, where: str) -> list[Broken]:
+    """Return the rules that some weights of lists break."""
+    tests = (np.isnan, lambda values: (values < 0) | np.isinf(values))
+    return _broken(weights, where, zip(OF_WEIGHT, tests, strict=True))
+
+
+def _broken(
+    values: np.ndarray, where: str, tests: Iterable[tuple[RowRule, Callable[[np.ndarray], np.ndarray]]]
+) -> list[Broken]:
+    """Return the rules whose test is true for some values."""
     found = []
-    for rule, bad in ((NULL_RELEVANCE, np.isnan), (INFINITE_RELEVANCE, np.isinf), (NEGATIVE_RELEVANCE, _negative)):
-        rows = bad(gain)
+    for rule, bad in tests:
+        rows = bad(values)
         if rows.any():
-            found.append(Broken(rule, where, rows, gain[rows]))
+            found.append(Broken(rule, where, rows, values[rows]))
     return found
 
 
@@ -132,6 +190,67 @@ def broken_ids(null: Mapping[str, np.ndarray | None]) -> list[Broken]:
     return [Broken(NULL_ID, where, none if rows is None else rows) for where, rows in null.items()]
 
 
+class RowsRefused(Exception):
+    """Rows of a part break a rule. It never reaches a user: the error is raised for the sum of all parts."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found in some rows of one frame; findings of other rows of the frame can be added.
+
+    n_rows : number of rows that were read · broken : by rule and column, how often the rule was broken · dropped :
+    number of rows that each rule dropped.
+    """
+
+    n_rows: int
+    broken: Mapping[RowRule, Mapping[str, Count]] = field(default_factory=dict)
+    dropped: Mapping[RowRule, int] = field(default_factory=dict)
+
+    def __add__(self, other: Findings) -> Findings:
+        broken = {rule: dict(columns) for rule, columns in self.broken.items()}
+        for rule, columns in other.broken.items():
+            mine = broken.setdefault(rule, {})
+            for where, count in columns.items():
+                mine[where] = mine[where] + count if where in mine else count
+        dropped = dict(self.dropped)
+        for rule, n in other.dropped.items():
+            dropped[rule] = dropped.get(rule, 0) + n
+        return Findings(self.n_rows + other.n_rows, broken, dropped)
+
+    def refuses(self, options: Options) -> bool:
+        """Whether `settle` will raise."""
+        return any(rule.answer(options) == "raise" for rule in self.broken)
+
+    def settle(self, role: str, options: Options) -> dict[str, int]:
+        """Raise the error of the first rule that was broken and is not to be dropped; else return `counts`."""
+        for rule in RULES:
+            if rule in self.broken and rule.answer(options) == "raise":
+                raise rule.error(role, self.broken[rule], self.n_rows)
+        return self.counts(role)
+
+    def counts(self, role: str) -> dict[str, int]:
+        """Return the numbers of dropped rows under the names that `spec["counts"]` has for them."""
+        return {f"{role}_{rule.counted_as}": n for rule, n in self.dropped.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the findings in types that JSON has."""
+        broken = [
+            [RULES.index(rule), where, count.n, count.some]
+            for rule, columns in self.broken.items()
+            for where, count in columns.items()
+        ]
+        dropped = [[RULES.index(rule), n] for rule, n in self.dropped.items()]
+        return {"n_rows": self.n_rows, "broken": broken, "dropped": dropped}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Findings:
+        """Read what `to_json` returned."""
+        broken: dict[RowRule, dict[str, Count]] = {}
+        for rule, where, n, some in found["broken"]:
+            broken.setdefault(RULES[rule], {})[where] = Count(n, some)
+        return cls(found["n_rows"], broken, {RULES[rule]: n for rule, n in found["dropped"]})
+
+
 class RowFindings:
     """The broken rules of one frame, over all of its batches."""
 
@@ -143,7 +262,7 @@ class RowFindings:
     @property
     def failed(self) -> bool:
         """Whether `settle` will raise, so that rows need not be kept."""
-        return any(rule.answer(self.options) == "raise" for rule in self._found)
+        return self.found(0).refuses(self.options)
 
     def add(self, broken: Iterable[Broken]) -> np.ndarray | None:
         """Record the broken rules of a batch, and return which of its rows to drop; None if there is none."""
@@ -167,9 +286,10 @@ class RowFindings:
         if one.some is not None and len(count.some) < N_EXAMPLES:
             count.some = list(dict.fromkeys([*count.some, *one.some[:1000].tolist()]))[:N_EXAMPLES]
 
+    def found(self, n_rows: int) -> Findings:
+        """Return what was found in all batches, which have so many rows."""
+        return Findings(n_rows, self._found, self._dropped)
+
     def settle(self, n_rows: int) -> dict[str, int]:
         """Raise the error of the first rule that was broken and is not to be dropped; else count the dropped rows."""
-        for rule in RULES:
-            if rule in self._found and rule.answer(self.options) == "raise":
-                raise rule.error(self.role, self._found[rule], n_rows)
-        return {f"{self.role}_{rule.counted_as}": n for rule, n in self._dropped.items()}
+        return self.found(n_rows).settle(self.role, self.options)

@@ -17,7 +17,16 @@ from ..errors import DataError, NullKeyError, OptionError
 from .frames import column, id_frame, read_numbers, read_order
 from .ids import Ids, read_by, read_ids
 from .options import Options, as_columns
-from .row_rules import Broken, RowFindings, broken_ids, broken_order, broken_relevance
+from .row_rules import (
+    Broken,
+    Findings,
+    RowFindings,
+    broken_ids,
+    broken_order,
+    broken_propensity,
+    broken_relevance,
+    broken_weights,
+)
 
 
 class Order(TypedDict):
@@ -74,9 +83,18 @@ class Table:
 
 
 def _read(
-    frame: pd.DataFrame, role: str, number: np.ndarray | None, by: list[str], options: Options, broken: Sequence[Broken]
+    frame: pd.DataFrame,
+    role: str,
+    number: np.ndarray | None,
+    by: list[str],
+    options: Options,
+    broken: Sequence[Broken],
+    findings: dict[str, Findings] | None = None,
 ) -> Table:
-    """Read the id columns; refuse or drop rows with null ids and the rows that are `broken` in another way."""
+    """Read the id columns; refuse or drop rows with null ids and the rows that are `broken` in another way.
+
+    Where the frame is a part of larger data, `findings` gets what is wrong with its rows, and nothing is raised for it.
+    """
 
     def ids(name: str) -> Ids:
         return read_ids(column(frame, name, role), f"{role}[{name!r}]")
@@ -85,9 +103,14 @@ def _read(
         raise DataError(f"{role} has {len(frame):,} rows; one call takes fewer than 2**31: evaluate parts by user")
     by_ids = [read_by([column(frame, name, role)], f"{role}[{name!r}]")[0] for name in by]
     keys, item = [ids(name) for name in as_columns(options.user_col)], ids(options.item_col)
-    findings = RowFindings(role, options)
-    gone = findings.add([*broken, *broken_ids({one.where: one.null for one in (*keys, *by_ids, item)})])
-    table = Table(role, frame, keys, by_ids, item, number, None, findings.settle(len(frame)))
+    rows = RowFindings(role, options)
+    gone = rows.add([*broken, *broken_ids({one.where: one.null for one in (*keys, *by_ids, item)})])
+    found = rows.found(len(frame))
+    if findings is None:
+        found.settle(role, options)
+    else:
+        findings[role] = found
+    table = Table(role, frame, keys, by_ids, item, number, None, found.counts(role))
     return table if gone is None else table.kept(~gone)
 
 
@@ -101,23 +124,49 @@ def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
         return None
     if options.relevance_col is not None:
         return options.relevance_col
-    taken = {*as_columns(options.user_col), options.item_col, options.value_col}
+    taken = {*as_columns(options.user_col), options.item_col, options.value_col, options.propensity_col}
+    taken.add(options.weight_name)
     return RELEVANCE if RELEVANCE in frame.columns and RELEVANCE not in taken else None
 
 
-def read_true(frame: pd.DataFrame, options: Options) -> Table:
+def read_true(frame: pd.DataFrame, options: Options, findings: dict[str, Findings] | None = None) -> Table:
     """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
     name = relevance_source(frame, options)
+    broken = broken_of_true(frame, options)
     if name is None:
         if options.min_relevance is not None:
             raise OptionError(
                 f"min_relevance={options.min_relevance} needs relevance_col=, or a column of true named {RELEVANCE!r}"
             )
-        return _read(frame, "true", np.broadcast_to(1.0, len(frame)), [], options, [])  # a view that repeats one number
+        ones = np.broadcast_to(1.0, len(frame))  # a view that repeats one number
+        return _read(frame, "true", ones, [], options, broken, findings)
     where = f"true[{name!r}]"
     given = read_relevance(frame, name, options)
-    table = _read(frame, "true", gains(given, options), [], options, broken_relevance(given, where))
+    broken = [*broken_relevance(given, where), *broken]
+    table = _read(frame, "true", gains(given, options), [], options, broken, findings)
     return replace(table, number_col=name)
+
+
+def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
+    """Return the rules that the propensities and the weights in `true` break."""
+    found: list[Broken] = []
+    for name, broken in (
+        (options.propensity_col, broken_propensity),
+        (options.weight_name if options.weight_source == "true" else None, broken_weights),
+    ):
+        if name is not None:
+            where = f"true[{name!r}]"
+            found += broken(read_numbers(column(frame, name, "true"), where).astype(np.float64), where)
+    return found
+
+
+def read_weights(values: pd.Series, where: str, options: Options) -> np.ndarray:
+    """Read the weights of lists that stand beside `true`, and raise for those that are no weights."""
+    numbers = read_numbers(values, where).astype(np.float64)
+    findings = RowFindings(where, options)
+    findings.add(broken_weights(numbers, where))
+    findings.settle(len(numbers))
+    return numbers
 
 
 def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarray:
@@ -155,15 +204,21 @@ def order_source(frame: pd.DataFrame, options: Options) -> Order:
     return {"by": "row", "column": None}
 
 
-def read_pred(frame: pd.DataFrame, order: Order, options: Options, role: str = "pred") -> Table:
+def read_pred(
+    frame: pd.DataFrame,
+    order: Order,
+    options: Options,
+    role: str = "pred",
+    findings: dict[str, Findings] | None = None,
+) -> Table:
     """Read `pred`, or other recommended lists; its numbers are scores or ranks."""
     name, by = order["column"], as_columns(options.by)
     if name is None:
-        return _read(frame, role, None, by, options, [])
+        return _read(frame, role, None, by, options, [], findings)
     where = f"{role}[{name!r}]"
     number = read_order(column(frame, name, role), where)
     broken = broken_order(_null_numbers(number), where, order["by"])
-    table = _read(frame, role, number, by, options, broken)
+    table = _read(frame, role, number, by, options, broken, findings)
     return replace(table, descending=order["by"] == "score", number_col=name)
 
 

@@ -21,7 +21,8 @@ import pyarrow as pa
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
 from ..evaluation.publishing import made, staging_folder
 from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
-from .source import Source, Store, as_frame, memory_bytes, part_of
+from .source import Source, as_frame
+from .store import Store, memory_bytes, part_of
 
 __all__ = ["FILES", "deal_impressions"]
 

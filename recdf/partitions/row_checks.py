@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..inputs.options import Options, as_columns
 from ..inputs.row_rules import Broken, RowFindings, broken_ids, broken_order, broken_relevance
-from ..inputs.tables import Order, gains, read_relevance, relevance_source
+from ..inputs.tables import Order, broken_of_true, gains, read_relevance, relevance_source
 from .source import as_frame
 
 # So many rows are kept as examples for messages.
@@ -48,8 +48,8 @@ class RowCheck:
     def kept(self, table: pa.Table) -> pa.Table:
         """Return the rows without null ids, and without null scores if the options drop them."""
         if self.by:  # before rows are dropped, since a recommender stays even if it loses all its rows
-            seen = _distinct(table.select(self.by).drop_null())
-            self.by_values = _distinct(pa.concat_tables([self.by_values, seen]))
+            seen = distinct(table.select(self.by).drop_null())
+            self.by_values = distinct(pa.concat_tables([self.by_values, seen]))
         relevance = self._relevance(table)
         gone = self._findings.add(self._broken(table, relevance))
         if gone is not None:
@@ -77,16 +77,18 @@ class RowCheck:
     def _broken(self, table: pa.Table, relevance: np.ndarray | None) -> Iterator[Broken]:
         if relevance is not None and self.relevance is not None:
             yield from broken_relevance(relevance, self._where(self.relevance))
+        if self.role == "true" and (self.options.propensity_col or self.options.weight_source == "true"):
+            yield from broken_of_true(as_frame(table), self.options)
         if self.order is not None and self.order["column"] is not None:
             name = self.order["column"]
-            yield from broken_order(_nulls(table[name]), self._where(name), self.order["by"])
-        yield from broken_ids({self._where(name): _nulls(table[name]) for name in self.id_columns})
+            yield from broken_order(nulls(table[name]), self._where(name), self.order["by"])
+        yield from broken_ids({self._where(name): nulls(table[name]) for name in self.id_columns})
 
     def _where(self, name: str) -> str:
         return f"{self.role}[{name!r}]"
 
 
-def _nulls(column: Any) -> np.ndarray | None:
+def nulls(column: Any) -> np.ndarray | None:
     """Tell which values are null or NaN; None if none is."""
     if not column.null_count and not pa.types.is_floating(column.type):
         return None
@@ -94,7 +96,7 @@ def _nulls(column: Any) -> np.ndarray | None:
     return null if null.any() else None
 
 
-def _distinct(table: pa.Table) -> pa.Table:
+def distinct(table: pa.Table) -> pa.Table:
     """Return the distinct rows in order of first appearance."""
     row = "row" + "_" * max(map(len, table.column_names), default=0)  # longer than the name of any column
     found = table.append_column(row, pa.array(np.arange(len(table)))).group_by(table.column_names)

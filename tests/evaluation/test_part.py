@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recdf as rd
-from recdf.evaluation.finish import finish, finish_summary
-from recdf.evaluation.part import Part, PartResult, measure
+from recdf.evaluation.finish import checked, finish, finish_summary
+from recdf.evaluation.part import Failure, Part, PartResult, measure
 from recdf.evaluation.part_arrow import SCHEMA, from_arrow, to_arrow
 from recdf.matching.side_tables.given import Given
 from recdf.metrics.call import Call
@@ -172,17 +172,70 @@ def test_the_error_of_the_first_bucket_is_raised_with_its_class_and_message(cros
 
 
 def test_an_error_that_counts_says_that_it_is_of_one_part():
-    call = call_of({"null_keys": "raise"}, "mrr", TRUE, sides={})
-    true = TRUE.assign(user_id=[0, None, 1, 2])
+    call = call_of({"duplicates": "raise"}, "mrr", TRUE, sides={})
+    true = pd.concat([TRUE, TRUE[2:3]])
     results = [
         measure(call, Part(frame, PRED[:0], frozenset({i}), whole=False)) for i, frame in enumerate((TRUE[:0], true))
     ]
-    with pytest.raises(rd.NullKeyError, match=r"^true has null ids: 1 in true\['user_id'\]") as caught:
+    with pytest.raises(rd.DuplicateError, match=r"\(found in one of 2 buckets of lists; counts are of that one\)$"):
         finish(call, results[0] + results[1])
-    assert str(caught.value).endswith("(found in one of 2 buckets of lists; counts are of that one)")
-    whole = measure(call, Part(true, PRED))
-    with pytest.raises(rd.NullKeyError, match=r'pass null_keys="drop"$'):
-        finish(call, whole)
+
+
+@pytest.mark.parametrize("crossing", [lambda one: one, lambda one: from_arrow(to_arrow(one))])
+@pytest.mark.parametrize(
+    ("true", "pred", "options", "error", "words"),
+    [
+        ({"user_id": [0, None, 1, None]}, {}, {}, rd.NullKeyError, "true has null ids: 2 in true['user_id']; drop"),
+        (
+            {"user_id": [0, None, 1, 2], "item_id": [None, None, 5, 5]},
+            {},
+            {},
+            rd.NullKeyError,
+            "true has null ids: 1 in true['user_id'], 2 in true['item_id']; drop",
+        ),
+        ({}, {"rank": [None, 1, 2, None]}, {}, rd.DataError, "pred['rank'] holds 2 null ranks of 4; drop"),
+        (
+            {"relevance": [-1.0, 2.0, -1.0, -1.0]},
+            {"rank": [None, 1, 2, None]},
+            {},
+            rd.DataError,
+            "true['relevance'] holds 3 negative relevances (-1.0); expected",
+        ),
+        ({}, {"rank": [None, 1, 2, None]}, {"nan_score": "drop"}, None, {"pred_null_scores": 2}),
+        ({"user_id": [0, None, 1, None]}, {}, {"null_keys": "drop"}, None, {"true_null_keys": 2}),
+    ],
+)
+def test_broken_rows_are_counted_over_all_parts(crossing, true, pred, options, error, words):
+    """The error has the message that the whole has, whichever parts the rows are in."""
+    true = pd.DataFrame({"user_id": [0, 0, 1, 2], "item_id": [1, 2, 1, 3], **true})
+    pred = pd.DataFrame({"user_id": [0, 0, 1, 2], "item_id": [1, 5, 1, 3], "rank": [1, 2, 1, 1], **pred})
+    call = call_of({"null_keys": "raise", **options}, "mrr", true, sides={})
+    whole = measure(call, Part(true, pred))
+    parts = [Part(true[i : i + 2], pred[i : i + 2], frozenset({i}), whole=False) for i in (0, 2)]
+    total = functools.reduce(PartResult.__add__, [crossing(measure(call, part)) for part in reversed(parts)])
+    if error is None:
+        assert quietly(finish_summary, call, total).spec["counts"] == words
+        return
+    for result in (whole, total):
+        with pytest.raises(error) as caught:
+            finish_summary(call, result)
+        assert str(caught.value).startswith(words)
+
+
+def test_an_error_of_another_class_keeps_its_class_message_and_place():
+    def unlucky():
+        return 1 / 0
+
+    try:
+        unlucky()
+    except ZeroDivisionError as error:
+        failed = PartResult(frozenset({1}), failure=Failure(error, 1))
+    with pytest.raises(ZeroDivisionError, match=r"^division by zero") as caught:
+        checked(call_of({}, "mrr", TRUE), from_arrow(to_arrow(failed)))
+    assert "return 1 / 0" in caught.value.__notes__[0]
+    unknown = PartResult(frozenset({1}), failure=Failure(UnicodeDecodeError("utf-8", b"a", 0, 1, "odd"), 1))
+    with pytest.raises(RuntimeError, match=r"^UnicodeDecodeError: 'utf-8' codec"):
+        checked(call_of({}, "mrr", TRUE), from_arrow(to_arrow(unknown)))
 
 
 def test_every_result_has_the_same_arrow_schema():

@@ -1,0 +1,97 @@
+"""A result whose rows per list are a folder of files, as the workers of an engine write them.
+
+Contract: `per_user.parquet` is a folder. It holds the files of the workers, and in `_recdf`, which other readers of
+parquet skip, a result without rows in the form of `storage`: it has the summary, the spec and the dtypes of the rows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..errors import DataError
+from .dtypes import categories_of, describe, read_categories, restore
+from .publishing import PER_USER, SUMMARY_FILE, staging_folder
+from .storage import Tables, local_path, read_tables, write_files
+
+HEAD = "_recdf"
+
+
+def is_in_parts(folder: Any) -> bool:
+    """Tell whether a folder holds a result in parts."""
+    return (Path(folder) / PER_USER / HEAD).is_dir()
+
+
+@contextmanager
+def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
+    """Give the path of a hidden folder for the rows; at the end of the block it becomes `per_user.parquet`.
+
+    A failure inside the block leaves the old result as it was.
+    """
+    target = local_path(folder)
+    there = target.exists()
+    target.mkdir(parents=True, exist_ok=True)
+    try:
+        with staging_folder(target, wait=True) as staging:
+            present = [name for name in (PER_USER, SUMMARY_FILE) if (target / name).exists()]
+            if present and not overwrite:
+                what = f"{target} already holds {present[0]}"
+                raise FileExistsError(f"{what}; pass overwrite=True to replace the result")
+            rows = staging / PER_USER
+            yield rows
+            summary = (rows / HEAD / SUMMARY_FILE).read_bytes()
+            (staging / SUMMARY_FILE).write_bytes(summary)
+            if (target / PER_USER).exists():  # a folder cannot be replaced in one step
+                os.replace(target / PER_USER, staging / "old")
+            os.replace(rows, target / PER_USER)
+            os.replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
+    except BaseException:
+        if not there:
+            shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def write_head(rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> None:
+    """Write what belongs to the rows: the summary, the spec, and the dtypes of a frame without rows."""
+    (rows / HEAD).mkdir()
+    write_files(rows / HEAD, [empty], summary, spec)
+
+
+def read_parts(folder: Any) -> Tables:
+    """Read a result in parts; its rows are sorted by `by` value and list key."""
+    import pyarrow.dataset as ds
+
+    rows = local_path(folder) / PER_USER
+    empty, summary, spec = read_tables(rows / HEAD)
+    files = sorted(str(path) for path in rows.glob("*.parquet") if not path.name.startswith((".", "_")))
+    if not files:
+        raise DataError(f"{rows} holds no files of rows; expected a folder that to_parquet of an engine wrote")
+    try:
+        table = ds.dataset(files, format="parquet").to_table(columns=list(empty.columns))
+        categories = read_categories(categories_of(empty))
+        found = {name: restore(table[name], describe(empty[name]), categories.get(name)) for name in empty.columns}
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # the files were changed
+        raise DataError(f"{rows} holds no rows that fit its result: {type(error).__name__}: {error}") from error
+    by = summary[spec["by"]].drop_duplicates(ignore_index=True)
+    per_user = sorted_rows(pd.DataFrame(found), by, spec["user_col"])
+    per_user.attrs["recdf"] = spec
+    return Tables(per_user, summary, spec)
+
+
+def sorted_rows(per_user: pd.DataFrame, by: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return rows sorted by `by` value, in the order of `by`, and then by list key."""
+    rows = per_user[keys].copy()
+    if len(by.columns):
+        order = pd.MultiIndex.from_frame(by).get_indexer(pd.MultiIndex.from_frame(per_user[list(by.columns)]))
+        place = "by" + "_" * max(map(len, keys))  # longer than the name of any column
+        rows.insert(0, place, order)
+    in_order = rows.sort_values(list(rows.columns), kind="stable").index.to_numpy()
+    return per_user.take(in_order).reset_index(drop=True)

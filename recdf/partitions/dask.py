@@ -1,0 +1,182 @@
+"""`rd.dask.evaluate`: frames of Dask, evaluated where their partitions are. It needs the extra `recdf[dask]`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import MissingExtraError
+from ..metrics.metric import Metric
+from .engine import Asked, OnBucket, OnChunk, as_dtypes, evaluate_frames, labels_of_table
+from .engine_arguments import EngineArguments, takes_engine_options
+from .engine_result import EngineEvaluation
+from .needed import decoded
+from .packed import PACKED
+from .shipped import Handle, Inline
+
+__all__ = ["evaluate"]
+
+# The smallest number of bytes that Dask sends once and not with every task.
+LARGE = 2**20
+
+
+@takes_engine_options("Dask")
+def evaluate(
+    true: Any,
+    pred: Any,
+    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    k: int | Sequence[int] = 10,
+    *,
+    partitions: int | None = None,
+    **options: Unpack[EngineArguments],
+) -> EngineEvaluation[Any]:
+    """Evaluate two Dask frames; the summary is that of `rd.evaluate`, and the rows per list stay with the workers.
+
+    Parameters
+    ----------
+    true, pred : dask.dataframe.DataFrame
+        As for `rd.evaluate`. `true` may be None if no metric needs it.
+    {arguments}
+    partitions : int, optional
+        Number of buckets of lists, each of which one task evaluates in memory. By default as many as the frame with
+        more partitions has.
+    {options}
+
+    Returns
+    -------
+    EngineEvaluation
+        `.per_user` is a Dask frame whose rows are computed when they are used; `.summary` and `.spec` are those of
+        `rd.evaluate`. `.to_pandas()` gives an `Evaluation` in memory, `.to_parquet(folder)` writes from the workers.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
+        As `rd.evaluate`.
+    MissingExtraError
+        If Dask is not installed.
+    """
+    dd = _dask()
+    for role, frame in (("true", true), ("pred", pred)):
+        if not isinstance(frame, dd.DataFrame) and not (role == "true" and frame is None):
+            raise TypeError(f"{role} is a {type(frame).__name__}; expected a Dask DataFrame")
+    most = max(frame.npartitions for frame in (true, pred) if frame is not None)
+    return evaluate_frames(DaskEngine(dd), true, pred, Asked(metrics, k, options, partitions), most)
+
+
+def _dask() -> Any:
+    try:
+        import dask.dataframe as dd
+    except ImportError as error:
+        raise MissingExtraError("rd.dask needs Dask, which is not installed: pip install 'recdf[dask]'") from error
+    return dd
+
+
+class DaskEngine:
+    """The frames of Dask. Partitions of packed rows are pandas frames with Arrow columns."""
+
+    name = "Dask"
+    ordered = True  # as the partitions are
+
+    def __init__(self, dd: Any) -> None:
+        self.dd = dd
+
+    def schema(self, frame: Any) -> pa.Schema:
+        """Return the types of the columns; those of Python objects and categories are known only from a row."""
+        empty = pd.DataFrame({i: pd.Series([], dtype=dtype) for i, dtype in enumerate(frame.dtypes)})
+        unknown = [i for i, dtype in enumerate(frame.dtypes) if dtype.name in ("object", "category")]
+        fields = list(pa.Schema.from_pandas(empty, preserve_index=False))
+        if unknown:
+            some = frame.head(1, npartitions=-1)
+            for i in unknown:
+                fields[i] = _widest(pa.Schema.from_pandas(some.iloc[:, [i]], preserve_index=False).field(0))
+        return pa.schema(
+            [pa.field(name, decoded(field.type)) for name, field in zip(frame.columns, fields, strict=True)]
+        )
+
+    def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
+        return to_arrow(frame[list(names)].head(n, npartitions=-1))
+
+    def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
+        return frame[list(names)].map_partitions(_OnPartition(work, schema), meta=to_frame(schema.empty_table()))
+
+    def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
+        frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
+        if every:
+            seeds = pa.table([pa.array(range(n_buckets), pa.int32()), pa.nulls(n_buckets, pa.binary())], schema=PACKED)
+            frames["pred"] = self.dd.concat([pred, self.dd.from_pandas(to_frame(seeds), npartitions=1)])
+        # Equal buckets of both frames go to the same partition, since both have as many.
+        shuffled = [frame.shuffle("bucket", npartitions=n_buckets) for frame in frames.values()]
+        meta = to_frame(schema.empty_table())
+        return self.dd.map_partitions(
+            _OnBuckets(work, schema, tuple(frames)),
+            *shuffled,
+            meta=meta,
+            align_dataframes=False,
+            enforce_metadata=False,
+        )
+
+    def collect(self, frame: Any) -> pa.Table:
+        return to_arrow(frame.compute())
+
+    def share(self, data: bytes, digest: str) -> Handle:
+        return Inline(digest, data)
+
+    def is_frame(self, data: Any) -> bool:
+        return isinstance(data, self.dd.DataFrame | self.dd.Series)
+
+    def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
+        # Dask changes strings to a dtype of its own choice, so labels keep the one that pandas has for strings.
+        like = {name: dtype for name, dtype in frame.dtypes.items() if not isinstance(dtype, pd.StringDtype)}
+        return as_dtypes(labels_of_table(table), like)
+
+    def write(self, frame: Any, folder: Path) -> None:
+        frame.to_parquet(str(folder), write_index=False)
+
+
+def _widest(field: pa.Field) -> pa.Field:
+    """Return a field of Decimals with room for longer ones than those of the first row."""
+    return pa.field(field.name, pa.decimal256(76, 18)) if pa.types.is_decimal(field.type) else field
+
+
+def to_arrow(frame: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+
+
+def to_frame(table: pa.Table) -> pd.DataFrame:
+    """Return a frame of Arrow columns, which Dask carries without changing them."""
+    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+    return frame
+
+
+@dataclass(frozen=True)
+class _OnPartition:
+    """Work on the rows of one partition."""
+
+    work: OnChunk
+    schema: pa.Schema
+
+    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
+        batches: Iterator[Any] = self.work(to_arrow(frame).to_batches())
+        return to_frame(pa.Table.from_batches(batches, self.schema))
+
+
+@dataclass(frozen=True)
+class _OnBuckets:
+    """Work on the buckets of one shuffled partition."""
+
+    work: OnBucket
+    schema: pa.Schema
+    roles: tuple[str, ...]
+
+    def __call__(self, *frames: pd.DataFrame) -> pd.DataFrame:
+        cells: dict[int, dict[str, list[Any]]] = {}
+        for role, frame in zip(self.roles, frames, strict=True):
+            for bucket, cell in zip(frame["bucket"].tolist(), pa.array(frame["cell"].array), strict=True):
+                cells.setdefault(bucket, {}).setdefault(role, []).append(cell)
+        found = [self.work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())]
+        return to_frame(pa.concat_tables([self.schema.empty_table(), *found]))

@@ -1,0 +1,331 @@
+"""An engine moves rows between machines; this module evaluates with any of them.
+
+Contract: an `Engine` knows the columns of its frames, runs a function on the chunks of a frame, and brings the packed
+rows of a bucket together. `evaluate_frames` does the rest: it checks the call before any job, measures each bucket
+where its rows are, adds the results, and makes both tables. The rows per list stay in a frame of the engine.
+
+    true, pred ─ each: pack ─► cells by bucket ─ meet: measure ─► results ─ add up ─► summary, spec
+                                               └ meet: measure ─► per_user, when it is asked for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import OptionError
+from ..evaluation.carry import carry_rules, nullable
+from ..evaluation.finish import checked, finish_summary
+from ..evaluation.part import Part, PartResult, measure
+from ..inputs.codes import check_kinds
+from ..matching.overlap import Overlap, samples_of
+from ..matching.side_tables.given import Given, as_frames
+from ..matching.side_tables.records import SIDE_TABLES, SIDES
+from ..metrics.call import Call
+from ..metrics.strings import parse
+from .engine_result import EngineEvaluation
+from .needed import Needed
+from .packed import CELL, PACKED, Packing, add_up, cast_table
+from .row_checks import HEAD, distinct
+from .shipped import Handle, Shared, digest_of, to_bytes
+from .source import as_frame, common_type
+from .store import given_ids, part_of
+from .work import (
+    GAIN,
+    SHARED_USER,
+    WHERE,
+    AddingUp,
+    Comparing,
+    Distinct,
+    Gains,
+    Listing,
+    Measuring,
+    known_rows,
+    result_of,
+)
+
+Frame = TypeVar("Frame")
+OnChunk = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+OnBucket = Callable[[int, Sequence[Any], Sequence[Any]], pa.Table]
+
+MOST_BUCKETS = 2**16 - 1
+
+
+class Engine(Protocol[Frame]):
+    """What an engine can do with its frames.
+
+    name : the engine in messages, such as "Spark" · ordered : `each` keeps the order of the chunks.
+    """
+
+    name: str
+    ordered: bool
+
+    def schema(self, frame: Frame) -> pa.Schema:
+        """Return the columns of a frame and their Arrow types, without a job where the engine knows them."""
+
+    def head(self, frame: Frame, names: Sequence[str], n: int) -> pa.Table:
+        """Return a few rows of some columns."""
+
+    def each(self, frame: Frame, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Frame:
+        """Return the frame of what `work` makes of some columns of each chunk; it is computed when it is needed."""
+
+    def meet(
+        self, true: Frame | None, pred: Frame, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
+    ) -> Frame:
+        """Return the frame of what `work` makes of each bucket: its number, its cells of `true` and those of `pred`.
+
+        Both frames are packed. With `every`, `work` also gets the buckets without rows.
+        """
+
+    def collect(self, frame: Frame) -> pa.Table:
+        """Compute a frame and return its rows."""
+
+    def share(self, data: bytes, digest: str) -> Handle:
+        """Return what gives these bytes to the workers."""
+
+    def is_frame(self, data: Any) -> bool:
+        """Tell whether this is a frame of the engine."""
+
+    def labels(self, table: pa.Table, frame: Frame) -> pd.DataFrame:
+        """Return columns of a frame in the dtypes that pandas has for them."""
+
+    def write(self, frame: Frame, folder: Path) -> None:
+        """Write a frame as a folder of parquet files on a drive that all workers share."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of `evaluate` of an engine, as the caller gave them; `options` has side tables among them."""
+
+    metrics: Any
+    k: Any
+    options: Mapping[str, Any]
+    partitions: int | None
+
+
+def evaluate_frames(
+    engine: Engine[Frame], true: Frame | None, pred: Frame, asked: Asked, n_buckets: int
+) -> EngineEvaluation[Frame]:
+    """Evaluate frames of an engine; the summary is computed at once, the rows per list when they are asked for."""
+    return _Run(engine, true, pred, call_of(engine, true, asked), buckets_of(asked, n_buckets)).result()
+
+
+def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
+    """Check the arguments; side tables and given users may be frames of the engine."""
+    what = f"rd.{engine.name.lower()}.evaluate"
+    options = {name: _local(engine, value) for name, value in asked.options.items()}
+    given = Given(**{name: options.pop(name, None) for name in SIDE_TABLES})
+    item_by, carry = options.pop("item_by", None), options.pop("carry", None)
+    call = Call.of(what, options, given)
+    if item_by is not None and given.items is None:
+        raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
+    call = call.asking(parse(asked.metrics, asked.k, call.options), true, item_by)
+    call = replace(call, carry=carry_rules(carry, call.options, call.columns))
+    if call.options.ties == "row":
+        raise OptionError(
+            f'ties="row" needs the order of the rows, which a {engine.name} frame does not keep; pass another rule, '
+            'such as ties="item_desc"'
+        )
+    return replace(call, given=as_frames(given, call.options))  # since every part reads them
+
+
+def _local(engine: Engine[Any], value: Any) -> Any:
+    """Return a frame of the engine as a frame in memory, and any other argument as it is."""
+    return engine.labels(engine.collect(value), value) if engine.is_frame(value) else value
+
+
+def buckets_of(asked: Asked, n_buckets: int) -> int:
+    """Return the number of buckets: that of the caller, or else that of the engine."""
+    given = asked.partitions
+    if given is None:
+        return max(1, min(n_buckets, MOST_BUCKETS))
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 1 <= given <= MOST_BUCKETS:
+        raise OptionError(f"partitions={given!r}; expected an integer from 1 to {MOST_BUCKETS:,}")
+    return int(given)
+
+
+class _Run(Generic[Frame]):
+    """One call on two frames of an engine."""
+
+    def __init__(self, engine: Engine[Frame], true: Frame | None, pred: Frame, call: Call, n_buckets: int) -> None:
+        self.engine, self.n_buckets = engine, n_buckets
+        self.frames: dict[str, Frame] = {"pred": pred} if true is None else {"true": true, "pred": pred}
+        self.needed = Needed.of(call, {role: engine.schema(frame) for role, frame in self.frames.items()})
+        self.call = call
+        if self.needed.order["by"] == "row":
+            raise OptionError(
+                f"pred has no column that orders it, and a {engine.name} frame has no order of rows; pass score_col= "
+                "or rank_col="
+            )
+        if self.needed.kinds_differ():
+            for columns in self.needed.id_columns(self.heads):
+                check_kinds(columns)
+
+    def result(self) -> EngineEvaluation[Frame]:
+        total = self._total()
+        measured = checked(self.call, total)
+        measured = replace(
+            measured,
+            by=self.by_frame,
+            order=self.needed.order,
+            relevance_col=self.needed.relevance,
+            overlap=self._compared(measured.overlap),
+        )
+        summary, spec = finish_summary(self.call, replace(total, measured=measured))
+        rows = Measuring(self.handle, self.needed.schemas, self.needed.per_user)
+        per_user = self._meet(rows, self.needed.per_user)
+        summary.attrs["recdf"] = spec
+        schema = self.needed.per_user
+        return EngineEvaluation(self.engine, per_user, schema, summary, dict(spec), self._labels, self.by_frame)
+
+    # -------------------------------------------------------------------------------- known of the whole
+
+    @cached_property
+    def heads(self) -> dict[str, pd.DataFrame]:
+        """Some rows of each frame, for messages."""
+        ids = [*self.needed.keys, self.call.options.item_col]
+        return {role: as_frame(self.engine.head(frame, ids, HEAD)) for role, frame in self.frames.items()}
+
+    @cached_property
+    def by_values(self) -> pa.Table | None:
+        """The `by` values of all of `pred`: in the order of first appearance if the engine has one, else sorted."""
+        names = self.needed.by
+        if not names:
+            return None
+        schema = pa.schema([self.needed.schemas["pred"].field(name) for name in names])
+        found = self.engine.collect(self.engine.each(self.frames["pred"], names, Distinct(schema), schema))
+        values = distinct(known_rows(cast_table(found, schema), names))
+        return values if self.engine.ordered else values.sort_by([(name, "ascending") for name in names])
+
+    @cached_property
+    def by_frame(self) -> pd.DataFrame:
+        """The labels of the `by` values; one row without columns where there is no `by`."""
+        if self.by_values is None:
+            return pd.DataFrame(index=range(1))
+        labels = self.engine.labels(self.by_values, self.frames["pred"])
+        return labels.set_axis(pd.Index(map(str, labels.columns)), axis=1)
+
+    def _knowing(self) -> Call:
+        """Return the call with the largest gain of `true`, if a metric needs it."""
+        if all(one.params.get("max_gain", 0) is not None for one in self.call.requests) or "true" not in self.frames:
+            return self.call
+        if self.needed.relevance is None:
+            return self.call.knowing(max_gain=1.0)
+        work = Gains(self.needed.relevance, self.call.options)
+        found = self.engine.each(self.frames["true"], [*work.ids, work.column], work, GAIN)
+        return self.call.knowing(max_gain=max(self.engine.collect(found)["gain"].to_pylist(), default=0.0))
+
+    @cached_property
+    def shared(self) -> Shared:
+        """What every worker needs."""
+        given, bucket = self.needed.given, None
+        if given is not None:
+            bucket = part_of([given_ids(given[name]) for name in self.needed.keys], self.n_buckets)
+        by_values = None if self.by_values is None else as_frame(self.by_values)
+        return Shared(self._knowing(), by_values, given, bucket)
+
+    @cached_property
+    def handle(self) -> Handle:
+        data = to_bytes(self.shared)
+        return self.engine.share(data, digest_of(data))
+
+    # --------------------------------------------------------------------------------------------- jobs
+
+    @cached_property
+    def packed(self) -> dict[str, Frame]:
+        """Both frames with their rows packed by bucket."""
+        return {
+            role: self.engine.each(frame, schema.names, self._packing(self.needed.keys, schema), PACKED)
+            for (role, frame), schema in zip(self.frames.items(), self.needed.schemas.values(), strict=True)
+        }
+
+    def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
+        return Packing(keys, self.call.options.item_col, self.n_buckets, schema)
+
+    def _meet(self, work: OnBucket, schema: pa.Schema) -> Frame:
+        every = self.needed.given is not None  # some given lists may have no row
+        packed = self.packed
+        return self.engine.meet(packed.get("true"), packed["pred"], self.n_buckets, work, schema, every)
+
+    def _total(self) -> PartResult:
+        """Measure all buckets and add the results."""
+        cells = self._meet(Measuring(self.handle, self.needed.schemas), CELL)
+        cells = self.engine.each(cells, CELL.names, AddingUp(), CELL)
+        results = sorted(map(result_of, self.engine.collect(cells)["cell"]), key=lambda one: min(one.buckets))
+        total: PartResult | None = add_up(results)
+        if total is None:  # there is no row
+            empty = {role: as_frame(schema.empty_table()) for role, schema in self.needed.schemas.items()}
+            by_values = self.shared.by_values
+            part = Part(empty.get("true"), empty["pred"], frozenset({0}), whole=False, by_values=by_values)
+            return measure(self.shared.call, part)
+        return total
+
+    def _compared(self, overlap: Overlap) -> Overlap:
+        """Complete the overlap by comparing ids over all buckets where nothing was a hit: only then is there a job."""
+        if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
+            return overlap
+        nothing = not overlap.n_judged.any()
+        item = self.call.options.item_col
+        kinds = [schema.field(item).type for schema in self.needed.schemas.values()]
+        listed = pa.schema([(WHERE, pa.int32()), (item, common_type(kinds) or kinds[0])])
+        silent = None if nothing else tuple(overlap.silent.tolist())
+        listing = self._meet(Listing(self.handle, self.needed.schemas, listed, silent), listed)
+        packed = self.engine.each(listing, listed.names, self._packing([item], listed), PACKED)
+        found = self.engine.meet(packed, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False)
+        shared = set(self.engine.collect(found)[WHERE].to_pylist())
+        if nothing:
+            samples: dict[str, str] = {}
+            for role, columns in zip(self.frames, zip(*self.needed.id_columns(self.heads), strict=False), strict=False):
+                *keys, one = columns
+                samples |= samples_of(role, keys, one)
+            return replace(overlap, shares_user=SHARED_USER in shared, shares_item=0 in shared, samples=samples)
+        shares = overlap.by_shares_item.copy()
+        shares[sorted(shared)] = True
+        return replace(overlap, by_shares_item=shares)
+
+    # ------------------------------------------------------------------------------------------- labels
+
+    def _labels(self, table: pa.Table) -> pd.DataFrame:
+        """Return the rows per list in the dtypes that `evaluate` gives them."""
+        pred = self.frames["pred"]
+        by, keys, carried = self.needed.by, list(map(str, self.needed.keys)), list(self.call.carry)
+        roles = [role for role in self.call.options.population.frames if role in self.frames]
+        if self.needed.given is None:
+            key_frame = self.engine.labels(table.select(keys), self.frames[roles[0] if roles else "pred"])
+        else:
+            key_frame = as_dtypes(labels_of_table(table.select(keys)), dict(self.needed.given.dtypes))
+        rest = [name for name in table.column_names if name not in (*by, *keys, *carried)]
+        labels = [self.engine.labels(table.select(names), pred) for names in (by, carried)]
+        found: pd.DataFrame = pd.concat([labels[0], key_frame, labels[1], table.select(rest).to_pandas()], axis=1)
+        return found
+
+
+def labels_of_table(table: pa.Table) -> pd.DataFrame:
+    """Return labels as pandas has them by default; integers and bools beside a null stay exact."""
+    found = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        exact: Any = None
+        if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+            like = pd.Series([], dtype=column.type.to_pandas_dtype(), name=name)
+            exact = nullable(like).dtype
+        plain = table.select([name]).to_pandas()[name] if exact is None else pd.Series(exact.__from_arrow__(column))
+        found[name] = plain
+    return pd.DataFrame(found, index=range(len(table)))
+
+
+def as_dtypes(frame: pd.DataFrame, dtypes: Mapping[Any, Any]) -> pd.DataFrame:
+    """Return columns in these dtypes, where they are named and where the values allow it."""
+    found = {}
+    for name in frame.columns:
+        try:
+            found[name] = frame[name].astype(dtypes.get(name, frame[name].dtype))
+        except (TypeError, ValueError):  # integers without a null, now that some lists have no value
+            found[name] = frame[name]
+    return pd.DataFrame(found, index=frame.index)

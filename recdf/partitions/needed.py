@@ -1,0 +1,153 @@
+"""What a call reads of frames of which only the columns are known: checked before any row is read.
+
+Contract: `Needed.of` raises the errors that `evaluate` raises for frames with these columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import ColumnError, EmptyPopulationError
+from ..evaluation.item_groups import check_item_by
+from ..evaluation.summary import SUMMARY
+from ..inputs.frames import column
+from ..inputs.ids import Ids, read_ids
+from ..inputs.options import as_columns
+from ..inputs.tables import Order, order_source, read_users, relevance_source
+from ..matching.side_tables.given import Doors, read_sides
+from ..matching.values import RESPONSES
+from ..metrics.call import Call
+from .source import as_frame, common_type
+
+Schemas = Mapping[str, pa.Schema]
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What a call reads of `true` and `pred`.
+
+    schemas : by role, the columns to read with their types · order, relevance : the columns that rank and grade the
+    rows · given : the population that the caller gave, if any · per_user : the columns of the per-user table.
+    """
+
+    call: Call
+    schemas: Schemas
+    order: Order
+    relevance: str | None
+    given: pd.DataFrame | None
+    per_user: pa.Schema
+
+    @classmethod
+    def of(cls, call: Call, schemas: Schemas) -> Needed:
+        """Check the columns of both frames, or those of `pred` where there is no `true`."""
+        options, empty = call.options, {role: as_frame(schema.empty_table()) for role, schema in schemas.items()}
+        with suppress(EmptyPopulationError):  # raises errors that need no rows
+            call.match(empty.get("true"), empty["pred"])
+        _check_names(call)
+        for name in call.carry:
+            column(empty["pred"], name, "pred")
+        doors = read_sides(call.given, options)
+        if call.item_by is not None and doors.catalogue is not None:
+            check_item_by(call.item_by, as_columns(options.by), doors.catalogue[0])
+        order = order_source(empty["pred"], options)
+        relevance = relevance_source(empty["true"], options) if "true" in empty else None
+        given = options.population.given
+        given = None if given is None else read_users(given, as_columns(options.user_col))[0]
+        names = _names(call, empty, doors, order, relevance)
+        read = {role: pa.schema([schemas[role].field(name) for name in names[role]]) for role in schemas}
+        return cls(call, read, order, relevance, given, _per_user(call, read, given))
+
+    @property
+    def keys(self) -> list[str]:
+        return as_columns(self.call.options.user_col)
+
+    @property
+    def by(self) -> list[str]:
+        return as_columns(self.call.options.by)
+
+    def kinds_differ(self) -> bool:
+        """Tell whether ids of two columns can never be equal, by the types of the columns alone."""
+        options = self.call.options
+        doors = read_sides(self.call.given, options)
+        item = [_kind(schema.field(options.item_col).type) for schema in self.schemas.values()]
+        item += [ids.kind for ids in doors.item_ids.values() if len(ids)]
+        keys = [[_kind(schema.field(name).type) for schema in self.schemas.values()] for name in self.keys]
+        return any(len(set(kinds) - {"empty"}) > 1 for kinds in (item, *keys))
+
+    def id_columns(self, heads: Mapping[str, pd.DataFrame]) -> list[list[Ids]]:
+        """Return the columns whose ids are compared with each other, from some rows of each frame."""
+        item_col = self.call.options.item_col
+        found = [[read_ids(head[name], f"{role}[{name!r}]") for role, head in heads.items()] for name in self.keys]
+        items = [read_ids(head[item_col], f"{role}[{item_col!r}]") for role, head in heads.items()]
+        return [*found, [*items, *read_sides(self.call.given, self.call.options).item_ids.values()]]
+
+
+def _check_names(call: Call) -> None:
+    """Raise for columns whose names results or the summary have."""
+    by, keys = as_columns(call.options.by), as_columns(call.options.user_col)
+    taken = [name for name in call.result_columns if name in (*by, *keys)]
+    if taken:
+        raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
+    taken = [name for name in by if name in SUMMARY]
+    if taken:
+        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
+
+
+def _names(
+    call: Call, empty: Mapping[str, pd.DataFrame], doors: Doors, order: Order, relevance: str | None
+) -> dict[str, list[str]]:
+    """Return the columns that the call reads from each frame."""
+    options, keys = call.options, [*as_columns(call.options.user_col), call.options.item_col]
+    answered = "true" in empty and any(request.metric.family == "responses" for request in call.requests)
+    answers = [name for name in RESPONSES if answered and name in empty["true"].columns]
+    weights = [options.weight_name] if options.weight_source == "true" else []
+    names: dict[str, Sequence[Any]] = {
+        "true": [*keys, relevance, options.propensity_col, *weights, *answers],
+        "pred": [*as_columns(options.by), *keys, order["column"], *call.carry],
+    }
+    if options.value_col is not None:
+        of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns
+        for role, frame in reversed(list(empty.items())):
+            if not of_items:
+                column(frame, options.value_col, role)  # raises an error that names the columns there are
+            if options.value_col in frame.columns:
+                names[role] = [*names[role], options.value_col]
+    return {role: list(dict.fromkeys(filter(None, names[role]))) for role in empty}
+
+
+def _per_user(call: Call, schemas: Schemas, given: pd.DataFrame | None) -> pa.Schema:
+    """Return the columns of the per-user table with their types, which are the same in all parts."""
+    pred, roles = schemas["pred"], [role for role in call.options.population.frames if role in schemas] or ["pred"]
+    fields = [pred.field(name) for name in as_columns(call.options.by)]
+    for name in as_columns(call.options.user_col):
+        if given is not None:
+            kind = decoded(pa.array(given[name].array, from_pandas=True).type)
+        else:
+            kinds = [schemas[role].field(name).type for role in roles]
+            kind = (kinds[0] if len(set(kinds)) == 1 else common_type(kinds)) or kinds[0]
+        fields.append(pa.field(name, kind))
+    fields += [pred.field(name) for name in call.carry]
+    whole = ("n_true", "n_pred")
+    fields += [pa.field(name, pa.int64() if name in whole else pa.float64()) for name in call.result_columns]
+    return pa.schema([pa.field(str(field.name), field.type) for field in fields])
+
+
+def decoded(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values of a dictionary, and any other type as it is."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _kind(kind: pa.DataType) -> str:
+    """Return the kind of ids that a column of this type holds; "empty" where the type does not tell."""
+    for value in (0, "a"):
+        try:
+            return read_ids(as_frame(pa.table({"id": pa.array([value]).cast(kind)}))["id"], "id").kind
+        except (pa.ArrowException, TypeError):  # IdTypeError is a TypeError: the rows will raise it
+            continue
+    return "empty"

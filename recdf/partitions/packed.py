@@ -1,0 +1,120 @@
+"""Rows packed by bucket, so that an engine moves a few large rows and not billions of small ones.
+
+Contract: a bucket holds whole lists, since the bucket of a row follows from the values of its list key alone. Each
+worker packs its rows: those of one bucket become one cell with the bytes of an Arrow table. The engine brings the cells
+of a bucket together, and a worker unpacks them.
+
+    rows of a chunk ─ pack ─► (bucket 0, cell) (bucket 1, cell) ... ─ engine ─► cells of bucket 0 ─ unpack ─► rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc as ipc
+
+from .row_checks import nulls
+from .store import part_of
+
+PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
+CELL = pa.schema([("cell", pa.binary())])
+
+# Rows of so many bytes are packed at a time. Cells are larger, and fewer, where more rows are packed together.
+HELD_BYTES = 2**26
+
+
+@dataclass(frozen=True)
+class Packing:
+    """What a worker does with the rows of one chunk: find the bucket of each row, and pack the rows of each bucket.
+
+    keys : columns of the list key · spread : a column by which rows with a null key are spread over all buckets, since
+    they belong to no list and would otherwise fill one bucket · schema : the columns to keep, and their types.
+    """
+
+    keys: Sequence[str]
+    spread: str
+    n_buckets: int
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: list[pa.RecordBatch] = []
+        for batch in batches:
+            held.append(batch)
+            if sum(one.nbytes for one in held) >= HELD_BYTES:
+                yield self._packed(held)
+                held = []
+        if any(map(len, held)):
+            yield self._packed(held)
+
+    def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        table = cast_table(pa.Table.from_batches(batches), self.schema)
+        bucket = bucket_of(table, self.keys, self.spread, self.n_buckets)
+        order = np.argsort(bucket, kind="stable")
+        table = table.take(pa.array(order)).combine_chunks()
+        edges = np.searchsorted(bucket[order], np.arange(self.n_buckets + 1))
+        filled = np.flatnonzero(np.diff(edges))
+        cells = [to_cell(table.slice(edges[i], edges[i + 1] - edges[i])) for i in filled]
+        return pa.record_batch([pa.array(filled, pa.int32()), pa.array(cells, pa.binary())], schema=PACKED)
+
+
+def bucket_of(table: pa.Table, keys: Sequence[str], spread: str, n_buckets: int) -> np.ndarray:
+    """Return the bucket of each row: equal keys have equal buckets, whatever their types."""
+    columns = [table[name] for name in keys]
+    missing = [null for null in map(nulls, columns) if null is not None]
+    if not missing:
+        return part_of(columns, n_buckets)
+    null = np.logical_or.reduce(missing)
+    bucket = (np.arange(len(table)) % n_buckets).astype(np.uint16)
+    # By its item, so that a row has the same bucket when a failed task is run again; few rows lack the item, too.
+    no_item = nulls(table[spread])
+    with_item = null if no_item is None else null & ~no_item
+    for rows, by in ((~null, columns), (with_item, [table[spread]])):
+        if rows.any():
+            bucket[rows] = part_of([column.filter(pa.array(rows)) for column in by], n_buckets)
+    return bucket
+
+
+def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the columns of a schema in its types, without dictionaries and with -0.0 as 0.0."""
+    columns = {}
+    for field in schema:
+        column = table[field.name]
+        if pa.types.is_dictionary(column.type):
+            column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
+        if column.type != field.type:
+            column = column.cast(field.type)
+        columns[field.name] = pc.add(column, pa.scalar(0.0, field.type)) if _is_float(field.type) else column
+    return pa.table(columns)
+
+
+def _is_float(kind: pa.DataType) -> bool:
+    return kind in (pa.float32(), pa.float64())
+
+
+def to_cell(table: pa.Table) -> bytes:
+    """Return a table as bytes."""
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return cast(bytes, sink.getvalue().to_pybytes())
+
+
+def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:
+    """Return the rows of some cells, which are bytes or binary scalars; null cells hold none."""
+    buffers = [cell.as_buffer() if isinstance(cell, pa.Scalar) else cell for cell in cells]
+    found = [ipc.open_stream(buffer).read_all() for buffer in buffers if buffer is not None]
+    return pa.concat_tables([schema.empty_table(), *found])
+
+
+def add_up(results: Sequence[Any]) -> Any:
+    """Add results two neighbours at a time, so that long arrays are added a few times and not once per result."""
+    found = list(results)
+    while len(found) > 1:
+        found = [reduce(lambda one, two: one + two, found[at : at + 2]) for at in range(0, len(found), 2)]
+    return found[0] if found else None

@@ -1,0 +1,141 @@
+"""A call on its way to the workers of an engine: as bytes, once for all parts, and opened once in each process.
+
+Contract: metrics of a user's own go by value with the functions that they call, since a worker cannot import the
+notebook or the script that defines them. Everything else goes as cloudpickle sends it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import sys
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pickle import loads
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from ..errors import MissingExtraError
+from ..metrics.call import Call
+from ..metrics.metric import Metric
+from ..metrics.record import Kernel
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the work on every part needs.
+
+    call : the call with its side tables, which knows what it needs of all parts · by_values : the `by` values of all
+    parts · given, given_bucket : the lists that the caller gave as the population, and the bucket of each.
+    """
+
+    call: Call
+    by_values: pd.DataFrame | None = None
+    given: pd.DataFrame | None = None
+    given_bucket: np.ndarray | None = None
+
+    def of(self, bucket: int) -> Call:
+        """Return the call for one bucket, with those given lists that are in it."""
+        if self.given is None:
+            return self.call
+        mine = self.given.iloc[self.given_bucket == bucket].reset_index(drop=True)
+        call: Call = Call(
+            self.call.options.updated(users=mine),
+            self.call.requests,
+            self.call.given,
+            self.call.item_by,
+            self.call.carry,
+        )
+        return call
+
+
+class Handle(Protocol):
+    """How a worker gets the bytes; `digest` names them."""
+
+    @property
+    def digest(self) -> str: ...
+    def read(self) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Inline:
+    """Bytes that travel with every task; for a megabyte or so."""
+
+    digest: str
+    data: bytes
+
+    def read(self) -> bytes:
+        return self.data
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+# The last calls that this process opened, since it works on many parts of one call.
+_OPENED: OrderedDict[str, Shared] = OrderedDict()
+MOST_OPENED = 2
+
+
+def opened(handle: Handle) -> Shared:
+    """Return what was packed, opening it only once in a process."""
+    if handle.digest not in _OPENED:
+        _OPENED[handle.digest] = loads(handle.read())
+        while len(_OPENED) > MOST_OPENED:
+            _OPENED.popitem(last=False)
+    return _OPENED[handle.digest]
+
+
+def to_bytes(shared: Shared) -> bytes:
+    """Return everything that the workers need as bytes."""
+    pickles = _cloudpickle()
+
+    class Pickler(pickles.CloudPickler):  # type: ignore[misc, name-defined]
+        def reducer_override(self, obj: Any) -> Any:
+            if isinstance(obj, Metric) and not obj.built_in:
+                return _again, (type(obj), obj.kernel, _keywords(obj))
+            return super().reducer_override(obj)
+
+    own = [one.metric for one in shared.call.requests if not one.metric.built_in]
+    with _by_value(pickles, {metric.kernel.__module__ for metric in own}):
+        sink = io.BytesIO()
+        Pickler(sink).dump(shared)
+    return sink.getvalue()
+
+
+def _again(kind: type[Metric], kernel: Kernel, keywords: dict[str, Any]) -> Metric:
+    """Make a metric of a user's own in a worker, where it is not registered."""
+    return kind(kernel, **keywords)
+
+
+def _keywords(metric: Metric) -> dict[str, Any]:
+    return {field.name: getattr(metric, field.name) for field in fields(metric) if field.name != "kernel"}
+
+
+@contextmanager
+def _by_value(pickles: Any, names: set[str]) -> Iterator[None]:
+    """Let the functions of some modules go by value, with all that they use of these modules."""
+    known = pickles.list_registry_pickle_by_value()
+    modules = [sys.modules[name] for name in sorted(names) if name in sys.modules and name not in (*known, "__main__")]
+    for module in modules:
+        pickles.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            pickles.unregister_pickle_by_value(module)
+
+
+def _cloudpickle() -> Any:
+    """Return cloudpickle, which Dask needs, or the copy of it that Spark brings."""
+    for name in ("cloudpickle", "pyspark.cloudpickle"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise MissingExtraError("an engine sends its calls to workers with cloudpickle, which is not installed")

@@ -1,0 +1,228 @@
+"""What workers do with one bucket of lists. Every engine runs these functions; none writes a formula again.
+
+Contract: the functions are picklable and take a bucket with the packed rows of both frames. They return one table, of
+the same schema for every bucket. They use one thread, since engines give each task one core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..evaluation.exposure_sums import label_array
+from ..evaluation.finish import checked
+from ..evaluation.part import Failure, ListRows, Part, PartResult, measure
+from ..evaluation.part_arrow import from_arrow, to_arrow
+from ..inputs.codes import encode, encode_keys
+from ..inputs.ids import read_ids
+from ..inputs.options import Options, as_columns
+from ..inputs.tables import gains, read_relevance
+from ..inputs.threads import limited
+from ..matching.grouping import spans
+from ..matching.list_keys import labels_of
+from .packed import CELL, cast_table, of_cells, to_cell
+from .row_checks import distinct, nulls
+from .shipped import Handle, Shared, opened
+from .source import as_frame, labels_as
+
+Cells = Sequence[Any]
+
+
+# ---------------------------------------------------------------------------------------------- measure
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Measure one bucket. Without `per_user` it returns the numbers, as one cell, and else the rows of its lists."""
+
+    handle: Handle
+    schemas: Mapping[str, pa.Schema]
+    per_user: pa.Schema | None = None
+
+    def __call__(self, bucket: int, true: Cells, pred: Cells) -> pa.Table:
+        with limited(1):
+            shared = opened(self.handle)
+            result = measured(shared, bucket, unpacked(self.schemas, true, pred))
+            if self.per_user is None:
+                return pa.table([pa.array([to_cell(to_arrow(result))], pa.binary())], schema=CELL)
+            checked(shared.call, result)  # raises what a part raised
+            tables = [rows_table(rows, self.per_user) for rows in result.rows.values()]
+            return pa.concat_tables([self.per_user.empty_table(), *tables])
+
+
+def unpacked(schemas: Mapping[str, pa.Schema], true: Cells, pred: Cells) -> dict[str, pa.Table]:
+    """Return the rows of the frames that there are."""
+    return {role: of_cells(true if role == "true" else pred, schema) for role, schema in schemas.items()}
+
+
+def measured(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> PartResult:
+    """Measure one bucket; an error of any class travels in the result, so that users see it without a Java trace."""
+    try:
+        return measure(shared.of(bucket), _part(shared, bucket, tables))
+    except MemoryError:  # the engine may try again elsewhere
+        raise
+    except Exception as error:
+        return PartResult(frozenset({bucket}), failure=Failure(error, bucket))
+
+
+def _part(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Part:
+    frames = {role: as_frame(table) for role, table in tables.items()}
+    return Part(frames.get("true"), frames["pred"], frozenset({bucket}), whole=False, by_values=shared.by_values)
+
+
+def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
+    """Return the rows of some lists in the columns and types of the per-user table; undefined values are null."""
+    if not len(rows):
+        return schema.empty_table()
+    by = labels_of(rows.by, list(rows.by.columns), rows.list_by)
+    found: dict[str, Any] = {str(name): by[name] for name in by.columns}
+    found |= {str(name): rows.keys[name] for name in rows.keys.columns}
+    found |= {str(name): values for name, values in (*rows.carried.items(), *rows.columns.items())}
+    columns = []
+    for field in schema:
+        values = found[field.name]
+        array = pa.array(values.array if isinstance(values, pd.Series) else values, from_pandas=True)
+        columns.append(labels_as(array, field.type))
+    return pa.table(columns, schema=schema)
+
+
+@dataclass(frozen=True)
+class AddingUp:
+    """Add the results that stand together in one chunk, so that fewer of them travel."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        total: PartResult | None = None
+        for batch in batches:
+            for cell in batch.column(0):
+                one = result_of(cell)
+                total = one if total is None else total + one
+        if total is not None:
+            yield pa.record_batch([pa.array([to_cell(to_arrow(total))], pa.binary())], schema=CELL)
+
+
+def result_of(cell: Any) -> PartResult:
+    """Return the result in a cell."""
+    buffer = cell.as_buffer() if isinstance(cell, pa.Scalar) else cell
+    return from_arrow(pa.ipc.open_stream(buffer).read_all())
+
+
+# ------------------------------------------------------------------------------ what is known of the whole
+
+GAIN = pa.schema([("gain", pa.float64())])
+
+
+@dataclass(frozen=True)
+class Gains:
+    """The largest gain in some rows of `true`, among the rows that are not dropped."""
+
+    column: str
+    options: Options
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = known_rows(pa.Table.from_batches([batch]), self.ids)
+            relevance = read_relevance(as_frame(table.select([self.column])), self.column, self.options)
+            gain = gains(relevance[np.isfinite(relevance)], self.options)
+            yield pa.record_batch([pa.array([gain.max() if len(gain) else 0.0], pa.float64())], schema=GAIN)
+
+    @property
+    def ids(self) -> list[str]:
+        return [*as_columns(self.options.user_col), self.options.item_col]
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The distinct rows of a chunk, in order of first appearance."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = self.schema.empty_table()
+        for batch in batches:
+            more = cast_table(pa.Table.from_batches([batch]), self.schema)
+            found = distinct(pa.concat_tables([found, known_rows(more, self.schema.names)]))
+        yield from found.combine_chunks().to_batches()
+
+
+def known_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return the rows that have neither a null nor a NaN in some columns."""
+    missing = [null for null in (nulls(table[name]) for name in names) if null is not None]
+    return table.filter(pa.array(~np.logical_or.reduce(missing))) if missing else table
+
+
+# --------------------------------------------------------------------------- ids that both frames may share
+
+# Rows of items, with where they are: in `true`, or recommended by the recommender of this number.
+TRUE_ITEM, SHARED_USER = -1, -2
+WHERE = "where"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The items of both frames in one bucket, to be compared over all buckets where nothing was a hit.
+
+    silent : numbers of the `by` values without a hit; None where nothing at all is one. Then all rows of `pred` count,
+    and one row without an item says that a user is in both frames.
+    """
+
+    handle: Handle
+    schemas: Mapping[str, pa.Schema]
+    listed: pa.Schema
+    silent: tuple[int, ...] | None
+
+    def __call__(self, bucket: int, true: Cells, pred: Cells) -> pa.Table:
+        with limited(1):
+            shared = opened(self.handle)
+            options, tables = shared.call.options, unpacked(self.schemas, true, pred)
+            keys, item = as_columns(options.user_col), options.item_col
+            kept = {
+                role: known_rows(table, [*keys, item, *(as_columns(options.by) if role == "pred" else [])])
+                for role, table in tables.items()
+            }
+            found = [self._items(TRUE_ITEM, kept["true"][item])]
+            if self.silent is not None:
+                found += self._of_silent(shared, bucket, tables)
+            else:
+                found.append(self._items(0, kept["pred"][item]))
+                if _share_user(kept, keys):
+                    found.append(self._items(SHARED_USER, pa.nulls(1, kept["true"][item].type)))
+            return pa.concat_tables(found)
+
+    def _of_silent(self, shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
+        part, call = _part(shared, bucket, tables), shared.of(bucket)
+        with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
+            for number in self.silent or ():
+                lists = np.flatnonzero(matched.list_by == number)
+                rows = matched.rows(spans(matched.start[lists], matched.n_pred[lists]))
+                yield self._items(number, label_array(part.pred[call.options.item_col].take(rows)))
+
+    def _items(self, where: int, items: Any) -> pa.Table:
+        labels = pa.chunked_array([pc.unique(items)]).cast(self.listed.field(1).type)
+        return pa.table([pa.array(np.full(len(labels), where, np.int32)), labels], schema=self.listed)
+
+
+def _share_user(tables: Mapping[str, pa.Table], keys: list[str]) -> bool:
+    ids = [[read_ids(as_frame(tables[role])[name], name) for name in keys] for role in ("true", "pred")]
+    (true, pred), _ = encode_keys(ids)
+    return bool(np.isin(pd.unique(pred.all()), pd.unique(true.all())).any())
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """Which recommenders have an item of `true`, among the listed items of one bucket; and `SHARED_USER`, if listed."""
+
+    listed: pa.Schema
+
+    def __call__(self, bucket: int, listed: Cells, _: Cells) -> pa.Table:
+        table = of_cells(listed, self.listed)
+        where, items = table[WHERE].to_numpy(), as_frame(table.select([1])).iloc[:, 0]
+        code = encode([read_ids(items, "item")]).codes[0]
+        shared = np.unique(where[(where >= 0) & np.isin(code, code[(where == TRUE_ITEM)]) & (code >= 0)])
+        flags = [SHARED_USER] if (where == SHARED_USER).any() else []
+        return pa.table([pa.array([*flags, *shared.tolist()], pa.int32())], schema=pa.schema([(WHERE, pa.int32())]))

@@ -1,0 +1,185 @@
+"""Cases that every engine must answer as `rd.evaluate` does: frames, options, errors and warnings.
+
+Expected values come from `rd.evaluate` on the same rows in memory, which other tests compare with slow oracles.
+"""
+
+import datetime
+import decimal
+import warnings
+
+import numpy as np
+import pandas as pd
+
+import recdf as rd
+
+USERS, ITEMS = 23, 12
+LISTS = ["ndcg", "recall", "mapr(normalizer=achievable)", "mrr", "hitrate@1"]
+
+
+def frames(seed=0, users=USERS, **columns):
+    """`true` with relevances and `pred` of two models, each of which lacks some users; further columns of `pred`."""
+    rng = np.random.default_rng(seed)
+    true = pd.DataFrame({"user_id": rng.integers(0, users, 90), "item_id": rng.integers(0, ITEMS, 90)})
+    true = true.drop_duplicates(ignore_index=True)
+    true["relevance"] = rng.integers(0, 3, len(true)).astype(float)
+    pred = pd.DataFrame({"user_id": rng.integers(3, users + 5, 260), "item_id": rng.integers(0, ITEMS, 260)})
+    pred.insert(0, "model", rng.choice(["svd", "als"], len(pred)))
+    pred = pred.drop_duplicates(ignore_index=True)
+    pred["score"] = rng.normal(size=len(pred))
+    return true, pred.assign(**columns)
+
+
+def side_tables(seed=1):
+    rng = np.random.default_rng(seed)
+    return {
+        "items": pd.DataFrame({"item_id": range(ITEMS), "category": list("abc") * 4, "price": range(1, ITEMS + 1)}),
+        "log": pd.DataFrame({"user_id": rng.integers(0, USERS, 60), "item_id": rng.integers(0, ITEMS, 60)}),
+    }
+
+
+def case_side_tables_exposure_and_groups():
+    true, pred = frames()
+    metrics = [*LISTS, "unseen", "category_entropy", "ild@3", "hhi", "coverage", "personalization", "pop_rsp"]
+    options = {"by": "model", "features": "category", "item_by": "category", **side_tables()}
+    return true, pred, metrics, options
+
+
+def case_the_largest_gain_of_all():
+    true, pred = frames(2)
+    metrics = ["err", "rbp(gain=binary)", "ndcg"]
+    return true, pred.astype({"user_id": "int32"}), metrics, {"by": "model", "min_relevance": 1.0}
+
+
+def case_all_users_of_both_frames():
+    true, pred = frames(3)
+    return true.astype({"user_id": "int32"}), pred, [*LISTS, "hhi"], {"by": "model", "users": "all"}
+
+
+def case_given_users_with_unknown_ones():
+    true, pred = frames(4)
+    given = pd.DataFrame({"user_id": [25, 3, 7, 21, 9, 1000, 0]})
+    return true, pred, LISTS, {"by": "model", "users": given, "judged_only": True}
+
+
+def case_a_row_for_each_session():
+    true, pred = frames(5)
+    for frame in (true, pred):
+        frame["session"] = frame["item_id"] % 2
+    return true, pred, LISTS, {"by": "model", "user_col": ["user_id", "session"], "users": "both"}
+
+
+def case_nulls_that_are_dropped():
+    true, pred = frames(6)
+    true["user_id"] = true["user_id"].where(true.index % 3 > 0).astype("Int64")
+    pred["item_id"] = pred["item_id"].where(pred.index % 7 > 0).astype("Int64")
+    pred["score"] = pred["score"].where(pred.index % 5 > 0)
+    return true, pred, [*LISTS, "hhi"], {"by": "model", "null_keys": "drop", "nan_score": "drop"}
+
+
+def case_money_and_carried_columns():
+    true, pred = frames(7)
+    pred["shelf"] = np.where(pred["user_id"] % 2 == 0, "top", "side")
+    pred["position"] = pred["item_id"]
+    options = {"value_col": "price", "items": side_tables()["items"], "by": "model", "users": "pred"}
+    return true, pred, ["revenue", "ndcg"], {**options, "carry": {"shelf": "constant", "position": "min"}}
+
+
+def case_keys_of_decimals_and_of_instants():
+    true, pred = frames(8)
+    day = datetime.datetime(2026, 1, 1)
+    for frame in (true, pred):
+        frame["day"] = (day + pd.to_timedelta(frame["user_id"] % 2, unit="D")).astype("datetime64[us]")
+        frame["user_id"] = [decimal.Decimal(user) + decimal.Decimal("0.25") for user in frame["user_id"]]
+    return true, pred, LISTS, {"user_col": ["user_id", "day"], "by": "model", "users": "pred"}
+
+
+def case_pred_alone():
+    _, pred = frames(9)
+    return None, pred, ["category_entropy", "hhi", "coverage"], {"by": "model", **side_tables(), "log": None}
+
+
+CASES = {name.removeprefix("case_"): make for name, make in globals().items() if name.startswith("case_")}
+
+
+# --------------------------------------------------------------------------------------- errors and warnings
+
+
+def broken(change, options=None, metrics="ndcg"):
+    """A call that `rd.evaluate` refuses; an engine raises the same error with the same message."""
+    true, pred = frames(10)
+    true, pred = change(true, pred)
+    return true, pred, metrics, options or {}
+
+
+@rd.metric
+def divides_by_zero(lists):
+    """A metric that fails; larger is better, in [0, 1]."""
+    return 1 / 0
+
+
+del rd.METRICS["divides_by_zero"]  # other tests read the registry; the engines do not need it
+
+
+def now_and_then(frame, name):
+    """A frame with a null in every ninth row of a column."""
+    values = frame[name].where(frame.index % 9 > 0)
+    return frame.assign(**{name: values.astype("Int64") if name.endswith("_id") else values})
+
+
+ERRORS = {
+    "null keys": lambda: broken(lambda t, p: (t, now_and_then(p, "user_id"))),
+    "null scores": lambda: broken(lambda t, p: (t, now_and_then(p, "score"))),
+    "negative relevance": lambda: broken(lambda t, p: (t.assign(relevance=-1.0), p)),
+    "no such column": lambda: broken(lambda t, p: (t, p), {"score_col": "points"}),
+    "kinds of ids": lambda: broken(lambda t, p: (t.assign(user_id=t["user_id"].astype(str)), p)),
+    "kinds of side tables": lambda: broken(lambda t, p: (t, p), {"items": ["a", "b"]}, "coverage"),
+    "unknown option": lambda: broken(lambda t, p: (t, p), {"tiez": "row"}),
+    "unknown metric": lambda: broken(lambda t, p: (t, p), metrics="ndgc"),
+    "no lists": lambda: broken(lambda t, p: (t[:0], p[:0])),
+    "metric of one's own": lambda: broken(lambda t, p: (t, p), metrics=divides_by_zero),
+}
+
+# Calls that warn: (change of the frames, options).
+WARNINGS = {
+    "no user": (lambda t, p: (t, p.assign(user_id=p["user_id"] + 1000)), {}),
+    "no item": (lambda t, p: (t, p.assign(item_id=p["item_id"] + 1000)), {"by": "model"}),
+    "one model": (
+        lambda t, p: (t, p.assign(item_id=p["item_id"] + 1000 * (p["model"] == "svd"))),
+        {"by": "model"},
+    ),
+    "repeated rows": (lambda t, p: (t, pd.concat([p, p[:7]], ignore_index=True)), {"by": "model"}),
+}
+
+
+# ------------------------------------------------------------------------------------------------- compare
+
+
+def in_key_order(per_user, result):
+    """Rows of `per_user` sorted by `by` value, as the summary of `result` has them, and by list key."""
+    by, keys = result.spec["by"], result.spec["user_col"]
+    place = {value: i for i, value in enumerate(result.summary[by].drop_duplicates().itertuples(index=False))}
+    rows = per_user.assign(**{"place of by": [place[value] for value in per_user[by].itertuples(index=False)]})
+    return rows.sort_values(["place of by", *keys], ignore_index=True).drop(columns="place of by")
+
+
+def assert_same(result, expected):
+    """The tables of an engine are those of `rd.evaluate`, up to the order of `by` values and of lists."""
+    by = expected.spec["by"]
+    order = result.summary[by].drop_duplicates(ignore_index=True) if by else pd.DataFrame(index=range(1))
+    summary = order.merge(expected.summary, on=by, how="left") if by else expected.summary
+    pd.testing.assert_frame_equal(result.summary, summary, rtol=1e-12, atol=1e-12)
+    assert result.spec == expected.spec
+    found = result.to_pandas().per_user
+    pd.testing.assert_frame_equal(found, in_key_order(expected.per_user, result), rtol=1e-12, atol=1e-12)
+
+
+def outcome(work, *given, **options):
+    """What a call returns or raises, and the messages of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", rd.RecdfWarning)
+        try:
+            found = work(*given, **options)
+        except Exception as error:
+            found = error
+    said = [(one.category, str(one.message)) for one in caught if issubclass(one.category, rd.RecdfWarning)]
+    return found, said
