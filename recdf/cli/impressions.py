@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from ..partitions.deal_impressions import FILES as WRITTEN
 from ..partitions.deal_impressions import deal_impressions
 from .arguments import FILES, add_out, add_parameters, check_out, given_parameters, local
 from .files import is_text_file, read_files
-from .output import note
+from .output import print_tables
 
 __all__ = ["add_impressions"]
 
@@ -83,7 +84,7 @@ def _impressions(given: argparse.Namespace) -> None:
             stack.enter_context(made(given.out))
             paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
         spec = deal_impressions(paths, given.out, memory_limit=given.memory_limit, **options)
-    note(given, _report(spec, given.out))
+    print_tables(given, _report(spec, given.out), {"counts": _counts(spec["counts"])})
 
 
 def _span(text: str) -> Any:
@@ -120,6 +121,14 @@ def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -
         found[role] = folder / f"{role}.parquet"
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), found[role])
     return found
+
+
+def _counts(counts: Mapping[str, Any]) -> pd.DataFrame:
+    """Return one row per count: of the log, of its clicks, of its purchases."""
+    rows: list[tuple[str, str, int]] = []
+    for name, found in counts.items():
+        rows += [(name, *pair) for pair in found.items()] if isinstance(found, dict) else [("log", name, found)]
+    return pd.DataFrame(rows, columns=["of", "count", "n"])
 
 
 def _report(spec: dict[str, Any], out: Path) -> str:

@@ -73,7 +73,8 @@ def summarize(
         to one. There must be one row per list (and `by` value of the evaluation): a join that repeats lists is refused.
     by : str or list of str, optional
         Columns to group by; [] for none. By default the `by` columns of the evaluation. A merge can lose which columns
-        those are; if there may be some, an error then asks for them. A null is a group of its own.
+        those are; if there may be some, an error then asks for them. A null is a group of its own. Columns that are
+        given are taken as they are: name that of the recommenders among them, or their rows are averaged together.
     user_col : str or list of str, optional
         Columns that together name a list, including `by` columns; a list may occur only once. By default those that the
         evaluation recorded, or, where a join has lost its attrs, all columns before `n_true`.

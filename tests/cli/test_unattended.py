@@ -151,6 +151,12 @@ def test_every_command_speaks_json(capsys):
     )
     assert all({"finding", "severity"} <= set(row) for row in found)
     assert {"summary", "segments"} == set(json.loads(run(capsys, "demo", "--format", "json")[1]))
+    (report,) = json.loads(run(capsys, "report", "result", "--out", "r.html", "--format", "json")[1])
+    assert report == {"file": "r.html", "bytes": Path("r.html").stat().st_size}
+    PRED[PRED["model"] == "a"].assign(clicked=[1, 0, 1, 0]).to_parquet("log.parquet")
+    call = ["impressions", "log.parquet", "--list-cols", "--clicked-col", "clicked", "--rank-by-time", "--out", "lists"]
+    counts = {(row["of"], row["count"]): row["n"] for row in json.loads(run(capsys, *call, "--format", "json")[1])}
+    assert counts["log", "impressions"] == 4
 
 
 def test_quiet_prints_errors_alone_and_verbose_says_more(capsys):
