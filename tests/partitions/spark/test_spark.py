@@ -1,6 +1,7 @@
 """Frames of Spark: every answer, error and warning is that of `rd.evaluate` on the same rows."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -183,6 +184,19 @@ def test_what_spark_cannot_do_is_refused(spark, options, words):
     assert str(caught.value).startswith(words)
     with pytest.raises(TypeError, match=r"^true is a DataFrame; expected a Spark DataFrame$"):
         rd.spark.evaluate(true, to_spark(spark, pred), "mrr")
+
+
+def test_the_example_of_the_page(spark, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = Path(rd.__file__).parents[1] / "docs" / "engines.md"
+    (block,) = re.findall(r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    known = {}
+    exec(block, known)
+    # The gains of the second item of ann are 0, and bob has a hit of knn alone.
+    recall = known["result"].summary.query("metric == 'recall' and k == 2").set_index("model")["value"]
+    assert recall.to_dict() == {"als": 0.25, "knn": 0.5}
+    assert rd.read_parquet("results/today") == known["result"].to_pandas()
+    assert "ndcg@1" in capsys.readouterr().out
 
 
 CONNECT = """
