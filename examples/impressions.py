@@ -98,7 +98,7 @@ def main(n_visits):
 
     # 3. One row per visit, then one row per assigned user: 0 for those who never came.
     metrics = ["clicked@4", "shown@4", "revenue@4", "ndcg@4"]
-    visits = rd.evaluate(*lists, metrics, user_col=["user_id", "session_id"], value_col="price")
+    visits = rd.evaluate(*lists, metrics, **lists.options)
     print(visits.summary[["metric", "k", "value", "ci_low", "ci_high", "n"]].round(4).to_string(index=False), "\n")
     sums = {"clicked@4": "sum", "shown@4": "sum", "revenue@4": "sum"}
     users = visits.join_experiment(assignment, how=sums, missing="zero")

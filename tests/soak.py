@@ -2,12 +2,16 @@
 
 Five parts, each of which prints what it counted and stops at the first difference:
 
-* frames: random frames with ids of every dtype and random options, list by list against the slow oracle;
+* frames: random frames with ids of every dtype and random options, list by list against the slow oracle. Users and
+  items have ids of different dtypes, and so may `true` and `pred` where their ids are equal by value;
 * parts: the same kind of frames as parquet files, evaluated part by part, against the whole in memory;
 * kills: a process that writes results is killed at a random moment; the result is the old or the new one, whole,
   and the next read leaves no hidden folder;
 * readers: five processes read beside two that write; every read is one of the two results, whole;
 * properties: the tests of Hypothesis that the suite runs with few examples, with thousands (`--properties`).
+
+`--frames 50000 --jobs 2` counts frames in place of minutes (and a tenth as many parts), on two cores. Frame number i of
+a seed is always the same one, so that `--only 1234` runs the frame again that a message names.
 """
 
 from __future__ import annotations
@@ -23,7 +27,10 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,7 +39,7 @@ TESTS = Path(__file__).parent
 sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 
 import oracles  # noqa: E402 (found once the path is known)
-from registry.labels import LABELS, relabelled  # noqa: E402
+from registry.labels import LABELS  # noqa: E402
 from registry.seeded import (  # noqa: E402
     ITEMS,
     assert_close,
@@ -64,124 +71,175 @@ EXPECTED = (rd.EmptyPopulationError,)  # a random frame may have no list
 NOT_IN_FILES = ("object of huge int", "object of tuple", "period", "object of UUID")
 
 
+# Kinds of ids that are equal by value: `true` may have one of them and `pred` another.
+NUMBERS = ("int8", "int16", "int32", "Int64", "float64", "float32", "Float64", "object of int", "object of whole float")
+STRINGS = ("object of str", "str", "string[python]", "string[pyarrow]", "arrow string", "arrow large_string")
+ALIKE = (
+    (*NUMBERS, "object of numpy int", "arrow int32", "category of int"),
+    (*STRINGS, "arrow dictionary", "category of str", "ordered category", "category of string[pyarrow]"),
+    ("datetime64[ns]", "datetime64[s]"),
+    ("uint64 beyond int64",),
+)
+
+
 # ------------------------------------------------------------------------------------- the same numbers
 
 
-def random_call(rng: random.Random):
-    """Frames with integer ids, options, three metrics, and a kind of id."""
+class Call(NamedTuple):
+    """What one random evaluation is made of. `labels` are the kinds of ids in `true` and `pred`, by column."""
+
+    true: pd.DataFrame
+    pred: pd.DataFrame
+    options: dict[str, Any]
+    metrics: list[tuple[Any, dict[str, Any]]]
+    ks: list[int]
+    labels: dict[str, tuple[str, str]]
+
+    def labelled(self, frame: pd.DataFrame, side: int) -> pd.DataFrame:
+        """The frame with the ids of a side: 0 for `true`, 1 for `pred`."""
+        return frame.assign(
+            **{name: LABELS[kinds[side]](frame[name].to_numpy()).array for name, kinds in self.labels.items()}
+        )
+
+    @property
+    def items(self) -> pd.Series:
+        return LABELS[self.labels["item_id"][0]](np.array(ITEMS))
+
+    @property
+    def requests(self) -> list[str]:
+        return [text(metric, params) for metric, params in self.metrics]
+
+    def __str__(self) -> str:
+        asked = f"{self.options} {self.requests} k={self.ks} ids {self.labels}"
+        return f"{asked}\n{self.true.to_csv()}\n{self.pred.to_csv()}"
+
+
+def random_labels(rng: random.Random) -> tuple[str, str]:
+    kind = rng.choice(list(LABELS))
+    alike = next((kinds for kinds in ALIKE if kind in kinds), (kind,))
+    return kind, rng.choice([kind, rng.choice(alike)])
+
+
+def random_call(seed: int, number: int) -> tuple[Call, random.Random]:
+    """Call `number` of a seed, and what draws the rest of it."""
+    rng = random.Random(f"{seed} {number}")
     true, pred = frames.__wrapped__(rng.randrange(2**31), top=1.0, n_users=rng.randint(1, 9))
     options = {name: rng.choice(values) for name, values in SPACE.items()}
-    chosen = rng.sample([metric for metric in rd.METRICS.values() if metric.family in FAMILIES], 3)
+    chosen = rng.sample([metric for metric in rd.METRICS.values() if metric.family in FAMILIES], 4)
     metrics = [(metric, rng.choice(variants(metric))) for metric in chosen]
-    return true, pred, options, metrics, rng.choice(list(LABELS))
+    if any(over_catalogue(*one) for one in metrics):  # these metrics refuse repeated recommendations
+        options["duplicates"] = "drop"
+    labels = {name: random_labels(rng) for name in ("user_id", "item_id")}
+    return Call(true, pred, options, metrics, sorted(rng.sample([1, 2, 3, 5, 40], 2)), labels), rng
 
 
-def candidates_with_repeats(metrics, options) -> bool:
-    """Metrics over a catalogue refuse repeated recommendations."""
-    needs = any("candidates" in metric.needs or params.get("within") == "catalogue" for metric, params in metrics)
-    return needs and options["duplicates"] == "keep"
+def over_catalogue(metric, params) -> bool:
+    return "candidates" in metric.needs or params.get("within") == "catalogue"
 
 
-def one_frame(rng: random.Random, seen: Counter) -> None:
-    true, pred, options, metrics, label = random_call(rng)
-    pred = pred[pred["model"] == "a"]
+def one_frame(seed: int, number: int, seen: Counter) -> None:
+    call, _ = random_call(seed, number)
+    options, pred = call.options, call.pred[call.pred["model"] == "a"]
+    if not len(call.true) or not len(pred):
+        seen["without rows"] += 1
+        return
     as_absent = options["order"] == "score" and options["nan_score"] == "drop"
     of_oracle = pred[pred["score"].notna()] if as_absent else pred
-    if candidates_with_repeats(metrics, options) or not len(true) or not len(pred):
-        seen["no call"] += 1
-        return
-    k = rng.choice([1, 2, 3, 5, 40])
     given, named = column_options(options, pred)
-    given["items"] = LABELS[label](np.array(ITEMS))
-    requests = [text(metric, params) for metric, params in metrics]
-    frames_of = relabelled(true, label), relabelled(named, label)
+    given |= {"items": call.items, "value_col": "value"}
     own = {name: value for name, value in options.items() if name != "undefined"}
-    lists = oracles.match_lists(records(true), records(of_oracle), k, items=ITEMS, **own)
+    lists = oracles.match_lists(records(call.true), records(of_oracle), max(call.ks), items=ITEMS, **own)
     try:
-        result = quietly(rd.evaluate, *frames_of, requests, k, **given, value_col="value")
+        frames_of = call.labelled(call.true, 0), call.labelled(named, 1)
+        result = quietly(rd.evaluate, *frames_of, call.requests, call.ks, **given)
     except EXPECTED:
         assert not lists, "the oracle has lists"
         seen["empty population"] += 1
         return
-    assert list(LABELS[label](np.array(list(lists)))) == list(result.per_user["user_id"])
-    found, start = result.per_user.iloc[:, 3:], 0
-    for metric, params in metrics:
-        judged = options["judged_only"] and ("candidates" in metric.needs or params.get("within") == "catalogue")
-        of_metric = {user: condensed(one) for user, one in lists.items()} if judged else lists
-        columns = found.iloc[:, start : start + len(metric.outputs)]
-        assert_close(columns, oracle_values(of_metric, metric.name, params, options["undefined"]), list(columns))
-        start += len(metric.outputs)
-    seen["frames"] += 1
+    assert list(LABELS[call.labels["user_id"][0]](np.array(list(lists)))) == list(result.per_user["user_id"])
+    expected = []
+    for metric, params in call.metrics:
+        judged = options["judged_only"] and over_catalogue(metric, params)
+        for k in call.ks if metric.cut else call.ks[-1:]:
+            at_k = {user: replace(condensed(one) if judged else one, k=k) for user, one in lists.items()}
+            values = oracle_values(at_k, metric.name, params, options["undefined"])
+            expected.append(values.reshape(len(lists), len(metric.outputs)))
+    found = result.per_user.to_numpy()[:, 3:]
+    assert_close(found, np.hstack(expected), list(result.per_user.columns[3:]))
     seen["numbers"] += found.size
-    seen[f"ids: {label}"] += 1
+    seen["frames"] += 1
+    seen.update(f"ids: {kind}" for kinds in call.labels.values() for kind in kinds)
 
 
 def condensed(one):
     """With judged_only, the judged items are the candidates."""
-    from dataclasses import replace
-
     return replace(one, catalogue={t.item for t in one.judged})
 
 
-def one_parted(rng: random.Random, seen: Counter, folder: Path) -> None:
-    true, pred, options, metrics, label = random_call(rng)
-    if candidates_with_repeats(metrics, options) or not len(true) or not len(pred) or label in NOT_IN_FILES:
-        seen["no call"] += 1
+def one_parted(seed: int, number: int, seen: Counter) -> None:
+    call, rng = random_call(seed, number)
+    kinds = {kind for kinds in call.labels.values() for kind in kinds}
+    if not len(call.true) or not len(call.pred) or kinds & set(NOT_IN_FILES):
+        seen["without rows, or ids that files do not hold"] += 1
         return
-    given, pred = column_options(options, pred)
-    given |= {"by": "model", "items": LABELS[label](np.array(ITEMS)), "value_col": "value"}
-    requests = [text(metric, params) for metric, params in metrics]
-    paths = [folder / "true.parquet", folder / "pred.parquet"]
-    try:
-        for path, frame in zip(paths, (true, pred), strict=True):
-            relabelled(frame, label).to_parquet(path, index=False, row_group_size=rng.randint(1, 40))
-        whole = [pd.read_parquet(path) for path in paths]
-    except (TypeError, ValueError, NotImplementedError):  # pandas writes or reads no such column
-        seen["no such file"] += 1
-        return
-    try:
-        expected = quietly(rd.evaluate, *whole, requests, 3, **given)
-    except rd.RecdfError as error:
-        expected = type(error)
-    try:
-        buckets = rng.choice([1, 2, 7])
-        found = quietly(rd.evaluate_parquet, *paths, requests, 3, buckets=buckets, out=folder / "out", **given)
-    except rd.RecdfError as error:
-        if type(error) is not expected:
-            raise
-        seen["equal errors"] += 1
-        return
-    assert found == expected
-    assert rd.read_parquet(folder / "out") == expected
+    given, pred = column_options(call.options, call.pred)
+    given |= {"by": "model", "items": call.items, "value_col": "value"}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        paths = [folder / "true.parquet", folder / "pred.parquet"]
+        try:
+            for side, (path, frame) in enumerate(zip(paths, (call.true, pred), strict=True)):
+                call.labelled(frame, side).to_parquet(path, index=False, row_group_size=rng.randint(1, 40))
+            whole = [pd.read_parquet(path) for path in paths]
+        except (TypeError, ValueError, NotImplementedError):  # pandas writes or reads no such column
+            seen["no such file"] += 1
+            return
+        try:
+            expected = quietly(rd.evaluate, *whole, call.requests, call.ks, **given)
+        except rd.RecdfError as error:
+            expected = type(error)
+        try:
+            given |= {"buckets": rng.choice([1, 2, 7]), "out": folder / "out"}
+            found = quietly(rd.evaluate_parquet, *paths, call.requests, call.ks, **given)
+        except rd.RecdfError as error:
+            if type(error) is not expected:
+                raise
+            seen["equal errors"] += 1
+            return
+        assert found == expected
+        assert rd.read_parquet(folder / "out") == expected
     seen["equal results"] += 1
 
 
-def soak_random(seconds: float, seed: int) -> None:
+RANDOM = {"frames": one_frame, "parts": one_parted}
+
+
+def soak_slice(what: str, seed: int, first: int, step: int, count: int | None, seconds: float) -> Counter:
+    """Calls number first, first + step, ... of a seed: up to `count` of all, or for some seconds."""
     warnings.simplefilter("error")
-    for what, share in (("frames", 0.7), ("parts", 0.3)):
-        rng, seen, end = random.Random(seed), Counter(), time.monotonic() + seconds * share
-        state = None
+    seen: Counter = Counter()
+    end = time.monotonic() + seconds
+    for number in itertools.count(first, step) if count is None else range(first, count, step):
+        if count is None and time.monotonic() > end:
+            break
         try:
-            while time.monotonic() < end:
-                state = rng.getstate()
-                if what == "frames":
-                    one_frame(rng, seen)
-                else:
-                    with tempfile.TemporaryDirectory() as folder:
-                        one_parted(rng, seen, Path(folder))
+            RANDOM[what](seed, number, seen)
         except BaseException:
-            print(f"{what}: failed after {dict(seen)}; the call: {call_of(state)}", flush=True)
+            call = random_call(seed, number)[0]
+            print(f"{what}: failed at --seed {seed} --only {number}, after {dict(seen)}: {call}", flush=True)
             raise
-        kinds = sum(name.startswith("ids: ") for name in seen)
-        counts = ", ".join(f"{n:,} {name}" for name, n in seen.items() if not name.startswith("ids: "))
-        print(f"{what}: {counts}" + (f"; ids of {kinds} kinds" if kinds else ""), flush=True)
+        if (number // step) % 5000 == 4999:
+            print(f"{what}: {number + 1:,} are behind us", flush=True)
+    return seen
 
 
-def call_of(state) -> str:
-    rng = random.Random()
-    rng.setstate(state)
-    true, pred, options, metrics, label = random_call(rng)
-    return f"{options} {[text(*one) for one in metrics]} ids {label!r}\n{true.to_csv()}\n{pred.to_csv()}"
+def soak_random(what: str, seed: int, jobs: int, count: int | None = None, seconds: float = 0) -> None:
+    with ProcessPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(soak_slice, what, seed, job, jobs, count, seconds) for job in range(jobs)]
+        seen = sum((task.result() for task in tasks), Counter())
+    kinds = sum(name.startswith("ids: ") for name in seen)
+    counts = ", ".join(f"{n:,} {name}" for name, n in seen.items() if not name.startswith("ids: "))
+    print(f"{what}: {counts}" + (f"; ids of {kinds} kinds" if kinds else ""), flush=True)
 
 
 # --------------------------------------------------------------------------------------- the same files
@@ -300,14 +358,25 @@ def soak_properties(seed: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5, help="time for random frames and parts (default 5)")
+    parser.add_argument("--frames", type=int, help="count frames (and a tenth as many parts) in place of minutes")
+    parser.add_argument("--jobs", type=int, default=1, help="processes for random frames and parts (default 1)")
+    parser.add_argument("--only", type=int, metavar="NUMBER", help="run the frame and the part of one number alone")
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--reads", type=int, default=200, help="reads of each of the five readers (default 200)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--properties", action="store_true", help="run the tests of Hypothesis with many examples")
     given = parser.parse_args()
-    soak_readers(given.reads)
-    soak_kills(given.kills, given.seed)
-    soak_random(60 * given.minutes, given.seed)
+    if given.only is not None:
+        for one in RANDOM.values():
+            one(given.seed, given.only, Counter())
+        return
+    if given.reads:
+        soak_readers(given.reads)
+    if given.kills:
+        soak_kills(given.kills, given.seed)
+    counts = (None, None) if given.frames is None else (given.frames, given.frames // 10)
+    for what, share, count in zip(RANDOM, (0.7, 0.3), counts, strict=True):
+        soak_random(what, given.seed, given.jobs, count, 60 * given.minutes * share)
     if given.properties:
         soak_properties(given.seed)
 

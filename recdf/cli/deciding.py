@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,7 +15,7 @@ from ..experiments.compare_variants import compare_variants
 from ..experiments.health import experiment_health
 from ..experiments.join import join_experiment
 from ..experiments.report import report_table
-from .arguments import FILES, add_out, add_parameters, check_out, given_parameters
+from .arguments import FILES, add_out, add_parameters, check_out, given_parameters, local
 from .files import read_beside
 from .output import note, print_tables, verdicts_fail, write_files
 
@@ -24,12 +23,12 @@ __all__ = ["add_compare", "add_experiment"]
 
 OF_MODELS = (
     "test", "users", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
-    "larger_is_better",
+    "larger_is_better", "weight_col",
 )  # fmt: skip
 OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
     "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "method", "n_resamples", "seed",
-    "smaller_is_better", "larger_is_better", "relative",
+    "smaller_is_better", "larger_is_better", "relative", "weight_col",
 )  # fmt: skip
 OF_BOTH = ("correction", "family")
 
@@ -337,7 +336,7 @@ def _verdict(what: str, p: float, flagged: str, good: str, bad: str) -> str:
 
 def _add_results(command: Any, written: str) -> Any:
     files = command.add_argument_group("files")
-    files.add_argument("results", type=Path, metavar="RESULTS", help="folder that recdf evaluate --out wrote")
+    files.add_argument("results", type=local, metavar="RESULTS", help="folder that recdf evaluate --out wrote")
     add_out(files, f"folder for {written}; without it nothing is written")
     return files
 

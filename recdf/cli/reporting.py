@@ -11,7 +11,7 @@ import pandas as pd
 from ..display.report.page import report
 from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
-from .arguments import FILES
+from .arguments import FILES, local
 from .files import read_beside
 from .output import note
 
@@ -41,8 +41,8 @@ def add_report(commands: Any) -> None:
         epilog=FILES,
     )
     files = command.add_argument_group("files")
-    files.add_argument("results", type=Path, metavar="RESULTS", help="folder that recdf evaluate --out wrote")
-    files.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="default report.html")
+    files.add_argument("results", type=local, metavar="RESULTS", help="folder that recdf evaluate --out wrote")
+    files.add_argument("--out", type=local, default=Path("report.html"), metavar="FILE", help="default report.html")
     files.add_argument("--overwrite", action="store_true", help="replace a file that is already there")
     what = command.add_argument_group("what is said")
     what.add_argument("--title", metavar="TEXT", help="heading of the page")
@@ -51,9 +51,9 @@ def add_report(commands: Any) -> None:
     what.add_argument("--max-rows", type=int, default=500, metavar="N", help="rows shown of a table (default 500)")
     what.add_argument("--examples", action="store_true", help="show the examples of --check, which hold ids of users")
     tables = command.add_argument_group("tables beside the result")
-    tables.add_argument("--segments", type=Path, metavar="FILE", help="one row per user: id and columns of segments")
+    tables.add_argument("--segments", type=str, metavar="FILE", help="one row per user: id and columns of segments")
     for name, text in TABLES.items():
-        tables.add_argument(f"--{name.replace('_', '-')}", type=Path, metavar="FILE", help=text)
+        tables.add_argument(f"--{name.replace('_', '-')}", type=local, metavar="FILE", help=text)
     command.set_defaults(run=_report, parser=command)
 
 
@@ -62,7 +62,7 @@ def _report(given: argparse.Namespace) -> None:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     result = read_parquet(given.results)
     paths = {name: getattr(given, name) for name in TABLES}
-    tables = {name: pd.read_parquet(path) for name, path in paths.items() if path is not None}
+    tables: dict[str, Any] = {name: pd.read_parquet(path) for name, path in paths.items() if path is not None}
     segments = None
     if given.segments is not None:
         keys = list(result.spec["user_col"])

@@ -1,4 +1,4 @@
-"""Findings of `check_log` about events: events without an impression, and clocks that differ by some hours."""
+"""Findings of `check_log` about clocks: two that differ by some hours, and times that have nothing in common."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from ..inputs.attribution import Moments, find_candidates, rows_of_pairs
 from ..inputs.impression_rows import EventRows, LogRows, Rows
 from ..inputs.times import UNITS
-from .findings import Findings, plain_rows
+from .findings import Findings
 
 # So many events are compared with their impressions to find out whether two clocks differ by some hours.
 SAMPLE = 20_000
@@ -21,29 +21,13 @@ OFFSETS = range(-28, 29)
 ENOUGH, MOST, TIMES = 10, 0.5, 20
 
 
-def check_events(found: Findings, log: LogRows, events: EventRows, window: float | None, names: list[str]) -> None:
-    """Report events that belong to no impression, by the reason. `names` are the columns that examples show."""
-    outcome = find_candidates(log.moments, events.moments, window).outcome
-    what, n = events.name, len(outcome.attributed)
-    for finding, flags, effect in (
-        (
-            f"{what} without an impression",
-            outcome.never_shown,
-            'they belong to no list; unattributed="true" keeps them in true, so that recall counts them',
-        ),
-        (
-            f"impressions after the {what}",
-            outcome.before_impression,
-            "all impressions of the item came later, so nothing is attributed; clock_skew= allows for two clocks",
-        ),
-        (f"{what} after the window", outcome.outside_window, "nothing is attributed; a longer window= would"),
-    ):
-        examples = plain_rows(events.frame[names].take(np.flatnonzero(flags)[:3]))
-        found.add(finding, "warning", int(flags.sum()), n, examples, effect)
-
-
 def check_clocks(found: Findings, rows: Rows) -> None:
-    """Report events that follow their impressions soon only after a shift by some hours, as in two time zones."""
+    """Report events that follow their impressions soon only after a shift by some hours, as in two time zones.
+
+    Also report events all of which are far from all impressions, as when seconds were read as milliseconds.
+    """
+    for events in rows.events:
+        _check_range(found, rows.log, events)
     if rows.clock.is_number or rows.log.time is None:
         return
     second = UNITS[rows.clock.unit]
@@ -73,3 +57,17 @@ def _soon_by_offset(log: LogRows, events: EventRows, second: int) -> tuple[dict[
         shifted = sample._replace(time=sample.time + offset * 1800 * second)
         counts[offset] = int(find_candidates(near, shifted, SOON * second).outcome.attributed.sum())
     return counts, n_shown
+
+
+def _check_range(found: Findings, log: LogRows, events: EventRows) -> None:
+    """Report events whose times are farther from those of the log than the log is long, before it or after it."""
+    time = events.moments.time
+    if log.time is None or not len(time):
+        return
+    first, last = (float(edge) for edge in (log.time.min(), log.time.max()))
+    long = max(last - first, 1.0)
+    if float(time.min()) > last + long or float(time.max()) < first - long:
+        where = "after" if float(time.min()) > last else "before"
+        words = f"all {events.name} are {where} the log, farther from it than it is long"
+        effect = "one of the two has another unit or another beginning, such as seconds that were read as milliseconds"
+        found.add("times that have nothing in common", "error", len(time), len(time), words, effect)

@@ -16,13 +16,16 @@ from ..inputs.sessions import rank_lists, repeated_rows
 from ..inputs.sorting import dense_codes, run_heads, stable_order
 from ..inputs.time_slices import empty_hours
 from ..inputs.times import UNITS
-from .check_clocks import check_clocks, check_events
+from .check_clocks import check_clocks
+from .check_events import check_events, check_prices
 from .findings import Findings, plain_rows
 
 __all__ = ["check_log"]
 
 # If the mean of 1 / propensity is so many standard errors from the number of actions, the two do not fit.
 FAR = 4.0
+# Where there are enough users, none of them should have more than this share of the impressions.
+MUCH, ENOUGH_USERS = 0.05, 100
 
 
 def check_log(
@@ -35,6 +38,7 @@ def check_log(
     time_col: str | None = None,
     clicks: Any = None,
     purchases: Any = None,
+    value_col: str | None = None,
     window: Any = None,
     session_gap: Any = None,
     variant_col: str | None = None,
@@ -48,7 +52,7 @@ def check_log(
     ----------
     log : DataFrame or Arrow stream
         One row per impression.
-    user_col, item_col, rank_col, list_cols, time_col, clicks, purchases, window, session_gap
+    user_col, item_col, rank_col, list_cols, time_col, clicks, purchases, value_col, window, session_gap
         As in `from_impressions`.
     variant_col : str, optional
         Column of the variant of an experiment. Variants that change within a list or between the lists of a user are
@@ -75,8 +79,9 @@ def check_log(
     Notes
     -----
     It looks for null ids, times and positions; ids and clocks that cannot be compared; clocks that differ by some
-    hours; clicks and purchases without an impression, before their impression, or after the window; users with more
-    than `many` impressions; rows that were logged twice; items shown twice in a list; positions that do not start at 1,
+    hours; clicks and purchases without an impression, before their impression, after the window, written twice, or in
+    the list of another impression than the one they name; prices below 0; users with more than `many` impressions, or
+    with over 5 % of them; rows that were logged twice; items shown twice in a list; positions that do not start at 1,
     have holes or occur twice; hours without any row; variants that change; propensities outside (0, 1], or whose
     inverses do not have the number of actions as their mean.
 
@@ -93,12 +98,14 @@ def check_log(
     if session_gap is not None:
         lists = (*(name for name in lists if name != SESSION), SESSION)
     rules = Rules(
-        user_col, item_col, rank_col, lists, time_col, None, None, window, "last", {}, "first", "count", session_gap,
-        None, "paid", "drop",
+        user_col, item_col, rank_col, lists, time_col, None, value_col, window, "last", {}, "first", "true",
+        session_gap, None, "paid", "drop",
     )  # fmt: skip
     events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
     if time_col is None and (events or session_gap is not None):
         raise OptionError("clicks=, purchases= and session_gap= need time_col=, the column of the time")
+    if value_col is not None and "purchases" not in events:
+        raise OptionError(f"value_col={value_col!r} is what was paid; pass purchases=")
     found = Findings()
     frames = {name: as_frame(data, name) for name, data in {"log": log, **events}.items()}
     if not len(frames["log"]):
@@ -116,6 +123,7 @@ def check_log(
     if len(rows.log):
         for one in rows.events:
             check_events(found, rows.log, one, span, [user_col, item_col, str(time_col)])
+            check_prices(found, one, str(value_col))
         check_clocks(found, rows)
         _check_users(found, rows.log, many, rules)
         _check_lists(found, rows.log, rules)
@@ -147,7 +155,13 @@ def _check_users(found: Findings, log: LogRows, many: int, rules: Rules) -> None
     words = ", ".join(f"{label!r}: {n:,}" for label, n in zip(labels, rows[busy[:5]].tolist(), strict=True))
     share = rows[busy].sum() / len(log)
     effect = f"they have {share:.1%} of the impressions; programs do not click like people: leave such users out"
-    found.add(f"users with over {many:,} impressions", "warning", len(busy), int((rows > 0).sum()), words, effect)
+    n_users = int((rows > 0).sum())
+    found.add(f"users with over {many:,} impressions", "warning", len(busy), n_users, words, effect)
+    largest = int(rows.argmax())
+    if n_users >= ENOUGH_USERS and rows[largest] > MUCH * len(log) and rows[largest] <= many:
+        words = repr(log.frame[rules.user_col].take([first[largest]]).tolist()[0])
+        effect = "clicks per impression are then mostly those of one user; leave the user out if it is a program"
+        found.add("a user with over 5 % of the impressions", "warning", 1, n_users, words, effect)
     keys = [*log.keys, log.item, *(key for key in (log.time, log.position) if key is not None)]
     if log.time is None:
         return
@@ -155,7 +169,10 @@ def _check_users(found: Findings, log: LogRows, many: int, rules: Rules) -> None
     again = np.ones(len(log), bool)
     again[run_heads([key[order] for key in keys])] = False
     twice = order[again]
-    effect = "a row that was written twice counts twice; log.drop_duplicates() takes the copies out"
+    effect = (
+        'one impression stands for all copies; with repeats="each" every copy counts. log.drop_duplicates() takes '
+        "them out"
+    )
     names = [rules.user_col, *rules.source_lists, rules.item_col]
     found.add("rows logged twice", "warning", len(twice), len(log), _labels(log, names, np.sort(twice)), effect)
 

@@ -285,7 +285,8 @@ def user_gap(
     by : str or list of str
         Columns that tell the groups of users apart.
     metrics : list of str, optional
-        Metric columns. By default those that the evaluation recorded, else all columns named like `ndcg@10`.
+        Metric columns. By default those that the evaluation recorded. A merge loses that record; then all columns named
+        like `ndcg@10` or `rprecision`, so that metrics under names of your own must be given here.
     within : str or list of str, optional
         Columns that tell recommenders apart, such as `model`; the groups are compared within each recommender; [] for
         none. By default the `by` columns of the evaluation. A merge can lose which columns those are; if there may be

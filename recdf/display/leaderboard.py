@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, closest
+from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation
-from ..evaluation.summary import summarize
 from ..experiments.cells import (
     LETTERS,
     NULL,
@@ -28,13 +27,13 @@ from ..experiments.cells import (
 )
 from ..experiments.options import Correction, check_literal
 from .pairs import compare, model_rows
-from .tables import check_model, column_names, direction_of, labels, rows_by, summary_of
+from .segments import Groups, group_means, segment_groups
+from .tables import check_model, direction_of, summary_of
 
 __all__ = ["Leaderboard", "leaderboard"]
 
 ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
 EVERYONE = "all"
-GROUP = "recdf: group"  # a column beside those of a user's frame
 PARTS = ["segment", "group", "model", "metric"]
 TIDY = [*PARTS, "better", "value", "ci_low", "ci_high", "half_width", "n", "n_undefined", "place", "marks"]
 # How each form marks the best and the second best value.
@@ -239,13 +238,13 @@ def leaderboard(
 
 
 def values_frame(
-    result: Evaluation, table: pd.DataFrame, columns: list[str], groups: dict[str, pd.Series]
+    result: Evaluation, table: pd.DataFrame, columns: list[str], groups: dict[str, Groups]
 ) -> pd.DataFrame:
     """Values of all lists and of every group, with places, best models first."""
     models = list(dict.fromkeys(table["model"]))
     blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
-    for name, of_row in groups.items():
-        blocks.append(_summary_within(result, of_row, [c for c in columns if c in result.per_user.columns], name))
+    for name, of_segment in groups.items():
+        blocks.append(group_means(result, of_segment, [c for c in columns if c in result.per_user.columns], name))
     return _tidy(blocks, columns, models)
 
 
@@ -264,48 +263,6 @@ def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | 
             raise OptionError(f"metrics names {name!r}{closest(name, known)}; the result has {known}")
         found += own
     return list(dict.fromkeys(found))
-
-
-def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, pd.Series]:
-    """For every segment column, the group of every row of `per_user`; users without one are left out."""
-    if not isinstance(segments, pd.DataFrame):
-        raise TypeError(f"segments is a {type(segments).__name__}; expected a DataFrame with one row per user")
-    keys = [name for name in result.spec["user_col"] if name in segments.columns]
-    if not keys:
-        raise ColumnError(
-            f"segments has none of the key columns {result.spec['user_col']}; it has {list(segments.columns)}"
-        )
-    names = [name for name in segments.columns if name not in keys]
-    if not names:
-        raise ColumnError(f"segments has the key {keys} alone; expected a column of segments beside it")
-    twice = segments.duplicated(keys)
-    if twice.any():
-        raise OptionError(f"segments has several rows for {int(twice.sum()):,} keys of {keys}; expected one per user")
-    plain = result.per_user[keys].copy(deep=False)
-    plain.attrs = {}
-    joined = plain.merge(segments, on=keys, how="left", validate="many_to_one")
-    return {str(name): joined[name] for name in names}
-
-
-def _summary_within(result: Evaluation, of_row: pd.Series, columns: list[str], name: str) -> pd.DataFrame:
-    """Means of every model within every group of one segment column."""
-    by, keys = list(result.spec["by"]), list(result.spec["user_col"])
-    plain = result.per_user[[*by, *keys, *columns]].copy(deep=False)
-    plain.attrs = {}
-    plain[GROUP] = of_row.to_numpy()
-    plain = plain[of_row.notna().to_numpy()]
-    confidence = result.spec.get("confidence", 0.95)
-    table = summarize(plain, by=[GROUP, *by], user_col=[*keys, *by], metrics=columns, confidence=confidence)
-    found = table[["value", "ci_low", "ci_high", "n", "n_undefined"]]
-    names = column_names(table)
-    better = {column: direction_of(result, column) for column in set(names)}
-    return found.assign(
-        segment=name,
-        group=labels(table, [GROUP]),
-        model=labels(table, by),
-        column=names,
-        better=[better[column] for column in names],
-    )
 
 
 def _tidy(blocks: Sequence[pd.DataFrame], columns: Sequence[str], models: Sequence[str]) -> pd.DataFrame:
@@ -352,13 +309,11 @@ def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list
     return [found.get(tuple(row), "") for row in frame[PARTS].itertuples(index=False)]
 
 
-def _stacked_groups(result: Evaluation, groups: dict[str, pd.Series]) -> dict[tuple[str, str], np.ndarray]:
+def _stacked_groups(result: Evaluation, groups: dict[str, Groups]) -> dict[tuple[str, str], np.ndarray]:
     """Rows of `per_user` of every (segment, group), all lists first."""
     found = {(EVERYONE, ""): np.arange(len(result.per_user))}
-    for name, of_row in groups.items():
-        known = np.flatnonzero(of_row.notna().to_numpy())
-        for group, rows in rows_by(of_row.dropna().to_frame("group"), ["group"]).items():
-            found[name, group] = known[rows]
+    for segment, of_segment in groups.items():
+        found |= {(segment, group): rows for group, rows in of_segment.rows().items()}
     return found
 
 

@@ -7,6 +7,7 @@ lists in the same order, which spares the work of coding the ids again; else by 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,8 +29,15 @@ def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
     return rows_by(result.per_user, list(result.spec["by"]))
 
 
-def list_places(result: Evaluation, rows: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return one integer per row of `per_user`: the same list has the same one for every model."""
+class Places(NamedTuple):
+    """One integer per row of `per_user`, the same for the same list of every model, and the first row of each list."""
+
+    of_row: np.ndarray
+    first_row: np.ndarray
+
+
+def list_places(result: Evaluation, rows: Mapping[str, np.ndarray]) -> Places:
+    """Return where the lists of every model stand."""
     keys = result.per_user[list(result.spec["user_col"])]
     sizes = {len(own) for own in rows.values()}
     if len(sizes) == 1:
@@ -38,8 +46,9 @@ def list_places(result: Evaluation, rows: Mapping[str, np.ndarray]) -> np.ndarra
             places = np.empty(len(keys), np.int64)
             for own in rows.values():
                 places[own] = np.arange(len(own))
-            return places
-    return keys.groupby(list(keys.columns), sort=False, dropna=False, observed=True).ngroup().to_numpy()
+            return Places(places, next(iter(rows.values())))
+    groups = keys.groupby(list(keys.columns), sort=False, dropna=False, observed=True).ngroup().to_numpy()
+    return Places(groups, np.unique(groups, return_index=True)[1])
 
 
 def compare(
@@ -64,17 +73,16 @@ def compare(
         codes[own] = code
     columns = list(columns)
     # Integers stand for models and lists: coding millions of labels again would take longer than the tests.
-    labelled = {MODEL: codes, LIST: list_places(result, rows), **{name: result.per_user[name] for name in columns}}
+    values = {name: result.per_user[name].array for name in columns}
+    labelled = {MODEL: codes, LIST: list_places(result, rows).of_row, **values}
     frame = pd.DataFrame(labelled, copy=False)
-    frame.attrs["recdf"] = result.spec
     base = None if baseline is None else models.index(baseline)
     if within is None:
         return _named(_compare(result, frame, columns, base, correction), models)
     parts = []
     for group, of_group in rows_by(within.dropna().to_frame("group"), ["group"]).items():
         part = frame.take(np.flatnonzero(within.notna().to_numpy())[of_group])
-        part.attrs["recdf"] = result.spec
-        there = set(part[MODEL])
+        there = set(part[MODEL].unique())
         if len(there) < 2 or (base is not None and base not in there):
             continue
         parts.append(_compare(result, part, columns, base, "none"))

@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 # The label of a result that was evaluated without by=.
 ONLY = "all lists"
 JOINED_BY = " · "
+MANY = 10_000  # more runs of equal values than this are no models that stand together
 SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined")
 
 
@@ -59,11 +60,27 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
     """Return the rows of every `by` value, by its label, in the order of first appearance."""
     if not by:
         return {ONLY: np.arange(len(frame))}
+    starts = _starts(frame, by)
+    names = labels(frame.take(starts), by) if len(starts) <= MANY else []
+    if names and len(set(names)) == len(names):  # the rows of each value stand together, as evaluate leaves them
+        ends = [*starts[1:], len(frame)]
+        return {name: np.arange(first, end) for name, first, end in zip(names, starts, ends, strict=True)}
     codes = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup().to_numpy()
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 1))
     rows = np.split(order, starts[1:])
-    return dict(zip(labels(frame.take(order[starts]), by), rows, strict=True)) if len(frame) else {}
+    return dict(zip(labels(frame.take(order[starts]), by), rows, strict=True))
+
+
+def _starts(frame: pd.DataFrame, by: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the first row of each run of rows with equal `by` values; a null is unequal to everything."""
+    changes = np.zeros(len(frame), dtype=bool)
+    changes[:1] = True
+    for name in by:
+        column = frame[name]
+        values = column.array.codes if isinstance(column.dtype, pd.CategoricalDtype) else column.array
+        changes[1:] |= np.asarray(pd.Series(values[1:] != values[:-1]).fillna(True), dtype=bool)
+    return np.flatnonzero(changes)
 
 
 def summary_of(result: Any) -> pd.DataFrame:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError
 from ..inputs.frames import column
+from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns, check_choice
 from ..matching.grouping import spans
 from ..matching.lists import Matched
@@ -34,7 +35,7 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
         check_choice(f"carry[{name!r}]", rule, RULES)
         if name in (*as_columns(options.by), *as_columns(options.user_col)):
             raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
-        if name in ("n_true", "n_pred", *taken):
+        if name in ("n_true", "n_pred", options.weight_name, *taken):
             raise ColumnError(f"the column {name!r} of pred has the name of a result column; rename it")
     return rules
 
@@ -88,7 +89,7 @@ def _refuse_changes(
     values: pd.Series, rows: np.ndarray, heads: np.ndarray, matched: Matched, known: np.ndarray
 ) -> None:
     """Raise if a list has two different values; a null beside a value counts as two."""
-    code = pd.factorize(values)[0][rows]
+    code = pd.factorize(check_labels(values, f"pred[{values.name!r}]"))[0][rows]
     change = np.zeros(len(rows), bool)
     change[1:] = code[1:] != code[:-1]
     change[heads] = False

@@ -29,6 +29,9 @@ __all__ = [
     "to_table",
 ]
 
+# Since version 3 pandas has a dtype of its own for strings, and no longer keeps them as objects.
+HAS_STR = int(pd.__version__.split(".")[0]) >= 3
+
 
 class Described(TypedDict):
     """JSON-safe description of a dtype."""
@@ -229,7 +232,7 @@ def _dtype(described: Described) -> Any:
     if described["kind"] == "string":
         if not described["nan"]:
             return pd.StringDtype(described["storage"])
-        return "str" if pd.__version__ >= "3" else "object"
+        return "str" if HAS_STR else "object"
     return described["name"]
 
 

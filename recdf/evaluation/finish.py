@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, RecdfError
+from ..errors import ColumnError, DataError, OptionError, RecdfError
 from ..matching.overlap import no_lists, warn
 from ..matching.side_tables.given import read_sides
 from ..metrics.call import Call
@@ -45,6 +45,11 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
     measured = checked(call, result)
     if not measured.n_lists.any():
         raise no_lists(measured.overlap, call.options)
+    if measured.moments is not None and not measured.moments.rows.any():
+        raise DataError(
+            f"all {measured.n_lists.sum():,} lists have the weight 0, so there is no mean: weight_col must be above 0 "
+            "for some lists"
+        )
     counts = {**measured.side_counts, **measured.counts}
     warn(measured.overlap, counts, measured.by, call.options)
     exposed = measured.exposed

@@ -23,6 +23,7 @@ import pandas as pd
 
 from ..errors import DataError, RecdfError
 from ..inputs.frames import as_frame
+from ..inputs.progress import Progress
 from ..inputs.row_rules import Findings, RowsRefused
 from ..inputs.tables import Order
 from ..matching.counts import ListCounts
@@ -186,17 +187,21 @@ def measure(call: Call, part: Part) -> PartResult:
 def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Measured, ListRows]:
     options = call.options
     pred = as_frame(part.pred, "pred", options.user_col, options.item_col)
-    with call.match_part(part.true, pred, part.by_values, part.whole, findings) as matched:
+    with (
+        call.match_part(part.true, pred, part.by_values, part.whole, findings) as matched,
+        Progress(len(call.requests), "evaluate") as progress,
+    ):
         columns: dict[str, np.ndarray] = {}
         for request in call.per_list if len(matched) else []:
             columns.update(compute(matched, request, options))
+            progress.add()
         n_by = len(matched.by)
         measured = Measured(
             by=matched.by,
             order=matched.order,
             relevance_col=matched.relevance_col,
             n_lists=np.bincount(matched.list_by, minlength=n_by),
-            moments=Moments.of(columns.values(), matched.list_by, n_by) if columns else None,
+            moments=Moments.of(columns.values(), matched.list_by, n_by, matched.weight) if columns else None,
             counts=matched.counts,
             side_counts=matched.side_counts,
             overlap=matched.overlap,
@@ -204,9 +209,11 @@ def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Mea
         )
         if len(matched):
             measured = _with_the_rest(measured, matched, call, part, pred)
-        counts = {"n_true": matched.n_true, "n_pred": matched.n_pred}
+        first = {"n_true": matched.n_true, "n_pred": matched.n_pred}
+        if options.weight_name is not None and matched.weight is not None:
+            first = {options.weight_name: matched.weight, **first}
         carried = carried_columns(matched, pred, call.carry)
-        return measured, ListRows(matched.keys, matched.by, matched.list_by, {**counts, **columns}, carried)
+        return measured, ListRows(matched.keys, matched.by, matched.list_by, {**first, **columns}, carried)
 
 
 def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame) -> Measured:

@@ -36,6 +36,7 @@ class Spec(TypedDict):
     side_tables: NotRequired[dict[str, Described]]
     item_by: NotRequired[str]
     carry: NotRequired[dict[str, str]]
+    weight: NotRequired[str]
 
 
 def spec_of(
@@ -60,6 +61,8 @@ def spec_of(
         "counts": dict(counts),
         "confidence": CONFIDENCE,
     }
+    if options.weight_name is not None:
+        spec["weight"] = options.weight_name
     if side_tables:
         spec["side_tables"] = dict(side_tables)
     if item_by is not None:

@@ -22,7 +22,7 @@ from .dtypes import categories_of, describe, know_extension_types, read_categori
 from .publishing import PER_USER, SUMMARY_FILE, repair_summary, staged, sweep
 from .sealed import Carried, Sealed, open_sealed, seal, unseal
 
-__all__ = ["Tables", "Written", "local_folder", "read_tables", "write_files", "write_tables"]
+__all__ = ["Tables", "Written", "local_path", "read_tables", "write_files", "write_tables"]
 
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
 STALE_READS = 3  # how often a network drive may lose the file that is being read because it was replaced
@@ -51,7 +51,7 @@ def write_tables(
     folder: Any, per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any], *, overwrite: bool = False
 ) -> None:
     """Write `per_user.parquet` and `summary.parquet` into a folder, all or nothing."""
-    with staged(local_folder(folder), overwrite=overwrite) as staging:
+    with staged(local_path(folder), overwrite=overwrite) as staging:
         write_files(staging, [per_user], summary, spec)
 
 
@@ -78,11 +78,11 @@ def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFr
     return Written(digest, n_rows, n_columns)
 
 
-def local_folder(folder: Any) -> Path:
-    """Return the absolute path of a folder on this machine; an address such as s3:// is refused."""
-    if "://" in os.fspath(folder):
-        raise OptionError(f"{folder} is an address; a result is written to and read from a folder: copy it from there")
-    return Path(folder).absolute()
+def local_path(path: Any) -> Path:
+    """Return the absolute path of a file or folder on this machine; an address such as s3:// is refused."""
+    if "://" in os.fspath(path):
+        raise OptionError(f"{path} is an address; expected a path of this machine: copy it to or from there")
+    return Path(path).absolute()
 
 
 def _to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
@@ -110,7 +110,7 @@ def read_tables(folder: Any, digest: str | None = None) -> Tables:
     DataError
         If a file is damaged or is not of recdf, or if the result is not the one that `digest` names.
     """
-    target = local_folder(folder)
+    target = local_path(folder)
     for _ in range(STALE_READS):
         try:
             return _read_tables(target, digest)

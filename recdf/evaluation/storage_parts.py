@@ -18,7 +18,7 @@ import pandas as pd
 from ..errors import DataError
 from .dtypes import categories_of, describe, read_categories, restore
 from .publishing import PER_USER, SUMMARY_FILE, staging_folder
-from .storage import Tables, local_folder, read_tables, write_files
+from .storage import Tables, local_path, read_tables, write_files
 
 HEAD = "_recdf"
 
@@ -34,7 +34,7 @@ def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
 
     A failure inside the block leaves the old result as it was.
     """
-    target = local_folder(folder)
+    target = local_path(folder)
     there = target.exists()
     target.mkdir(parents=True, exist_ok=True)
     try:
@@ -67,7 +67,7 @@ def read_parts(folder: Any) -> Tables:
     """Read a result in parts; its rows are sorted by `by` value and list key."""
     import pyarrow.dataset as ds
 
-    rows = local_folder(folder) / PER_USER
+    rows = local_path(folder) / PER_USER
     empty, summary, spec = read_tables(rows / HEAD)
     files = sorted(str(path) for path in rows.glob("*.parquet") if not path.name.startswith((".", "_")))
     if not files:

@@ -14,14 +14,19 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest
-from ..inputs.options import as_columns
+from ..inputs.frames import column
+from ..inputs.ids import check_labels
+from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns
+from ..inputs.tables import read_weights
+from ..metrics.metric import METRICS
 from .moments import Moments, clustered
 
 __all__ = ["summarize"]
 
 CONFIDENCE = 0.95
 
+OF_WEIGHTS = ("n_effective",)  # columns of the summary that only weighted means have
 SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined")
 
 
@@ -49,13 +54,17 @@ def summarize(
     user_col: str | Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     confidence: float = CONFIDENCE,
+    weight_col: str | None = None,
     unit: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Mean of each metric over groups of per-user rows, with its interval.
 
     Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n, interval
-    value ∓ z · se, z the normal quantile of (1 + confidence) / 2. With `unit`, the rows of a unit are not taken for
-    independent: se = √(u / (u − 1) · Σ_units (Σ_rows of the unit (x − value))²) / n for u units.
+    value ∓ z · se, z the normal quantile of (1 + confidence) / 2. With weights w: value m = Σ w x / Σ w,
+    std² = Σ w (x − m)² / (Σ w − Σ w² / Σ w), se = √(n/(n − 1) · Σ w² (x − m)²) / Σ w (delta method of the ratio), and
+    n_effective = (Σ w)² / Σ w², the number of equal weights that would be as precise (Kish 1965). With `unit`,
+    the rows of a unit are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x − m))²) / Σ w,
+    for u units; w is 1 without weights.
 
     Parameters
     ----------
@@ -69,9 +78,13 @@ def summarize(
         Columns that together name a list, including `by` columns; a list may occur only once. By default those that the
         evaluation recorded, or, where a join has lost its attrs, all columns before `n_true`.
     metrics : list of str, optional
-        Metric columns. By default those that the evaluation recorded, else all columns named like `ndcg@10`.
+        Metric columns. By default those that the evaluation recorded. A merge loses that record; then all columns named
+        like `ndcg@10` or `rprecision`, so that metrics under names of your own must be given here.
     confidence : float, default 0.95
         Coverage of the interval.
+    weight_col : str, optional
+        Column of weights, at least 0; rows of weight 0 count as if they were not there. An `Evaluation` with weights
+        needs no word, but its `per_user` alone does: without `weight_col` every row counts alike.
     unit : str or list of str, optional
         Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
         a user are alike, so that an interval that takes them for independent is too narrow.
@@ -80,8 +93,9 @@ def summarize(
     -------
     DataFrame
         `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64; std, se and
-        interval null for n = 1, se and interval also for one unit), `n`, `n_undefined` (int64), and with `unit` also
-        `n_users` (int64: units with a defined row); groups in order of first appearance.
+        interval null for n = 1, se and interval also for one unit), `n`, `n_undefined` (int64), with weights
+        `n_effective` (float64), with `unit` `n_users` (int64: units with a defined row); groups in order of first
+        appearance.
 
     Raises
     ------
@@ -90,7 +104,7 @@ def summarize(
     NullKeyError
         If a unit is null.
     DataError
-        If a list occurs in several rows, or a metric column is not numeric.
+        If a list occurs in several rows, a metric column is not numeric, or a weight is null, negative or infinite.
 
     Examples
     --------
@@ -103,14 +117,20 @@ def summarize(
     0     new    mrr  1    1.0  1
     1     old    mrr  1    0.0  1
     """
+    whole = not isinstance(per_user, pd.DataFrame)
     per_user = table_of(per_user)
     spec = evaluated(per_user)
+    if whole and weight_col is None:
+        weight_col = spec.get("weight")
+    weights = None
+    if weight_col is not None:
+        weights = read_weights(column(per_user, weight_col, "per_user"), f"per_user[{weight_col!r}]", Options())
     keys = as_columns(user_col)
     if by is None:
         _refuse_repeated_lists(per_user, keys, spec)
-        by = recommender_columns(per_user, "by")
+        by = recommender_columns(per_user, "by", weight_col)
     by = as_columns(by)
-    names = _metric_columns(per_user, metrics, spec)
+    names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
     units = as_columns(unit)
     for name in [*by, *names, *keys, *units]:
         if name not in per_user.columns:
@@ -124,20 +144,20 @@ def summarize(
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
     plain = per_user.copy(deep=False)
     plain.attrs = {}
-    table = means(plain, by, names, spec, confidence, units)
+    table = means(plain, by, names, spec, confidence, units, weights)
     if spec:
         table.attrs["recdf"] = spec
     return table
 
 
-def recommender_columns(per_user: pd.DataFrame, argument: str) -> list[str]:
+def recommender_columns(per_user: pd.DataFrame, argument: str, weight_col: str | None = None) -> list[str]:
     """Return the columns that tell the recommenders of a per-user table apart; a mean must not mix recommenders.
 
     `evaluate` writes them before the list key. If several columns precede `n_true` (`model, user_id, n_true, ...`) and
     a merge has lost which of them tell recommenders apart, the caller must say it in `argument`.
     """
     known = as_columns(evaluated(per_user).get("by"))
-    listed = list_columns(per_user)
+    listed = [name for name in list_columns(per_user) if name != weight_col]
     if known:
         return [name for name in known if name in per_user.columns]
     if len(listed) > 1 and not evaluated(per_user):
@@ -155,9 +175,12 @@ def means(
     spec: Mapping[str, Any],
     confidence: float,
     units: Sequence[str] = (),
+    weights: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Return the mean and the interval of some columns in each group of rows."""
     if by:
+        for name in by:
+            check_labels(per_user[name], f"per_user[{name!r}]")
         grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
         group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
         first = np.zeros(n_groups, np.int64)
@@ -170,12 +193,12 @@ def means(
     def columns() -> Iterator[np.ndarray]:
         return (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
 
-    moments = Moments.of(columns(), group, n_groups)
+    moments = Moments.of(columns(), group, n_groups, weights)
     if not units:
         return mean_table(labels, names, moments, spec, confidence)
     if "n_users" in by:
         raise ColumnError("the by column 'n_users' has the name of a column of the summary; rename it")
-    se, n_users = clustered(columns(), group, _unit_codes(per_user, units), moments)
+    se, n_users = clustered(columns(), group, _unit_codes(per_user, units), moments, weights)
     table = mean_table(labels, names, replace(moments, se=se), spec, confidence)
     return table.assign(n_users=n_users.ravel())
 
@@ -184,13 +207,14 @@ def _unit_codes(per_user: pd.DataFrame, units: Sequence[str]) -> np.ndarray:
     for name in units:
         if per_user[name].isna().any():
             raise NullKeyError(f"per_user[{name!r}] has null units: {int(per_user[name].isna().sum()):,}; drop them")
+        check_labels(per_user[name], f"per_user[{name!r}]")
     codes: np.ndarray = per_user.groupby(list(units), sort=False, observed=True).ngroup().to_numpy()
     return codes
 
 
 def refuse_summary_names(by: pd.DataFrame) -> None:
     """Raise if a `by` column has the name of a column of the summary, which would replace it."""
-    taken = [name for name in map(str, by.columns) if name in SUMMARY]
+    taken = [name for name in map(str, by.columns) if name in (*SUMMARY, *OF_WEIGHTS)]
     if taken:
         raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
 
@@ -221,10 +245,19 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
         return as_columns(metrics)
     names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
     # A join loses attrs. Then only columns named like metrics count, so that a joined column of numbers does not.
-    names = names or [name for name in per_user.columns if isinstance(name, str) and _split(name)[1] is not None]
+    names = names or [name for name in per_user.columns if isinstance(name, str) and _named_like_a_metric(name)]
     if not names:
-        raise ColumnError("per_user has no metric column named like 'ndcg@10'; pass metrics=[...]")
+        own = [name for name in per_user.select_dtypes("number").columns if name not in ("n_true", "n_pred")]
+        raise ColumnError(
+            "per_user has no column named like a metric ('ndcg@10'), and names of your own are lost in a merge, which "
+            f"drops what evaluate wrote: give them in metrics=; the columns of numbers are {own}"
+        )
     return names
+
+
+def _named_like_a_metric(column: str) -> bool:
+    metric = METRICS.get(column.partition("(")[0])
+    return _split(column)[1] is not None or (metric is not None and not metric.cut)
 
 
 def _split(column: str) -> tuple[str, int | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pandas as pd
 
 from ..errors import TimeByWarning, outside_recdf
@@ -14,12 +15,16 @@ from ..inputs.options import Options, as_columns
 MANY_MISSING = 0.1
 
 
-def warn_of_time_by(per_user: pd.DataFrame, options: Options) -> None:
-    """Warn if `by` names a time and many users have no list at many of its values."""
-    times = [name for name in map(str, as_columns(options.by)) if _is_time(per_user[name])]
+def warn_of_time_by(by: pd.DataFrame, n_lists: np.ndarray, n_missing: int, options: Options) -> None:
+    """Warn if `by` names a time and many users have no list at many of its values.
+
+    `by` are the labels of the `by` values, `n_lists` is the number of lists of each, and `n_missing` the number of all
+    lists that `pred` does not have.
+    """
+    times = [name for name in as_columns(options.by) if _is_time(by[name])]
     if not times:
         return
-    missing, n_values = float((per_user["n_pred"] == 0).mean()), per_user[times[0]].nunique()
+    missing, n_values = n_missing / max(int(n_lists.sum()), 1), by[times[0]][n_lists > 0].nunique()
     if missing > MANY_MISSING and n_values > 1:
         keys = [*as_columns(options.user_col), *times]
         warnings.warn(

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import EmptyPopulationError
 from ..inputs.options import as_columns
+from ..inputs.progress import Progress
 from .columns import (
     Codes,
     Floats,
@@ -41,6 +42,7 @@ def bootstrap_ci(
     confidence: float = 0.95,
     method: Percentile = "percentile",
     seed: int = 0,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
     """Interval of a mean, or of a ratio of sums, by a Poisson bootstrap over units.
 
@@ -67,6 +69,9 @@ def bootstrap_ci(
         Percentiles of the replicates, or twice the value minus the opposite percentile.
     seed : int, default 0
         Of the weights.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
 
     Returns
     -------
@@ -110,25 +115,14 @@ def bootstrap_ci(
     group, groups = group_codes(per_user, "per_user", by_cols)
     (code,), _ = key_codes([("per_user", per_user)], units)
     rows: list[dict[str, Any]] = []
-    members = split(group, len(groups))
-    for members_of_group in members:
-        samples, n_units = _unit_sums(columns, members_of_group, code)
-        found = [_point(sample, n) for sample, n in zip(samples, n_units, strict=True)]
-        tested = [j for j, row in enumerate(found) if not row["warning"]]
-        if tested:
-            some = [samples[j] for j in tested]
-            nothing = [0.0] * len(some)
-            replicates = replicate_estimates(some, nothing, nothing, n_resamples, seed)
-            value = np.array([found[j]["value"] for j in tested])
-            low, high = quantile_interval(
-                replicates, value, alternative="two-sided", confidence=confidence, method=method
-            )
-            se = standard_error(replicates)
-            for i, j in enumerate(tested):
-                found[j].update(se=se[i], ci_low=low[i], ci_high=high[i])
-        for metric, row in zip(columns, found, strict=True):
-            undefined = 0 if metric.defined is None else int((~metric.defined[members_of_group]).sum())
-            rows.append({"metric": metric.name, **row, "n_undefined": undefined})
+    with Progress(len(groups), "bootstrap_ci", progress) as shown:
+        for members in split(group, len(groups)):
+            samples, n_units = _unit_sums(columns, members, code)
+            found = _intervals(samples, n_units, n_resamples, seed, confidence, method)
+            for metric, row in zip(columns, found, strict=True):
+                undefined = 0 if metric.defined is None else int((~metric.defined[members]).sum())
+                rows.append({"metric": metric.name, **row, "n_undefined": undefined})
+            shown.add()
     which = np.repeat(np.arange(len(groups)), len(columns))
     table = pd.DataFrame(rows).assign(method=method, n_resamples=n_resamples, seed=seed)
     result = pd.concat([groups[by_cols].iloc[which].reset_index(drop=True), table], axis=1)
@@ -194,6 +188,24 @@ def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sa
             int(unit[-1]) + 1 if mask is None and len(rows) else len(np.unique(has)) if mask is not None else 0
         )
     return samples, n_units
+
+
+def _intervals(
+    samples: list[Sample], n_units: list[int], n_resamples: int, seed: int, confidence: float, method: Percentile
+) -> list[dict[str, Any]]:
+    """Return the value, standard error and interval of every metric of one group, from one set of replicates."""
+    found = [_point(sample, n) for sample, n in zip(samples, n_units, strict=True)]
+    tested = [j for j, row in enumerate(found) if not row["warning"]]
+    if not tested:
+        return found
+    nothing = [0.0] * len(tested)
+    replicates = replicate_estimates([samples[j] for j in tested], nothing, nothing, n_resamples, seed)
+    value = np.array([found[j]["value"] for j in tested])
+    low, high = quantile_interval(replicates, value, alternative="two-sided", confidence=confidence, method=method)
+    se = standard_error(replicates)
+    for i, j in enumerate(tested):
+        found[j].update(se=se[i], ci_low=low[i], ci_high=high[i])
+    return found
 
 
 def _point(sample: Sample, n_units: int) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def estimate(units: Units) -> Estimate:
 
 
 def few_clusters(sample: Sample) -> float:
-    """How many clusters of equal size would carry as much as these."""
+    """How many units of equal size would carry as much as these clusters, or as the users of a ratio."""
     return effective_number(np.ones(len(sample.num)) if sample.den is None else sample.den)
 
 

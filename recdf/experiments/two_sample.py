@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..inputs.progress import Progress
 from .columns import Codes
 from .estimates import Estimate, estimate, few_clusters
 from .experiment_rows import ExperimentRows
@@ -214,9 +215,17 @@ def _cautions(units: Units, found: Estimate, settings: Settings) -> list[str]:
         cautions.append("tiny")
     if any(s.den is not None and (s.den == 0).mean() >= MOSTLY for s in (units.control, units.treatment)):
         cautions.append("mostly_zero_denominator")
+    if settings.method == "welch" and not units.clustered and _carried_by_few(units):
+        cautions.append("few_users_carry")
     if settings.method != "permutation" and abs(skewness_of_difference(*found.values, SKEWED)) > SKEWED:
         cautions.append("skewed")
     return cautions
+
+
+def _carried_by_few(units: Units) -> bool:
+    """Whether a few users have most of a ratio's denominator in an arm, such as a program with thousands of views."""
+    arms = (units.control, units.treatment)
+    return any(s.den is not None and len(s.den) >= TINY and few_clusters(s) < TINY for s in arms)
 
 
 def _welch(units: Units, found: Estimate, settings: Settings) -> Effect:
@@ -274,10 +283,13 @@ def _bootstrap(rows: list[Row], waiting: Waiting, unordered: bool, settings: Set
     thetas = [found.theta for _, found in waiting]
     xs = [found.x for _, found in waiting]
     sides: list[list[Sample]] = [[units.control for units, _ in waiting], [units.treatment for units, _ in waiting]]
-    control, treatment = (
-        replicate_estimates(samples, thetas, xs, settings.n_resamples, (settings.seed, side), unordered)
-        for side, samples in enumerate(sides)
-    )
+    replicates = []
+    with Progress(len(sides), "both arms") as progress:
+        for side, samples in enumerate(sides):
+            seed = (settings.seed, side)
+            replicates.append(replicate_estimates(samples, thetas, xs, settings.n_resamples, seed, unordered))
+            progress.add()
+    control, treatment = replicates
     diff, centre = treatment - control, np.zeros(len(rows))
     alternative, confidence = settings.alternative, settings.confidence
     low, high = quantile_interval(diff, centre, alternative=alternative, confidence=confidence)

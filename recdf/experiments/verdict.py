@@ -181,6 +181,7 @@ WITHHELD = {
     "too_few_users": "check: tiny arms",
     "tiny": "check: tiny arms",
     "constant_arm": "check: constant arm",
+    "few_users_carry": "check: few users carry it",
     "skewed": "check: skewed",
 }
 

@@ -11,7 +11,8 @@ The rules at the edges:
 * Among impressions with the same time, "first" takes the one whose row comes first, and "last" the one whose row comes
   last.
 * An event with no impression before it belongs to the next impression if that is at most `skew` later, since the
-  clocks of two machines may differ. An impression before the event always takes precedence.
+  clocks of two machines may differ. Among several next impressions with the same time the rule chooses. An impression
+  before the event always takes precedence.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ def find_candidates(log: Moments, events: Moments, window: float | None, skew: f
         soon = next_one[_minus(time[high[next_one]], skew) <= events.time[next_one]]
         late[soon] = False
         high = high.copy()
-        high[soon] += 1
+        # The impressions with the time of the next one are candidates too, of which the rule chooses as always.
+        high[soon] = bisect(time, high[soon], end[soon], time[high[soon]], right=True)
     attributed = high > low
     never = end == start
     outcome = Outcome(attributed, never, late, ~(attributed | never | late))

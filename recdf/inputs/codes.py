@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import IdTypeError
+from .digits import read_digits
 from .ids import Ids
 from .threads import each, n_threads
 
@@ -187,7 +188,8 @@ def _encode_leaves(leaves: list[Ids]) -> Codes:
     if all(isinstance(array, pa.ChunkedArray) for array in arrays):
         if len({array.type for array in arrays}) > 1:  # strings that UTF-8 cannot encode are bytes
             arrays = [array.cast(pa.large_binary()) for array in arrays]
-        return _encode_arrow(arrays)
+        numbers = read_digits(arrays)
+        return _encode_arrow(arrays) if numbers is None else encode_integers(numbers)
     if any(isinstance(array, pa.ChunkedArray) or array.dtype.kind == "O" for array in arrays):
         return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
     if any(array.dtype.kind == "M" for array in arrays):

@@ -217,6 +217,8 @@ def column(frame: pd.DataFrame, name: Any, role: str) -> pd.Series:
     """Return one column, or raise a ColumnError that lists the columns of the frame."""
     if name not in frame.columns:
         have = ", ".join(map(repr, frame.columns)) or "none"
+        if name in frame.index.names:
+            raise ColumnError(f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()")
         raise ColumnError(f"{role} has no column {name!r}; it has {have}{closest(str(name), frame.columns)}")
     found: pd.Series | pd.DataFrame = frame[name]
     if isinstance(found, pd.DataFrame):

@@ -149,11 +149,46 @@ def read_by(columns: Sequence[pd.Series], where: str) -> list[Ids]:
         _refuse_nested(series.dtype, where)
     try:
         found = [read_ids(series, where) for series in columns]
-        if len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) < 2:
-            return found
     except IdTypeError:
-        pass
-    return [_plain_labels(series, where) for series in columns]
+        return [_plain_labels(series, where) for series in columns]
+    if len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1 or any(map(_is_odd_text, found)):
+        return [_plain_labels(series, where) for series in columns]
+    return found
+
+
+def check_labels(series: pd.Series, where: str) -> pd.Series:
+    """Return labels of groups as they are, or raise where one has lone surrogates.
+
+    pandas groups by labels: version 2 takes all texts with lone surrogates for the same one, version 3 fails on them.
+    """
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        check_labels(pd.Series(dtype.categories), where)
+    elif pd.api.types.is_object_dtype(dtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
+        labels = series.to_numpy(dtype=object)
+        try:
+            pa.array(labels, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):  # odd text, or objects of several types
+            odd = [label for label in labels if isinstance(label, str) and not _is_text(label)]
+            if odd:
+                raise IdTypeError(
+                    f"{where} has {odd[0]!a}, a text with a lone surrogate, which UTF-8 cannot encode and pandas "
+                    "cannot tell from others of its kind; write such labels as plain text, e.g. with .map(ascii)"
+                ) from None
+    return series
+
+
+def _is_text(label: str) -> bool:
+    try:
+        label.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_odd_text(ids: Ids) -> bool:
+    leaf = ids.dictionary or ids
+    return leaf.kind == "string" and isinstance(leaf.values, pa.ChunkedArray) and leaf.values.type == pa.large_binary()
 
 
 def _refuse_nested(dtype: Any, where: str) -> None:
@@ -168,6 +203,7 @@ def _refuse_nested(dtype: Any, where: str) -> None:
 
 
 def _plain_labels(series: pd.Series, where: str) -> Ids:
+    check_labels(series, where)
     try:
         codes, labels = pd.factorize(series)
     except TypeError as error:  # lists, arrays and dicts as Python objects

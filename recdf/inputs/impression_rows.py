@@ -54,7 +54,9 @@ class Rules:
     @property
     def source_lists(self) -> tuple[str, ...]:
         """Columns of the list key that the log already has."""
-        return tuple(name for name in self.list_cols if name != SESSION) if self.session_gap else self.list_cols
+        if self.session_gap is None:
+            return self.list_cols
+        return tuple(name for name in self.list_cols if name != SESSION)
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,12 @@ def _require_columns(frame: pd.DataFrame, role: str, names: Sequence[str], rules
                 raise ColumnError(
                     "log has no column 'position'; name it in rank_col=, or pass rank_col=None to rank by time"
                 )
+        if role != "log" and name not in frame.columns and name in rules.log_columns and len(frame.columns):
+            have = ", ".join(map(repr, frame.columns))
+            raise ColumnError(
+                f"{role} has no column {name!r}; it has {have}. Columns are named as in the log: "
+                f'{role}.rename(columns={{"...": {name!r}}})'
+            )
         column(frame, name, role)
 
 
@@ -245,6 +253,12 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
     name = rules.clicked_col
     clicks = read_numbers(column(frame, name, "log"), f"log[{name!r}]").astype(np.float64)
     bad = ~np.isfinite(clicks) | (clicks < 0)
+    shares = clicks % 1 > 0
+    if shares.any() and not bad.any():
+        raise DataError(
+            f"log[{name!r}] holds {int(shares.sum()):,} fractions ({examples(clicks[shares])}); expected True and "
+            "False, or numbers of clicks; a probability of a click is no click"
+        )
     if bad.any():
         raise DataError(
             f"log[{name!r}] holds {bad.sum():,} null, infinite or negative values ({examples(clicks[bad])}); expected "

@@ -100,22 +100,25 @@ def make_tables(rows: Rows, rules: Rules) -> Tables:
     counted = {name: _counts(outcome) for name, outcome in outcomes.items()}
     added = []
     if rules.unattributed == "true":
-        added = [_unattributed(log, events, outcomes[events.name], rules) for events in rows.events]
+        left = [np.flatnonzero(~outcomes[events.name].attributed) for events in rows.events]
+        named = _named_lists(log, rows.events, left)
+        for events, row, lists in zip(rows.events, left, named, strict=True):
+            added.append(_unattributed(log, events, row, lists, rules))
         for one in added:
             counted[one.events.name] |= one.counts
     more = _added_rows(log, added, response, rules)
     stays, response, n_repeated = _settle_repeats(log, response, rules)
     ranking = rank_lists(log.lists, log.position, stays)
-    n_better_later = 0
+    n_better_later, shown_value = 0, response.value
     if n_repeated and rules.repeats == "each":
-        n_better_later = _lists_better_later(log, response.gains(rules), ranking.rank)
+        n_better_later, shown_value = _best_first(log, response, rules, ranking.rank)
     rank, nothing = ranking.rank, pd.DataFrame()
     ranking = ranking._replace(rank=rank[:0])
     tables = Tables(nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, n_better_later, counted)
     frame = log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
     del rows, log, added  # Free them here: codes and times take as much memory as the tables.
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
-    value = None if response.value is None else pd.Series(response.value, copy=False)
+    value = None if shown_value is None else pd.Series(shown_value, copy=False)
     pred = _pred(labels, frame, rules, stays, rank, value)
     true = labels.assign(**response.columns(rules))
     return tables._replace(true=true if more is None else pd.concat([true, more], ignore_index=True), pred=pred)
@@ -175,16 +178,25 @@ def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.
     return stays, response.settled(stays, repeated[moved], standing[moved]), int(moved.sum())
 
 
-def _lists_better_later(log: LogRows, gain: np.ndarray, rank: np.ndarray) -> int:
+def _best_first(
+    log: LogRows, response: Response, rules: Rules, rank: np.ndarray
+) -> tuple[int, np.ndarray | None]:
     """Count the lists in which a later impression of an item is more relevant than an earlier one.
 
-    `true` has no ranks, so that `evaluate` takes the most relevant row of an item for its first impression.
+    `true` has no ranks, so that `evaluate` takes the most relevant row of an item for its first impression. The second
+    result is the value of each row of `pred` in that order, so that a hit has the value of its row of `true`.
     """
     rows = repeated_rows(log.lists.code, log.item, log.n_items)
-    rows = rows[stable_order([log.lists.code[rows], log.item[rows], rank[rows]])]
-    lists, item, found = log.lists.code[rows], log.item[rows], gain[rows]
-    better = (lists[1:] == lists[:-1]) & (item[1:] == item[:-1]) & (found[1:] > found[:-1])
-    return len(np.unique(lists[1:][better]))
+    pair, gain = dense_codes([log.lists.code[rows], log.item[rows]])[0], response.gains(rules)[rows]
+    by_rank = stable_order([pair, rank[rows]])
+    by_gain = stable_order([pair, -gain, rank[rows]])
+    later = (pair[by_rank][1:] == pair[by_rank][:-1]) & (gain[by_rank][1:] > gain[by_rank][:-1])
+    n_lists = len(np.unique(log.lists.code[rows[by_rank[1:][later]]]))
+    if response.value is None:
+        return n_lists, None
+    value = response.value.copy()
+    value[rows[by_rank]] = response.value[rows[by_gain]]
+    return n_lists, value
 
 
 # ------------------------------------------------------------------------------------------ the tables
@@ -243,15 +255,13 @@ class _Added:
     counts: dict[str, int]
 
 
-def _unattributed(log: LogRows, events: EventRows, outcome: Outcome, rules: Rules) -> _Added:
-    """Give each event without an impression a list.
+def _unattributed(log: LogRows, events: EventRows, row: np.ndarray, lists: np.ndarray, rules: Rules) -> _Added:
+    """Give each event without an impression a list; `row` are these events, and `lists` the lists that they name.
 
     This is the list that the event names itself, or else the last list of its user that began at or before it, or
     else the first list of its user. An event whose user has no list cannot be placed. An event is left out if its list
     shows its item, since it would count as a hit although the window or the times exclude it.
     """
-    row = np.flatnonzero(~outcome.attributed)
-    lists = _named_lists(log, events, row)
     log_row = np.full(len(row), -1, np.int64)
     by_time = np.flatnonzero(lists < 0)
     if len(by_time):
@@ -280,21 +290,29 @@ def _unattributed(log: LogRows, events: EventRows, outcome: Outcome, rules: Rule
     return _Added(events, row[keep], lists[keep], log_row[keep], response, counts)
 
 
-def _named_lists(log: LogRows, events: EventRows, row: np.ndarray) -> np.ndarray:
-    """Return the code of the list that each of these events names, or -1 if it names none.
+def _named_lists(log: LogRows, all_events: Sequence[EventRows], rows: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return for some events of each kind the code of the list that each names, or -1 if it names none.
 
-    A list that the log has keeps its code; other lists get new codes.
+    A list that the log has keeps its code. Other lists get new codes; a list that both a click and a purchase name has
+    one code.
     """
-    if events.list_keys is None:
-        return np.full(len(row), -1, np.int64)
+    found = [np.full(len(row), -1, np.int64) for row in rows]
+    naming = [number for number, events in enumerate(all_events) if events.list_keys is not None]
+    if not naming:
+        return found
     n_lists = int(log.lists.code.max(initial=-1)) + 1
     a_row = np.empty(n_lists, np.int64)
     a_row[log.lists.code] = np.arange(len(log))
-    keys = [key[row] for key in events.list_keys]
-    together, n = dense_codes([np.append(own[a_row], some) for own, some in zip(log.keys, keys, strict=True)])
+    given = [[key[rows[number]] for key in all_events[number].list_keys or ()] for number in naming]
+    columns = [np.concatenate([own[a_row], *parts]) for own, *parts in zip(log.keys, *given, strict=True)]
+    together, n = dense_codes(columns)
     code = np.arange(n_lists, n_lists + n)  # a list that the log does not have gets a number beyond its lists
     code[together[:n_lists]] = np.arange(n_lists)
-    return np.where(np.logical_or.reduce([key < 0 for key in keys]), -1, code[together[n_lists:]])
+    ends = np.cumsum([n_lists, *(len(rows[number]) for number in naming)])
+    for number, keys, start, stop in zip(naming, given, ends[:-1], ends[1:], strict=True):
+        null = np.logical_or.reduce([key < 0 for key in keys])
+        found[number] = np.where(null, -1, code[together[start:stop]])
+    return found
 
 
 def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray:
@@ -355,6 +373,9 @@ def _event_labels(log: LogRows, added: _Added, rules: Rules) -> pd.DataFrame:
     for name in rules.list_cols:
         if name in own.columns and of_log is not None and added.events.list_keys is not None:
             values = own[name].where(added.log_row < 0, of_log[name])
+            whole = pd.api.types.is_integer_dtype(of_log[name].dtype) and pd.api.types.is_float_dtype(values.dtype)
+            if whole:  # Events that name no list have a null there, which made the integers floats.
+                values = values.astype(of_log[name].dtype)
         else:
             values = own[name] if of_log is None else of_log[name]
         found = found.assign(**{name: values})

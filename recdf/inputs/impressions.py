@@ -24,6 +24,8 @@ RELEVANCE = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 class Impressions:
     """The result of `from_impressions`. It unpacks into the two tables: `true, pred = rd.from_impressions(...)`.
 
+    `rd.evaluate(*lists, metrics, **lists.options)` evaluates them by the columns that they have.
+
     Attributes
     ----------
     true : DataFrame
@@ -43,6 +45,21 @@ class Impressions:
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         return iter((self.true, self.pred))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options with which `evaluate` reads these tables: `rd.evaluate(*lists, "ctr@10", **lists.options)`."""
+        found: dict[str, Any] = {
+            "user_col": [self.spec["user_col"], *self.spec["list_cols"]],
+            "item_col": self.spec["item_col"],
+            "rank_col": "rank",
+            "relevance_col": "relevance",
+        }
+        if self.spec["value_col"] is not None:
+            found["value_col"] = self.spec["value_col"]
+        if self.spec["repeats"] == "each":
+            found["duplicates"] = "keep"
+        return found
 
     def __repr__(self) -> str:
         positions = self.spec["positions"]
@@ -186,8 +203,8 @@ def from_impressions(
     0     ann           1     tea        0.0        0.0    0.0
     1     ann           1     mug        3.0        1.0    8.5
     2     bob           7     tea        0.0        0.0    0.0
-    >>> options = {"user_col": ["user_id", "session_id"], "relevance_col": "relevance", "value_col": "price"}
-    >>> rd.evaluate(true, pred, ["hits@10", "revenue@10"], **options).per_user
+    >>> lists = rd.from_impressions(log, time_col="time", purchases=bought, value_col="price", window="24h")
+    >>> rd.evaluate(*lists, ["hits@10", "revenue@10"], **lists.options).per_user
       user_id  session_id  n_true  n_pred  hits@10  revenue@10
     0     ann           1       1       2      1.0         8.5
     1     bob           7       0       1      0.0         0.0

@@ -7,8 +7,9 @@ for one piece of work and end with it, so that a process may fork at any time be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -68,6 +69,29 @@ def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
         return [function(part) for part in parts]
     with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(1,)) as threads:
         return list(threads.map(function, parts))
+
+
+def stream(function: Callable[[Part], Made], parts: Iterable[Part]) -> Iterator[Made]:
+    """Call the function for parts that are made one after another, by several threads; yield the results in order.
+
+    At most one part more than there are threads is in memory at a time.
+    """
+    n = n_threads()
+    if n < 2:
+        yield from map(function, parts)
+        return
+    waiting: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(1,)) as threads:
+        try:
+            for part in parts:
+                waiting.append(threads.submit(function, part))
+                if len(waiting) > n:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def keep_freed_memory() -> None:

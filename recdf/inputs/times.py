@@ -57,6 +57,8 @@ class Clock:
             raise OptionError(
                 f'{name}={value!r} has no unit, but the times are datetimes; write {name}="{value}s", "24h" or "7D"'
             )
+        if isinstance(value, str) and value.strip().replace(".", "", 1).lstrip("+-").isdigit():
+            raise OptionError(f'{name}={value!r} has no unit; expected text such as "24h", "30min" or "{value}s"')
         try:
             span = pd.Timedelta(value)
             nanoseconds = span.as_unit("ns").value

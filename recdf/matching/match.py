@@ -26,6 +26,7 @@ from ..inputs.threads import keep_freed_memory
 from .grouping import offsets
 from .hits import HitArrays, Hits
 from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
+from .list_weights import list_weights
 from .lists import Matched
 from .overlap import Overlap, compared, overlap_of
 from .pred_lists import PredLists
@@ -34,7 +35,7 @@ from .side_tables.baseline import base_lists
 from .side_tables.given import NOTHING, Doors, Given, read_sides
 from .side_tables.sides import Sides
 from .true_lists import TrueByKey, TrueLists
-from .values import Rating, responses_of, values_of
+from .values import Rating, item_weights_of, responses_of, values_of
 
 
 def match(
@@ -103,7 +104,9 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
         users = "pred" if options.population.given is None else options.users
-        return true_frame, pred_frame, options.updated(users=users, relevance_col=False, min_relevance=None)
+        return true_frame, pred_frame, options.updated(
+            users=users, relevance_col=False, min_relevance=None, propensity_col=None
+        )
     true_frame = as_frame(true, "true", options.user_col, options.item_col)
     if isinstance(true, Mapping) and options.population.rule == "true":
         options = options.updated(users=list(true))  # this includes users whose list is empty
@@ -207,6 +210,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     true_of_key[true.code] = np.arange(len(true.code))
     true_list = true_of_key.take(key)
     true_lists = _true_lists(rows.true, true, gain)
+    users = None if rows.users is None else rows.users[0]
     of_list = place_of(lists, pred.code, n_keys * n_by)
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     start[of_list], n_pred[of_list] = pred.start[:-1], np.diff(pred.start)
@@ -238,6 +242,8 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         has_true=rows.has_true,
         repeats_kept=_repeats_kept(options, ranked.counts),
         values=values_of(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
+        weight=list_weights(labels, rows.true, true, true_list, users, options),
+        item_weights=item_weights_of(rows.true, true, options),
         rating=Rating(
             lambda: raw_ratings(rows.true, true.all_rows(), options),
             lambda: raw_scores(rows.pred, pred.all_rows(), rows.order),

@@ -1,7 +1,7 @@
 """Responses: what users did with the items that they were shown. Clicks and purchases, and their rates.
 
 The columns `clicks` and `purchases` of `true`, which `from_impressions` writes, say what was clicked and what was
-bought. Where `true` has no such column, every hit counts.
+bought. Where `true` has neither column, every hit counts. Where it has only the other one, it is an error.
 """
 
 from __future__ import annotations
@@ -10,15 +10,25 @@ from typing import Literal
 
 import numpy as np
 
+from ..errors import DataError
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
+
+# Each column of `true`, and the other one: where `true` has only one of them, hits are of that kind alone.
+OTHER = {"clicks": "purchases", "purchases": "clicks"}
 
 
 def _answered(lists: Lists, column: str) -> np.ndarray:
     """Shown items of each list with a response; one that has a share of an event counts with its share, at most 1."""
     numbers = lists.matched.responses(column)
     if numbers is None:
+        other = OTHER[column]
+        if lists.matched.responses(other) is not None:
+            raise DataError(
+                f"true has a column {other!r} but no column {column!r}, which this metric counts; pass {column}= to "
+                f"from_impressions, or give true a column {column!r}"
+            )
         return lists.n_hits
     judged = lists.judged
     return lists.sum(np.minimum(numbers[judged.true_place], 1.0), judged)

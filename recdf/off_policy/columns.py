@@ -15,7 +15,7 @@ import pandas as pd
 from ..errors import ColumnError, DataError, EmptyPopulationError, NullKeyError, OptionError, examples
 from ..inputs.codes import encode, encode_integers
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.ids import read_ids
+from ..inputs.ids import check_labels, read_ids
 from ..inputs.options import as_columns
 from .rows import Codes, Floats
 
@@ -143,6 +143,7 @@ def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str =
         values = column(frame, name, role)
         if isinstance(values.dtype, pd.CategoricalDtype):
             values = values.astype(values.cat.categories.dtype)
+        check_labels(values, f"{role}[{name!r}]")
         try:
             own, labels = pd.factorize(values, sort=True)
         except TypeError:

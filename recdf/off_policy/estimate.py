@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..errors import DataError
 from ..inputs.options import as_columns, check_choice
+from ..inputs.progress import Progress
 from .columns import Groups, beside_groups, log_frame, repeats_users, split_groups
 from .estimators import Interaction, Request
 from .flags import Evidence, Method, find_flags, trust
@@ -84,6 +85,7 @@ def ope_estimate(
     weight_range: tuple[float, float] | None = None,
     n_resamples: int = 2000,
     seed: int = 0,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
     """Estimate what a policy that did not run would have earned per decision, from a log of propensities.
 
@@ -156,6 +158,9 @@ def ope_estimate(
         Resamples of the bootstrap.
     seed : int, default 0
         Seed of the bootstrap.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
 
     Returns
     -------
@@ -235,7 +240,12 @@ def ope_estimate(
     if not columns.cluster and not columns.unit and repeats_users(frame, as_columns(by)):
         columns = replace(columns, unclustered=True)
     arrays = read_log(frame, columns)
-    return beside_groups(groups, [_named_group(arrays, groups, g, plan) for g in range(len(groups.rows))], Row._fields)
+    found = []
+    with Progress(len(groups.rows), "ope_estimate", progress) as shown:
+        for g in range(len(groups.rows)):
+            found.append(_named_group(arrays, groups, g, plan))
+            shown.add()
+    return beside_groups(groups, found, Row._fields)
 
 
 # -------------------------------------------------------------------------------------------- one group

@@ -194,8 +194,10 @@ def popularity_propensity(
 
     Notes
     -----
-    Use it to weigh relevant items in ranking metrics against popularity bias. Do not use it as `propensity` of
-    `ope_estimate`: it is an assumption on observation, not the probability with which a policy showed an item.
+    Use it to weigh relevant items in ranking metrics against popularity bias: merge it to `true` on the item id, and
+    pass `propensity_col="propensity"` to `evaluate`. Give `floor` where rare items would otherwise decide alone. Do not
+    use it as `propensity` of `ope_estimate`: it is an assumption on observation, not the probability with which a
+    policy showed an item.
 
     References
     ----------

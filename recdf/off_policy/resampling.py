@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..inputs.progress import Progress
 from .rows import Floats
 
 TILE = 1024
@@ -36,14 +37,16 @@ def poisson_sums(columns: Sequence[Floats], n_resamples: int, seed: int) -> Floa
     n = len(columns[0])
     sums = np.zeros((n_resamples, len(columns)))
     block, weights = np.empty((TILE, len(columns))), np.empty((TILE, TILE))
-    for cluster_tile, start in enumerate(range(0, n, TILE)):
-        width = min(TILE, n - start)
-        for j, values in enumerate(columns):
-            block[:width, j] = values[start : start + width]
-        for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
-            rows = min(TILE, n_resamples - first)
-            _fill(weights[:rows], seed, cluster_tile, replicate_tile)
-            for start_row in range(0, rows, FEW):
-                some = slice(start_row, min(start_row + FEW, rows))
-                sums[first + some.start : first + some.stop] += weights[some, :width] @ block[:width]
+    with Progress(n, "the resamples") as progress:
+        for cluster_tile, start in enumerate(range(0, n, TILE)):
+            width = min(TILE, n - start)
+            for j, values in enumerate(columns):
+                block[:width, j] = values[start : start + width]
+            for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
+                rows = min(TILE, n_resamples - first)
+                _fill(weights[:rows], seed, cluster_tile, replicate_tile)
+                for start_row in range(0, rows, FEW):
+                    some = slice(start_row, min(start_row + FEW, rows))
+                    sums[first + some.start : first + some.stop] += weights[some, :width] @ block[:width]
+            progress.add(width)
     return sums

@@ -35,7 +35,8 @@ from .needed import Needed
 from .packed import CELL, PACKED, Packing, add_up, cast_table
 from .row_checks import HEAD, distinct
 from .shipped import Handle, Shared, digest_of, to_bytes
-from .source import as_frame, common_type, given_ids, part_of
+from .source import as_frame, common_type
+from .store import given_ids, part_of
 from .work import (
     GAIN,
     SHARED_USER,

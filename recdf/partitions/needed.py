@@ -91,7 +91,7 @@ class Needed:
 def _check_names(call: Call) -> None:
     """Raise for columns whose names results or the summary have."""
     by, keys = as_columns(call.options.by), as_columns(call.options.user_col)
-    taken = [name for name in ("n_true", "n_pred", *call.columns) if name in (*by, *keys)]
+    taken = [name for name in call.result_columns if name in (*by, *keys)]
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
     taken = [name for name in by if name in SUMMARY]
@@ -106,8 +106,9 @@ def _names(
     options, keys = call.options, [*as_columns(call.options.user_col), call.options.item_col]
     answered = "true" in empty and any(request.metric.family == "responses" for request in call.requests)
     answers = [name for name in RESPONSES if answered and name in empty["true"].columns]
+    weights = [options.weight_name] if options.weight_source == "true" else []
     names: dict[str, Sequence[Any]] = {
-        "true": [*keys, relevance, *answers],
+        "true": [*keys, relevance, options.propensity_col, *weights, *answers],
         "pred": [*as_columns(options.by), *keys, order["column"], *call.carry],
     }
     if options.value_col is not None:
@@ -132,8 +133,8 @@ def _per_user(call: Call, schemas: Schemas, given: pd.DataFrame | None) -> pa.Sc
             kind = (kinds[0] if len(set(kinds)) == 1 else common_type(kinds)) or kinds[0]
         fields.append(pa.field(name, kind))
     fields += [pred.field(name) for name in call.carry]
-    fields += [pa.field("n_true", pa.int64()), pa.field("n_pred", pa.int64())]
-    fields += [pa.field(name, pa.float64()) for name in call.columns]
+    whole = ("n_true", "n_pred")
+    fields += [pa.field(name, pa.int64() if name in whole else pa.float64()) for name in call.result_columns]
     return pa.schema([pa.field(str(field.name), field.type) for field in fields])
 
 

@@ -1,8 +1,7 @@
-"""Parquet files larger than memory, cut into parts that hold whole lists.
+"""Parquet files that together hold one frame.
 
-Contract: `Source` reads the needed columns of some files in batches, in the order of their rows and without
-dictionaries. `part_of` returns the same part for rows with equal keys, whatever the width or the encoding of their
-types. `Store` keeps the rows of each part, on disk where there are several parts.
+Contract: `Source` reads the needed columns of some files in the order of their rows: in batches, or all at once by
+several threads. `Source.as_pandas` gives columns the dtypes that pandas would give them.
 """
 
 from __future__ import annotations
@@ -10,31 +9,42 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.ipc as ipc
 
-from ..errors import DataError, OptionError
+from ..errors import DataError
+from ..evaluation.storage import local_path
+from ..inputs.threads import each, n_threads, rows_at_a_time
 
-READ_ROWS = 2**16
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+READ_ROWS = 2**16  # rows of one record batch
+TOGETHER_ROWS = 2**18  # row groups of fewer rows are read together by one thread
+
+# Most writers of parquet give up a dictionary at this size; a position in it takes up to so many bytes.
+DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
+
+# Strings of ids that are read whole stay positions in the dictionary of each group of rows.
+POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
 
 
-# -------------------------------------------------------------------------------------------- reading
+class _RowGroups(NamedTuple):
+    """Some row groups of one file, which are read together."""
+
+    fragment: Any
+    numbers: list[int]
+    n_rows: int
 
 
 class Source:
     """Parquet files that together hold one frame.
 
     `schema` has the type of each column; for a dictionary column this is the type of its values. `categories` are the
-    dictionaries read so far, and `null` are the columns in which a null was read.
+    dictionaries read so far, and `null` are the columns in which a null was read. `periods` has the frequency of each
+    column of pandas' periods, which are stored as integers.
     """
 
     def __init__(self, path: Any, role: str) -> None:
@@ -62,6 +72,7 @@ class Source:
             )
         except (pa.ArrowException, TypeError) as error:
             raise DataError(f"{role}: the files of {path} have columns of different kinds: {error}") from error
+        self.periods = _periods(physical, role)
         self.categories: dict[str, pa.Array] = {}
         self._last: dict[str, pa.Array] = {}
         self.null: set[str] = set()
@@ -84,40 +95,143 @@ class Source:
         if held:
             yield pa.concat_tables(held).combine_chunks()
 
+    def row_bytes(self, names: Sequence[str]) -> float:
+        """Estimate the bytes of a row in memory from the first rows of the files; the result is never 0."""
+        some = next(self.batches(names, 1), None)
+        return 8 + (some.nbytes / len(some) if some is not None and len(some) else 0)
+
     def _pieces(self, names: Sequence[str]) -> Iterator[pa.Table]:
-        import pyarrow.dataset as ds
         import pyarrow.parquet as pq
 
         for fragment in self.fragments:
-            known = ds.get_partition_keys(fragment.partition_expression)
-            stored = [name for name in names if name not in known]
+            known, stored = self._stored(fragment, names)
             # Without pre-buffering a column chunk is decompressed page by page, so that row groups may have any size.
-            with pq.ParquetFile(fragment.path, pre_buffer=False, buffer_size=2**20) as file:
-                lacking = [name for name in stored if name not in file.schema_arrow.names]
-                if lacking:
-                    raise DataError(f"{self.role}: {fragment.path} has no column {lacking[0]!r}")
-                for batch in file.iter_batches(READ_ROWS, columns=stored):
+            with pq.ParquetFile(fragment.path, metadata=fragment.metadata, pre_buffer=False, buffer_size=2**20) as file:
+                for batch in file.iter_batches(READ_ROWS, columns=stored, use_threads=n_threads() > 1):
                     columns = {
                         name: pa.repeat(pa.scalar(known[name], self.schema.field(name).type), len(batch))
                         if name in known
-                        else self._plain(batch.column(name), name)
+                        else _one_zero(self._plain(batch.column(name), name))
                         for name in names
                     }
                     yield pa.table(columns)
 
-    def _plain(self, column: pa.Array, name: str) -> pa.Array:
+    def _stored(self, fragment: Any, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+        """Return the columns that the folders of a file give, with their values, and the columns that it stores."""
+        import pyarrow.dataset as ds
+
+        known = ds.get_partition_keys(fragment.partition_expression)
+        stored = [name for name in names if name not in known]
+        lacking = [name for name in stored if name not in fragment.physical_schema.names]
+        if lacking:
+            raise DataError(f"{self.role}: {fragment.path} has no column {lacking[0]!r}")
+        return known, stored
+
+    # ---------------------------------------------------------------------------------- all rows at once
+
+    def read(self, names: Sequence[str], ids: Collection[str]) -> pa.Table:
+        """Read some columns of all files, by several threads.
+
+        Strings of the columns `ids` stay dictionaries where parquet stores them so: the same id is then looked up once
+        in each group of rows, and not once in each row.
+        """
+        groups = self._row_groups()
+        texts = [name for name in ids if self._is_dictionary(name)]
+        # A file of few row groups is read by column.
+        by_column = len(groups) < n_threads()
+        tables = each(lambda group: self._read(group, names, texts, by_column), groups)
+        fields = [pa.field(name, POSITIONS) if name in texts else self.schema.field(name) for name in names]
+        columns = [
+            pa.chunked_array(self._chunks(groups, tables, field.name, field.type), field.type) for field in fields
+        ]
+        return pa.table(columns, pa.schema(fields))
+
+    def _is_dictionary(self, name: str) -> bool:
+        """Tell whether a column of strings is stored as positions in dictionaries.
+
+        Writers give a dictionary up where it grows beyond about 1 MB, and then store strings one by one. Positions take
+        up to three bytes a row.
+        """
+        if self.schema.field(name).type not in (pa.string(), pa.large_string()):
+            return False
+        beside_dictionaries = 0
+        for fragment in self.fragments:
+            places = {fragment.metadata.schema.column(i).path: i for i in range(fragment.metadata.num_columns)}
+            if name in places:
+                for number in range(fragment.metadata.num_row_groups):
+                    column = fragment.metadata.row_group(number).column(places[name])
+                    beside_dictionaries += max(column.total_uncompressed_size - DICTIONARY_BYTES, 0)
+        return bool(beside_dictionaries <= POSITION_BYTES * self.n_rows)
+
+    def _row_groups(self) -> list[_RowGroups]:
+        """Return all row groups in order, those of few rows together with the next ones of the same file."""
+        most, found = rows_at_a_time(TOGETHER_ROWS), []
+        for fragment in self.fragments:
+            numbers: list[int] = []
+            n_rows = 0
+            for number in range(fragment.metadata.num_row_groups):
+                numbers.append(number)
+                n_rows += fragment.metadata.row_group(number).num_rows
+                if n_rows >= most:
+                    found.append(_RowGroups(fragment, numbers, n_rows))
+                    numbers, n_rows = [], 0
+            if n_rows:
+                found.append(_RowGroups(fragment, numbers, n_rows))
+        return found
+
+    def _read(self, group: _RowGroups, names: Sequence[str], texts: Sequence[str], by_column: bool) -> pa.Table:
+        import pyarrow.parquet as pq
+
+        _, stored = self._stored(group.fragment, names)
+        with pq.ParquetFile(
+            group.fragment.path, metadata=group.fragment.metadata, read_dictionary=texts, pre_buffer=True
+        ) as file:
+            return file.read_row_groups(group.numbers, columns=stored, use_threads=by_column)
+
+    def _chunks(self, groups: list[_RowGroups], tables: list[pa.Table], name: str, kind: pa.DataType) -> list[pa.Array]:
+        """Return the chunks of one column, in the order of the rows and in the same type in all files."""
+        found = []
+        for group, table in zip(groups, tables, strict=True):
+            if name in table.column_names:
+                chunks = table[name].chunks
+            else:
+                known, _ = self._stored(group.fragment, [name])
+                chunks = [pa.repeat(pa.scalar(known[name], self.schema.field(name).type), group.n_rows)]
+            made = self._positions if kind == POSITIONS else self._plain
+            found += [made(chunk, name) for chunk in chunks]
+        return found
+
+    def _positions(self, column: pa.Array, name: str) -> pa.DictionaryArray:
+        """Return strings as positions in a dictionary, and note nulls and categories."""
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        self._note(column, name)
+        return pa.DictionaryArray.from_arrays(
+            column.indices.cast(pa.int32()), column.dictionary.cast(POSITIONS.value_type)
+        )
+
+    # ------------------------------------------------------------------------------ types and categories
+
+    def _note(self, column: pa.Array, name: str) -> None:
+        """Note whether the column has nulls, and its categories if it has categories in some file."""
         if column.null_count:
             self.null.add(name)
-        if pa.types.is_dictionary(column.type):
-            if name not in self._last or not self._last[name].equals(column.dictionary):
-                self._last[name] = column.dictionary
-                self._add_categories(name, column.dictionary)
-            column = column.dictionary_decode()
-        elif pa.types.is_dictionary(self.files_schema.field(name).type):  # it is a dictionary in another file
+        if not pa.types.is_dictionary(self.files_schema.field(name).type):
+            return
+        if not pa.types.is_dictionary(column.type):
             self._add_categories(name, column.unique().drop_null())
-        column = column.cast(self.schema.field(name).type)
-        # Adding 0.0 turns -0.0 into 0.0, which Arrow would put into another group.
-        return pc.add(column, pa.scalar(0.0, column.type)) if column.type in (pa.float32(), pa.float64()) else column
+        elif name not in self._last or not self._last[name].equals(column.dictionary):
+            self._last[name] = column.dictionary
+            self._add_categories(name, column.dictionary)
+
+    def _plain(self, column: pa.Array, name: str) -> pa.Array:
+        """Return a column in its type in all files, without a dictionary."""
+        self._note(column, name)
+        if isinstance(column, pa.ExtensionArray):
+            column = column.storage
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        return column.cast(self.schema.field(name).type)
 
     def _add_categories(self, name: str, values: pa.Array) -> None:
         own = values.cast(self.schema.field(name).type)
@@ -128,7 +242,7 @@ class Source:
         """Return columns in the dtypes that pandas would give them if it read all files at once."""
         found = {}
         for name in table.column_names:
-            kind, column = self.files_schema.field(name).type, table[name]
+            kind, column = self.files_schema.field(name).type, labels_as(table[name], None)
             if pa.types.is_dictionary(kind):
                 values = self.categories.get(name, pa.array([], self.schema.field(name).type))
                 places = pc.index_in(column, values).combine_chunks()
@@ -142,6 +256,11 @@ class Source:
                 frame = plain.to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
+
+
+def _one_zero(column: pa.Array) -> pa.Array:
+    """Turn -0.0 into 0.0, since Arrow would put it into another group."""
+    return pc.add(column, pa.scalar(0.0, column.type)) if column.type in (pa.float32(), pa.float64()) else column
 
 
 def as_frame(table: pa.Table) -> pd.DataFrame:
@@ -159,6 +278,7 @@ def _files(path: Any, role: str) -> Any:
     text = os.fspath(path)
     if os.path.exists(text):
         return text
+    local_path(text)
     found = sorted(glob.glob(text, recursive=True))
     if not found:
         raise FileNotFoundError(f"{role}: {text} matches no file")
@@ -178,10 +298,37 @@ def _as_list(files: Any) -> list[str]:
 
 
 def _decoded(schema: pa.Schema) -> pa.Schema:
-    """Return the schema without metadata, with the types of values in place of dictionaries."""
-    return pa.schema(
-        [(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type) for field in schema]
-    )
+    """Return the schema without metadata, with the types of values in place of dictionaries and extensions."""
+
+    def of_values(kind: pa.DataType) -> pa.DataType:
+        kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+        return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+    return pa.schema([(field.name, of_values(field.type)) for field in schema])
+
+
+def _periods(schemas: Sequence[pa.Schema], role: str) -> dict[str, str]:
+    """Return the frequency of each column of periods; raises if it differs between files."""
+    found: dict[str, str] = {}
+    for name in {name for schema in schemas for name in schema.names}:
+        here = {_frequency(schema.field(name)) for schema in schemas if name in schema.names}
+        if len(here) > 1:
+            kinds = " and ".join(sorted("other values" if one is None else f"period[{one}]" for one in here))
+            raise DataError(f"{role}: the files have columns of different kinds: {name!r} holds {kinds}")
+        (frequency,) = here
+        if frequency is not None:
+            found[name] = frequency
+    return found
+
+
+def _frequency(field: pa.Field) -> str | None:
+    """Return the frequency of a column of periods; Arrow knows their type only if pandas has registered it."""
+    kind, metadata = field.type, field.metadata or {}
+    if isinstance(kind, pa.BaseExtensionType):
+        return str(kind.freq) if kind.extension_name == "pandas.period" else None
+    if metadata.get(b"ARROW:extension:name") != b"pandas.period":
+        return None
+    return str(json.loads(metadata[b"ARROW:extension:metadata"])["freq"])
 
 
 def _of_column(metadata: dict[bytes, bytes], name: str) -> dict[bytes, bytes]:
@@ -192,35 +339,6 @@ def _of_column(metadata: dict[bytes, bytes], name: str) -> dict[bytes, bytes]:
     pandas["index_columns"] = []
     pandas["columns"] = [column for column in pandas["columns"] if column["name"] == name]
     return {b"pandas": json.dumps(pandas).encode()}
-
-
-# -------------------------------------------------------------------------------------------- parts
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
-HASHED_BYTES = 256  # only so many bytes of a string are hashed; longer strings may share a hash
-
-
-def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
-    """Return the part of each row (uint16) by a hash of its key, which depends on values and not on types.
-
-    Keys have no nulls. Both frames must send a user to the same part, even if one stores the id as int32 and the other
-    as int64, as a dictionary, or as a timestamp of another unit. The hashes of pandas and of Arrow depend on the type
-    and may change with versions, so this function has its own. It uses only the high half of the hash: multiplying by a
-    constant mixes the high bits best, and to scale them to the number of parts needs no division.
-    """
-    hashed = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        _hash_into(hashed, column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
-    return ((hashed >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32)).astype(np.uint16)
-
-
-def given_ids(series: pd.Series) -> pa.Array:
-    """Return ids that the caller gave in a form for `part_of`; unlike files, they may have integers beyond 64 bits."""
-    try:
-        return pa.array(series, from_pandas=True)
-    except OverflowError:
-        return pa.array((series.astype(object).to_numpy() % 2**64).astype(np.uint64))
 
 
 def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
@@ -234,119 +352,7 @@ def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
 
 
 def labels_as(labels: Any, kind: pa.DataType | None) -> Any:
-    """Return the labels of a part in the type that all parts share."""
+    """Return labels in the type that all parts share (None: their own), without a dictionary."""
     if pa.types.is_dictionary(labels.type):
-        labels = labels.dictionary_decode()
+        labels = labels.cast(labels.type.value_type)
     return labels if kind is None else labels.cast(kind)
-
-
-def _hash_into(hashed: np.ndarray, column: Any) -> None:
-    kind = column.type
-    if isinstance(column, pa.ChunkedArray):  # it still has several chunks if one cannot hold the strings
-        column = pa.concat_arrays(column.chunks)
-    if pa.types.is_dictionary(kind):
-        return _hash_into(hashed, column.dictionary_decode())
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return _hash_into(hashed, column.cast(pa.large_binary()))
-    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        return _hash_bytes(hashed, column)
-    if pa.types.is_timestamp(kind):  # units differ between files of the same instants
-        column = column.cast(pa.timestamp("s", kind.tz), safe=False).cast(pa.int64())
-    elif pa.types.is_date(kind):
-        column = column.cast(pa.date32()).cast(pa.int32())
-    elif pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return None  # rare kinds are not hashed, so all rows go to one part
-    values = column.to_numpy(zero_copy_only=False)
-    with np.errstate(invalid="ignore"):  # floats that are no whole numbers are refused later
-        words = values.astype(np.int64, copy=False).view(np.uint64)
-    _mix(hashed, words)
-    return None
-
-
-def _mix(hashed: np.ndarray, words: np.ndarray) -> None:
-    hashed ^= words
-    hashed *= GOLDEN
-    hashed ^= hashed >> np.uint64(29)
-
-
-def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
-    """Mix in strings, eight bytes of each at a time."""
-    _, offsets, data = column.buffers()
-    edges = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    length = np.diff(edges)
-    _mix(hashed, length.view(np.uint64))
-    if not len(length) or not length.any():
-        return
-    padded = np.zeros(int(edges[-1] - edges[0]) + 8, np.uint8)
-    padded[:-8] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
-    # A view of the eight bytes from each position on as one number; it is read only where strings are.
-    words: np.ndarray = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
-    begin = edges[:-1] - edges[0]
-    for start in range(0, min(int(length.max()), HASHED_BYTES), 8):
-        rows = np.flatnonzero(length > start)
-        some = hashed[rows]
-        _mix(some, words[begin[rows] + start] & LOW_BYTES[np.minimum(length[rows] - start, 8)])
-        hashed[rows] = some
-
-
-def memory_bytes(limit: int | str | None) -> int:
-    """Return the memory limit in bytes."""
-    if limit is None:
-        try:
-            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
-        except (AttributeError, ValueError):  # not on Windows
-            return 2 * 10**9
-    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([KMGT]?I?)B?\s*", str(limit).upper())
-    if isinstance(limit, bool) or found is None or found[2] not in UNITS or float(found[1]) <= 0:
-        raise OptionError(f'memory_limit={limit!r}; expected a number of bytes, or text such as "1GB" or "512MiB"')
-    return int(float(found[1]) * UNITS[found[2]])
-
-
-class Store:
-    """The rows of each part in the order in which they were added: in memory if there is one part, else in a file."""
-
-    def __init__(self, path: Path, n_parts: int, schema: pa.Schema) -> None:
-        self.path, self.n_parts, self.schema = path, n_parts, schema
-        self.n_rows = 0
-        self.n_bytes = np.zeros(n_parts, np.int64)
-        self._kept: list[pa.Table] = []
-        self._places: list[list[int]] = [[] for _ in range(n_parts)]  # positions of each part's batches in the file
-        self._n_batches = 0
-        self._writer: Any = None
-        self._reader: Any = None
-
-    def add(self, table: pa.Table, part: np.ndarray) -> None:
-        """Keep rows, given the part of each."""
-        table = table.select(self.schema.names)
-        self.n_rows += len(table)
-        if self.n_parts == 1:
-            self._kept.append(table)
-            return
-        if self._writer is None:
-            self._writer = ipc.new_file(str(self.path), self.schema)
-        order = np.argsort(part, kind="stable")
-        table = table.take(pa.array(order)).combine_chunks()
-        edges = np.searchsorted(part[order], np.arange(self.n_parts + 1))
-        for number in np.flatnonzero(np.diff(edges)):
-            for batch in table.slice(edges[number], edges[number + 1] - edges[number]).to_batches():
-                self._places[number].append(self._n_batches)
-                self._writer.write_batch(batch)
-                self._n_batches += 1
-                self.n_bytes[number] += batch.nbytes
-
-    def read(self, part: int) -> pa.Table:
-        """Return all rows of a part."""
-        if self.n_parts == 1:
-            return pa.concat_tables([self.schema.empty_table(), *self._kept])
-        if self._writer is not None and self._reader is None:
-            self._writer.close()
-            self._reader = ipc.open_file(pa.OSFile(str(self.path)))
-        return pa.Table.from_batches([self._reader.get_batch(at) for at in self._places[part]], self.schema)
-
-    def close(self) -> None:
-        """Close the file, so that its folder can be removed."""
-        if self._writer is not None:
-            self._writer.close()
-        self._reader = None

@@ -109,6 +109,25 @@ PLANTED = {
         lambda log, clicks: (changed(log, [4], "variant", "B"), clicks),
         {"variants that change within a list": 1, "users in several variants": 1},
     ),
+    "clicks written twice": (
+        lambda log, clicks: (log, pd.concat([clicks, clicks.iloc[[3, 5]]], ignore_index=True)),
+        {"clicks logged twice": 2},
+    ),
+    "seconds read as milliseconds": (
+        lambda log, clicks: (log, shifted(clicks, slice(None), "-20000D")),
+        {"impressions after the clicks": 100, "times that have nothing in common": 100},
+    ),
+    "clicks that name another list": (
+        lambda log, clicks: (log, clicks.assign(session_id=[2, None, *[1] * 98])),
+        {"clicks that name another list": 1},
+    ),
+    "one user with many rows": (
+        lambda log, clicks: (
+            pd.concat([log, bot(log).iloc[300:320].assign(item_id=range(20))], ignore_index=True),
+            clicks,
+        ),
+        {"a user with over 5 % of the impressions": 1},
+    ),
     "no variant": (lambda log, clicks: (changed(log, [4], "variant", None), clicks), None),
 }
 
@@ -122,6 +141,15 @@ def test_planted_faults_are_found(fault):
         assert found["null variants"] == 1
     else:
         assert found == expected
+
+
+def test_refunds():
+    log, clicks = clean()
+    purchases = clicks.assign(price=[-4.5, *[3.0] * 99])
+    found = rd.check_log(log, purchases=purchases, value_col="price", time_col="time", window="1h")
+    assert found[["finding", "count", "examples"]].to_numpy().tolist() == [["prices below 0", 1, "-4.5"]]
+    with pytest.raises(rd.OptionError, match="pass purchases="):
+        rd.check_log(log, value_col="price", time_col="time")
 
 
 def test_variants_between_lists():

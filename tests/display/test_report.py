@@ -235,6 +235,35 @@ def test_one_model_and_no_direction_have_no_verdict(shop, tmp_path):
     assert "There is no verdict" in Page(rd.report(plain, tmp_path / "2.html")).text("verdict")
 
 
+def test_with_one_model_the_experiment_has_the_headline(shop, full, tmp_path):
+    """B earns more than A in the sample shop; the metrics have different cut-offs, and the first one comes first."""
+    shown = rd.evaluate(shop.true, shop.shown, ["revenue@20", "ndcg@5"], users="pred", value_col="value")
+    _, tables = full
+    effect, health = tables["experiment"]["adjusted"], tables["health"]
+    row = effect.iloc[0]
+    page = Page(rd.report(shown, tmp_path / "1.html", experiment=effect, health=health))
+    verdict = page.text("verdict").replace(" :", ":")
+    assert verdict.startswith("Verdict ▲ better B is better than the control A on revenue@10: +")
+    assert f"{row['n_treatment']} users against {row['n_control']}" in verdict
+    assert "Sample ratio as planned" in verdict
+    assert "revenue@20" in page.text("leaderboard")
+    assert "ndcg@5" in page.text("leaderboard")
+    broken = health.assign(srm_flag=True, srm_p=1e-9)
+    page = Page(rd.report(shown, tmp_path / "2.html", experiment=effect, health=broken))
+    assert "The verdict is withheld" in page.text("verdict")
+    open_row = effect.assign(verdict="no difference shown")
+    page = Page(rd.report(shown, tmp_path / "3.html", experiment=open_row))
+    assert "No difference shown: B against the control A" in page.text("verdict")
+
+
+def test_every_metric_is_shown_at_the_cutoff_nearest_to_k(shop, tmp_path):
+    result = rd.evaluate(shop.true, shop.pred, ["ndcg@3", "ndcg@8", "recall@2"], by="model")
+    page = Page(rd.report(result, tmp_path / "r.html", k=7))
+    head = page.text("leaderboard").split("±")[0]
+    assert all(name in head for name in ("ndcg@8", "recall@2"))
+    assert "ndcg@3" not in head
+
+
 # ------------------------------------------------------------------------------------------ one file, inert
 
 

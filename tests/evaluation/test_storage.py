@@ -469,6 +469,10 @@ def test_an_address_is_no_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(rd.OptionError, match="s3://bucket/result is an address"):
         OLD.to_parquet("s3://bucket/result")
+    with pytest.raises(rd.OptionError, match=r"s3://bucket/report\.html is an address"):
+        rd.report(OLD, "s3://bucket/report.html")
+    with pytest.raises(rd.OptionError, match=r"s3://bucket/true\.parquet is an address"):
+        rd.evaluate_parquet("s3://bucket/true.parquet", "s3://bucket/pred.parquet", "mrr@1")
     assert names(tmp_path) == set()
 
 

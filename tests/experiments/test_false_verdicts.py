@@ -250,6 +250,25 @@ def test_cuped_beside_strata_uses_both():
     assert both == pytest.approx(0.3 * np.sqrt(4 / n), rel=0.05)
 
 
+# ---------------------------------------------------------------------------------- one user with much of it
+
+
+def test_a_ratio_that_few_users_carry_has_no_verdict(rng):
+    """400 users see 5 items each; one, who clicks nothing, sees as many as half of its arm does."""
+    data = pd.DataFrame({"user_id": range(400), "variant": np.repeat(["A", "B"], 200), "shown": 5})
+    data["clicks"] = rng.binomial(5, 0.1, 400)
+    plain = rd.compare_variants(data, {"ctr": ("clicks", "shown")}, control="A", expected={"A": 0.5, "B": 0.5})
+    assert "few_users_carry" not in plain["warning"].iloc[0]
+    data.loc[0, ["shown", "clicks"]] = [1000, 0]
+    options = {"control": "A", "expected": {"A": 0.5, "B": 0.5}}
+    found = rd.compare_variants(data, {"ctr": ("clicks", "shown")}, **options).iloc[0]
+    assert "few_users_carry" in found["warning"].split("; ")
+    assert found["verdict"] == "check: few users carry it"
+    # As many equal users as the arm is worth: (1000 + 199 * 5)² / (1000² + 199 * 5²) is just below 4.
+    shuffled = rd.compare_variants(data, {"ctr": ("clicks", "shown")}, method="permutation", n_resamples=200, **options)
+    assert "few_users_carry" not in shuffled["warning"].iloc[0]
+
+
 # ---------------------------------------------------------------------------------- clusters
 
 

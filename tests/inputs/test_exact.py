@@ -116,13 +116,31 @@ def test_lone_surrogates_in_given_ids_catalogues_and_mappings(dtype):
     assert per_user["user_id"].tolist() == users
     assert per_user["hits@3"].tolist() == [1.0, 1.0]
     assert rd.evaluate(frame, frame, "coverage@3", items=[*ids, "d"]).summary["value"].tolist() == [0.75]
-    catalogue = pd.DataFrame({"item_id": ids, "group": ids})
-    if int(pd.__version__.split(".")[0]) >= 3:  # pandas 2 takes lone surrogates of one column for the same label
-        within = rd.evaluate(frame, frame, "hits@3", items=catalogue, item_by="group").summary
-        assert within["group"].tolist()[1:] == ids.tolist()
-        assert within["n"].tolist() == [3, 1, 1, 1]
     lists = {ids[0]: ids.tolist()}
     assert rd.evaluate(lists, lists, "hits@3").per_user["hits@3"].tolist() == [3.0]
+
+
+ODD = pd.Series(["\ud800", "\ud801"] * 20, dtype=object)
+SOME = pd.DataFrame({"user_id": range(40), "item_id": range(40), "m": [0.0, 1.0] * 20, "half": ["a", "b"] * 20})
+LABELLED = {
+    "by": lambda x: rd.evaluate(SOME, x.assign(label=ODD), "hits@3", by="label"),
+    "by beside others": lambda x: rd.evaluate(SOME, x.assign(label=[True, "\ud800"] * 20), "hits@3", by="label"),
+    "category": lambda x: rd.evaluate(x, x, "categories@3", items=x.assign(category=ODD)),
+    "lists": lambda x: rd.evaluate(x, x, "categories@3", items=x.assign(category=[[one] for one in ODD])),
+    "item_by": lambda x: rd.evaluate(x, x, "hits@3", items=x.assign(label=ODD), item_by="label"),
+    "aspect": lambda x: rd.evaluate(x, x, "subtopic_recall@3", aspects=x[["item_id"]].assign(label=ODD)),
+    "segment": lambda x: rd.summarize(x.assign(label=ODD), by="label", metrics=["m"]),
+    "variant": lambda x: rd.compare_variants(x.assign(variant=ODD), "m", control="\ud800"),
+    "stratum": lambda x: rd.compare_variants(x.assign(label=ODD), "m", control="a", variant_col="half", strata="label"),
+    "model": lambda x: rd.compare_models(x.assign(model=ODD), "m"),
+}
+
+
+@pytest.mark.parametrize("role", LABELLED)
+def test_lone_surrogates_are_no_labels_of_groups(role):
+    """pandas 2 takes them all for one label, and pandas 3 fails on them."""
+    with pytest.raises(rd.IdTypeError, match=r"\['(label|category|variant|model)'\] has '\\ud80.', a text with a lone"):
+        LABELLED[role](SOME)
 
 
 def test_lone_surrogates_in_categories_of_both_frames():

@@ -46,7 +46,8 @@ def frames(log, clicks, purchases):
 def quietly(*args, **options):
     """from_impressions without the warning that no event belongs to an impression, which small logs often get."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rd.NoOverlapWarning)
+        for category in (rd.NoOverlapWarning, rd.DuplicateWarning):
+            warnings.simplefilter("ignore", category)
         return rd.from_impressions(*args, **options)
 
 
@@ -290,6 +291,46 @@ def test_a_click_on_a_later_impression_of_the_same_item():
     assert quiet.spec["counts"]["better_later"] == 0
 
 
+def test_what_was_paid_for_a_later_impression_of_the_same_item_counts():
+    log = pd.DataFrame({
+        "user_id": "ann", "session_id": 1, "item_id": ["tea", "mug", "tea", "tea"], "position": [1, 2, 3, 4],
+        "time": [10, 10, 10, 20],
+    })  # fmt: skip
+    bought = pd.DataFrame({"user_id": "ann", "item_id": ["tea"], "time": [25], "price": [8.0]})
+    with pytest.warns(rd.DuplicateWarning, match="later impression"):
+        lists = rd.from_impressions(log, time_col="time", purchases=bought, value_col="price", repeats="each")
+    assert lists.true["price"].tolist() == [0, 0, 0, 8]
+    options = {"user_col": ["user_id", "session_id"], "value_col": "price", "duplicates": "keep"}
+    found = rd.evaluate(*lists, ["revenue@9", "bought@9"], **options).per_user
+    assert found[["revenue@9", "bought@9"]].to_numpy().tolist() == [[8.0, 1.0]]
+
+
+def test_users_without_impressions_stay_apart_in_clicks_and_purchases():
+    """With one list per user, each of them has a list of their own in `true`."""
+    log = pd.DataFrame({"user_id": ["a"], "item_id": ["x"], "position": [1], "time": [0]})
+    clicks = pd.DataFrame({"user_id": ["u3", "u4", "u5", "a"], "item_id": ["y", "y", "y", "x"], "time": 5})
+    bought = pd.DataFrame({"user_id": ["u5", "u3", "u9", "a"], "item_id": ["y", "y", "y", "x"], "time": 6})
+    options = {"list_cols": (), "unattributed": "true", "time_col": "time"}
+    true, _ = rd.from_impressions(log, clicks=clicks, purchases=bought, **options)
+    found = true.set_index("user_id")[["clicks", "purchases"]].astype(int)
+    assert found.to_dict("index") == {
+        "a": {"clicks": 1, "purchases": 1},
+        "u3": {"clicks": 1, "purchases": 1},
+        "u4": {"clicks": 1, "purchases": 0},
+        "u5": {"clicks": 1, "purchases": 1},
+        "u9": {"clicks": 0, "purchases": 1},
+    }
+
+
+def test_metrics_of_events_that_were_not_given_are_refused():
+    log = log_of()
+    lists = rd.from_impressions(log, time_col="time", purchases=bought(70))
+    key = {"user_col": ["user_id", "session_id"]}
+    with pytest.raises(rd.DataError, match="no column 'clicks'"):
+        rd.evaluate(*lists, "ctr@3", **key)
+    assert rd.evaluate(*lists, "conversion@3", **key).per_user["conversion@3"].max() > 0
+
+
 def test_sessions_by_a_gap():
     log = log_of(clicked=[True, False, False, True]).drop(columns="session_id")
     for gap, expected in (("60min", [1, 1, 1, 1]), ("59min", [1, 1, 2, 1])):
@@ -485,6 +526,9 @@ BAD = [
     ({}, {**BOUGHT, "purchases": ZONED}, rd.DataError, "log['time'].dt.tz_localize"),
     ({}, {**BOUGHT, "window": 24}, rd.OptionError, 'write window="24s"'),
     ({}, {**BOUGHT, "window": "a day"}, rd.OptionError, "is no span of time"),
+    ({}, {**BOUGHT, "window": "2"}, rd.OptionError, "window='2' has no unit"),
+    ({}, {**BOUGHT, "clock_skew": "1.5"}, rd.OptionError, "clock_skew='1.5' has no unit"),
+    ({"clicked": 0.5}, {"clicked_col": "clicked"}, rd.DataError, "4 fractions"),
     ({}, {**BOUGHT, "window": "-1h"}, rd.OptionError, "not negative"),
     ({}, {**BOUGHT, "value_col": "cost"}, rd.ColumnError, "purchases has no column 'cost'"),
     ({}, {**BOUGHT, "purchases": NAIVE.assign(price=None), "value_col": "price"}, rd.DataError, "null or infinite"),

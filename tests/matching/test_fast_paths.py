@@ -282,7 +282,7 @@ def test_rows_of_chunks_of_strings(rows):
 def test_codes_stay_in_the_chunks_of_a_column(most, monkeypatch):
     monkeypatch.setattr(coding, "MOST_PARTS", most)
     monkeypatch.setattr(coding, "PIECE_ROWS", 6)
-    chunks = pa.chunked_array([["a", "b"], [], ["c", "a"], ["b"], ["d", "a", "c"]], pa.large_string())
+    chunks = pa.chunked_array([["a", "bb"], [], ["c", "a"], ["bb"], ["d", "a", "c"]], pa.large_string())
     (column,) = coding.encode([ids.Ids("a", "string", chunks)]).columns
     assert (len(column.parts) > 2) == (most > 1)
     whole = [0, 1, 2, 0, 1, 3, 0, 2]

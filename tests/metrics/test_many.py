@@ -11,20 +11,28 @@ import recdf as rd
 PRED = {"u": ["a", "x", "b"]}
 
 
-@pytest.mark.parametrize("k", [3, 2**20, 2**20 + 1, 2**21 + 3])
+@pytest.mark.parametrize("k", [3, 2**16, 2**16 + 1, 2**16 + 2, 2**16 + 3, 10**6])
 @pytest.mark.parametrize(
     ("discount", "weights"),
     [
         ("log", lambda i: 1 / np.log2(i + 1)),
         ("jk", lambda i: 1 / np.maximum(1, np.log2(i))),
+        ("jk,base=70000.5", lambda i: 1 / np.maximum(1, np.log(i) / np.log(70000.5))),
         ("none", lambda i: np.ones(len(i))),
     ],
 )
 def test_ideal_k_sums_the_discounts_of_k_ranks(k, discount, weights):
     every = weights(np.arange(1, k + 1, dtype=float))
     expected = (every[0] + every[2]) / every.sum()
-    found = rd.ndcg({"u": ["a", "b"]}, PRED, k=k, ideal="k", discount=discount)
+    found = rd.evaluate({"u": ["a", "b"]}, PRED, f"ndcg(ideal=k,discount={discount})", k).summary["value"].iloc[0]
     assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_billion_ranks_are_not_added_one_by_one():
+    # The number is math.fsum of np.sum(1 / np.log2(ranks + 1)) over 2**20 ranks at a time.
+    ideal, true = 35246003.7256477, {"u": ["a", "b"]}
+    assert rd.ndcg(true, PRED, k=10**9, ideal="k") == pytest.approx(1.5 / ideal, rel=1e-12)
+    assert rd.ndcg(true, PRED, k=2**31 - 1, ideal="k", discount="none") == pytest.approx(2 / (2**31 - 1), rel=1e-12)
 
 
 def test_ideal_k_takes_no_memory_for_ranks_that_nobody_has():

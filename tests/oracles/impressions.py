@@ -14,7 +14,7 @@ def attributed(impressions, events, window, rule, skew=0):
         before = [(shown, row) for shown, row in mine if shown <= time and (window is None or time - shown <= window)]
         if not before and not any(shown <= time for shown, _ in mine):
             soon = sorted((shown, row) for shown, row in mine if time < shown <= time + skew)
-            before = soon[:1] if skew > 0 else []
+            before = [one for one in soon if one[0] == soon[0][0]] if skew > 0 else []
         before.sort()
         if not before:
             result.append({})

@@ -20,9 +20,9 @@ from recdf.evaluation import part as measuring
 from recdf.evaluation import storage
 from recdf.metrics import __all__ as NAMES
 from recdf.metrics import call as calling
-from recdf.partitions import evaluate_parquet as streaming
-from recdf.partitions import results
-from recdf.partitions import source as parts
+from recdf.partitions import dealt_files as dealing
+from recdf.partitions import results, source
+from recdf.partitions import store as parts
 
 METRICS = ["ndcg(gain=exp2)", "recall", "mapr(normalizer=achievable)", "err", "mrr", "confusion@3", "precision"]
 USUAL = {"relevance_col": "relevance", "nan_score": "last", "score_col": "score"}
@@ -32,7 +32,8 @@ N_USERS = 60
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch):
     """Cut where large files would be cut: batches, chunks and blocks of a few rows."""
-    monkeypatch.setattr(parts, "READ_ROWS", 64)
+    monkeypatch.setattr(source, "READ_ROWS", 64)
+    monkeypatch.setattr(source, "TOGETHER_ROWS", 64)
     monkeypatch.setattr(results, "CHUNK_ROWS", 4)
     monkeypatch.setattr(results, "BLOCK_ROWS", 32)
 
@@ -410,14 +411,14 @@ def test_a_missing_side_table_is_named(tmp_path):
 
 def test_a_small_memory_limit_makes_many_buckets(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(streaming, "Store", lambda *given: made.append(given[1]) or parts.Store(*given))
+    monkeypatch.setattr(dealing, "Store", lambda *given: made.append(given[1]) or parts.Store(*given))
     paths = write(tmp_path, *data())
     expected = rd.evaluate(*map(pd.read_parquet, paths), METRICS, items=ITEMS, by="model", **USUAL)
     for limit in (20_000, "20KB", "20 kib", 10**9):
         found = rd.evaluate_parquet(*paths, METRICS, items=ITEMS, by="model", memory_limit=limit, **USUAL)
         assert_equal(found, expected)
-    assert min(made[:6]) > 10
-    assert made[-1] == 1  # all fits: nothing is written on the way
+    assert len(made) == 6  # three calls; in the last one all fits, and nothing is dealt
+    assert min(made) > 10
 
 
 def test_a_list_beyond_the_limit_is_an_error(tmp_path):
@@ -531,7 +532,7 @@ def test_a_result_is_not_replaced_unasked(tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "where"),
-    [(calling, "match"), (measuring, "compute"), (streaming, "part_of"), (merging, "encode"), (storage, "to_table")],
+    [(calling, "match"), (measuring, "compute"), (dealing, "part_of"), (merging, "encode"), (storage, "to_table")],
 )
 @pytest.mark.parametrize("earlier", [False, True])
 def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, module, where, earlier):
@@ -742,7 +743,7 @@ def test_progress_is_silent_unless_asked_for(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().err == ""
     monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
     rd.evaluate_parquet(*paths, "ndcg", progress=True, **USUAL)
-    assert capsys.readouterr().err.splitlines()[-1] == "recdf: 100% done"
+    assert capsys.readouterr().err.splitlines()[-1] == "recdf: 100% of evaluate_parquet done"
 
 
 def test_command_line(tmp_path, capsys):

@@ -113,3 +113,47 @@ def test_uuids_in_files_beside_uuids_of_a_catalogue(tmp_path):
         rd.evaluate_parquet(*paths, "coverage@1", items=ids, buckets=3)
     found = rd.evaluate_parquet(*paths, "coverage@1", items=[one.bytes for one in ids], buckets=3)
     assert found.summary["value"].tolist() == [0.5]
+
+
+def months(frame, frequency, name="user_id"):
+    """Turn ids into periods: the n-th month, or the n-th of another frequency."""
+    return frame.assign(**{name: pd.PeriodIndex.from_ordinals(frame[name].to_numpy(), freq=frequency)})
+
+
+@pytest.mark.parametrize("users", ["true", "all"])
+def test_periods_of_one_frequency(tmp_path, users):
+    frames = [months(frame, "D") for frame in (TRUE, PRED)]
+    paths = write(tmp_path, *frames)
+    for buckets in (1, 3):
+        assert rd.evaluate_parquet(*paths, "recall@1", users=users, buckets=buckets) == rd.evaluate(
+            *frames, "recall@1", users=users
+        )
+
+
+@pytest.mark.parametrize("name", ["user_id", "item_id"])
+@pytest.mark.parametrize("other", ["Y", None])
+def test_periods_of_two_frequencies_are_refused(tmp_path, name, other):
+    """Files store them as integers, of which the 1st month and the 1st year are both 1."""
+    pred = PRED if other is None else months(PRED, other, name)
+    paths = write(tmp_path, months(TRUE, "M", name), pred)
+    words = "no periods" if other is None else "periods of frequency Y"
+    with pytest.raises(rd.IdTypeError, match=rf"true\['{name}'\] holds periods of frequency M and .* holds {words}"):
+        rd.evaluate_parquet(*paths, "recall@1")
+
+
+def test_files_of_periods_of_two_frequencies_are_refused(tmp_path):
+    folder = tmp_path / "pred"
+    folder.mkdir()
+    for number, frequency in enumerate(("M", "D")):
+        months(PRED, frequency).to_parquet(folder / f"{number}.parquet")
+    with pytest.raises(rd.DataError, match=r"pred: the files .*'user_id' holds period\[D\] and period\[M\]"):
+        rd.evaluate_parquet(write(tmp_path, months(TRUE, "M"), PRED)[0], folder, "recall@1")
+
+
+def test_by_a_day_of_a_file_is_a_warning(tmp_path):
+    days = pd.to_datetime(["2026-09-01", "2026-09-02", "2026-09-03"])
+    true = pd.DataFrame({"user_id": [1, 2, 3], "item_id": 1})
+    paths = write(tmp_path, true, true.assign(day=days))
+    for more in ({"buckets": 1}, {"buckets": 3}, {"buckets": 3, "out": tmp_path / "out"}):
+        with pytest.warns(rd.TimeByWarning, match="67% of the lists are missing"):
+            rd.evaluate_parquet(*paths, "mrr@1", by="day", **more)

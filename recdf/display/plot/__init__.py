@@ -5,7 +5,8 @@
 
 from .effects import forest, over_time
 from .items import exposure, longtail, position
-from .models import curve, heat, tradeoff
+from .models import curve, tradeoff
+from .shades import heat
 from .users import users, winners
 
 __all__ = [

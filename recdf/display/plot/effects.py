@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError
+from ...errors import ColumnError, OptionError
 from ...experiments.cells import digits_for, interval, number, shorten, visible
 from ...experiments.report import COMPARED
 from ..tables import JOINED_BY, comparison_facts, count_text, labels, need
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names h
 
 __all__ = ["forest", "over_time"]
 
+BY_PERIOD = 'one row per period, such as rd.compare_variants(..., by="day") returns'
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH = 34
 
@@ -180,7 +181,7 @@ def _words(row: Any) -> str:
 
 
 def _over_time_data(
-    effect: pd.DataFrame, metric: str | None = None, *, time_col: str = "period", treatment: Any = None
+    effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None
 ) -> pd.DataFrame:
     """Return the frame that `over_time` draws: `time`, `diff`, `ci_low`, `ci_high`, `n`.
 
@@ -194,7 +195,9 @@ def _over_time_data(
     DataFrame
         One row per period, in the order of time.
     """
-    need(effect, "effect", ["metric", time_col, "diff", "ci_low", "ci_high"], "what effect_over_time returned")
+    need(effect, "effect", ["metric", "diff", "ci_low", "ci_high"], BY_PERIOD)
+    time_col = _time_col(effect) if time_col is None else time_col
+    need(effect, "effect", [time_col], BY_PERIOD)
     rows = effect
     for argument, column, wanted in (("metric", "metric", metric), ("treatment", "treatment", treatment)):
         if column not in rows.columns:
@@ -214,25 +217,36 @@ def _over_time_data(
     return data
 
 
+def _time_col(effect: pd.DataFrame) -> str:
+    """The column of the period: `period`, else the only column before `metric`, where `by=` of comparisons stands."""
+    before = list(effect.columns[: list(effect.columns).index("metric")])
+    if "period" in effect.columns:
+        return "period"
+    if len(before) == 1:
+        return str(before[0])
+    raise ColumnError(f"effect has no column 'period'; name the column of the period in time_col=: {BY_PERIOD}")
+
+
 @style.drawn_from(_over_time_data)
 def over_time(
     effect: pd.DataFrame,
     metric: str | None = None,
     *,
-    time_col: str = "period",
+    time_col: str | None = None,
     treatment: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the effect of a variant by period, with its band.
+    """Draw the effect of a variant by period, with its intervals.
 
     Parameters
     ----------
     effect : DataFrame
-        One row per period: the column of the period, `metric`, `diff`, `ci_low`, `ci_high`.
+        One row per period: the column of the period, `metric`, `diff`, `ci_low`, `ci_high`, as
+        `rd.compare_variants(..., by="day")` returns them. `rd.time_slice` makes the column of the day.
     metric : str, optional
         The metric to draw. Needed where there are several.
-    time_col : str, default "period"
-        Column of the period: a date, or days since exposure.
+    time_col : str, optional
+        Column of the period: a date, or days since exposure. Default: `period`, else the only column before `metric`.
     treatment : label, optional
         The variant to draw. Needed where there are several.
     ax : Axes, optional
@@ -251,8 +265,9 @@ def over_time(
 
     Notes
     -----
-    Where the table has a column `kind`, the caption says what its band promises: a cumulative band is always valid
-    and may be looked at every day; the interval of a single day holds for this day alone.
+    Every period has a bar of its own, because its users are compared by themselves. Where a column `kind` says
+    "cumulative", each row holds all data up to its period, and a band joins them. Such a band may be looked at every
+    day only if its intervals were made for it (`sequential_n=` of `rd.compare_variants`).
 
     Examples
     --------
@@ -268,18 +283,22 @@ def over_time(
     data = _over_time_data(effect, metric, time_col=time_col, treatment=treatment)
     ax = style.new_axes(ax)
     ax.axhline(0, color=style.INK, linewidth=1)
-    ax.fill_between(data["time"], data["ci_low"], data["ci_high"], color=style.COLOURS[0], alpha=0.18, linewidth=0)
-    ax.plot(data["time"], data["diff"], color=style.COLOURS[0], marker="o", markersize=4, linewidth=2)
     what = metric if metric is not None else str(effect["metric"].iloc[0])
     kind = str(effect["kind"].iloc[0]) if "kind" in effect.columns and len(effect) else ""
+    colour = style.COLOURS[0]
+    if kind == "cumulative":
+        ax.fill_between(data["time"], data["ci_low"], data["ci_high"], color=colour, alpha=0.18, linewidth=0)
+        ax.plot(data["time"], data["diff"], color=colour, marker="o", markersize=4, linewidth=2)
+        promise = "each point holds all data up to its period; made with sequential_n, the band may be read every day"
+    else:
+        reach = np.abs(data[["ci_low", "ci_high"]].to_numpy(np.float64).T - data["diff"].to_numpy(np.float64))
+        ax.errorbar(data["time"], data["diff"], reach, color=colour, marker="o", markersize=5, linewidth=0,
+                    elinewidth=1.8)  # fmt: skip
+        promise = "bars: intervals, each of which holds for its own period alone"
     style.title(ax, f"Effect on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
-    style.axis_names(ax, time_col, f"difference of {what}")
+    style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
         _dates(ax)
-    promise = {
-        "cumulative": "the band is always valid: it may be looked at every day",
-        "daily": "each interval holds for its own period alone",
-    }.get(kind, "band: intervals of the table")
     style.caption(ax, f"{promise}; {count_text(data['n'])} users".removesuffix(";  users"))
     return ax
 

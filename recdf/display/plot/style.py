@@ -210,6 +210,6 @@ def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequenc
 
 def percent(axis: Any) -> None:
     """Show an axis of shares as per cents."""
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib.ticker import FuncFormatter
 
-    axis.set_major_formatter(PercentFormatter(xmax=1, decimals=None))
+    axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%".replace("-", "−")))

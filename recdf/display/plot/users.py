@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd
         ordered = np.sort(values[~np.isnan(values)])
         if not len(ordered):
             continue
-        steps = np.unique(ordered)
+        steps = ordered[np.append(True, ordered[1:] != ordered[:-1])]
         if len(steps) > POINTS:
             steps = steps[np.linspace(0, len(steps) - 1, POINTS).astype(np.int64)]
         below = np.searchsorted(ordered, steps, side="right") / len(ordered)
@@ -160,7 +161,7 @@ def _differences(result: Any, metric: str, model: Any, baseline: Any) -> Floats:
     pair = [check_model(name, label, list(found)) for name, label in (("model", model), ("baseline", baseline))]
     if pair[0] == pair[1]:
         raise OptionError(f"model and baseline are both {pair[0]!r}; expected two models")
-    lists = keys_of(result)
+    lists = keys_of(result, pair)
     if len(found[pair[0]]) != len(found[pair[1]]) or not lists[pair[0]].equals(lists[pair[1]]):
         raise DataError(
             f"{pair[0]!r} and {pair[1]!r} were not evaluated on the same lists; evaluate them in one call with by="
@@ -169,15 +170,13 @@ def _differences(result: Any, metric: str, model: Any, baseline: Any) -> Floats:
     return difference[~np.isnan(difference)]
 
 
-def keys_of(result: Any) -> dict[str, pd.DataFrame]:
-    """Return the list keys of every model, in the order of `per_user`."""
+def keys_of(result: Any, models: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Return the list keys of some models, in the order of `per_user`."""
     keys, by = list(result.spec["user_col"]), list(result.spec["by"])
     if not by:
         raise OptionError("the evaluation was made without by=; evaluate with by=, so that there are models to compare")
-    return {
-        label: result.per_user[keys].take(rows).reset_index(drop=True)
-        for label, rows in rows_by(result.per_user, by).items()
-    }
+    of_model = rows_by(result.per_user, by)
+    return {model: result.per_user[keys].take(of_model[model]).reset_index(drop=True) for model in models}
 
 
 @style.drawn_from(_winners_data)

@@ -11,14 +11,16 @@ import numpy as np
 import pandas as pd
 
 from ..._version import __version__
-from ...experiments.cells import digits_for, interval, number, p_value, visible
+from ...experiments.cells import digits_for, interval, p_value, visible
 from .. import plot
-from .about_models import Pen, comparison_table
-from .blocks import Badge, Kind, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
+from .about_models import Pen, comparison_table, labels_of
+from .blocks import Badge, Kind, Name, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
 from .given import Subject, Tables
+from .headline import effect_text, kind_of
 
 __all__: list[str] = []
 
+FEW = 4  # effects of an experiment that the head of the page quotes
 SEVERITY: dict[str, Kind] = {"error": "error", "warning": "warning", "info": "info"}
 
 
@@ -54,7 +56,9 @@ def experiment_section(subject: Subject, tables: Tables, pen: Pen) -> tuple[Sect
     section = Section(
         "experiment", "Experiment", text=(sentence,), badge=mark, tables=tuple(parts), drawings=tuple(drawings)
     )
-    return section, [*_experiment_said(tables), *([sentence] if mark.kind != "good" else [])]
+    said = _experiment_said(tables)
+    # With one model the first effect is the headline.
+    return section, [*(said[1:] if len(subject.models) == 1 else said), sentence]
 
 
 def _one_metric(table: pd.DataFrame) -> tuple[str, ...]:
@@ -92,16 +96,48 @@ def _p(p: Any) -> str:
     return words if words.startswith("<") else f"= {words}"
 
 
-def _experiment_said(tables: Tables) -> list[Sentence]:
-    """The first metric of the experiment, for the head of the page."""
+def experiment_headline(tables: Tables) -> tuple[Badge, Sentence] | None:
+    """The first row of the experiment as the first sentence of a page that compares no models."""
     table = next(iter(tables.experiment.values()), None)
     if table is None or not len(table):
-        return []
+        return None
     row = table.iloc[0]
-    form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
-    effect = f"{number(row['diff'], form)} {interval(row['ci_low'], row['ci_high'], form)}".rstrip()
-    which = f"Experiment, {row['treatment']} against {row['control']} on {row['metric']}"
-    return [(f"{which}: {row['verdict']}, {effect}.",)]
+    where = labels_of(table)[0]
+    pair: Sentence = (
+        Name(row["treatment"]), " against the control ", Name(row["control"]), " on ", Name(row["metric"]),
+        f" ({where})" if where else "", f": {_effect(row)}, {_users(row)}.",
+    )  # fmt: skip
+    verdict, kind = str(row["verdict"]), kind_of(row["verdict"])
+    unsound = _soundness(tables.health)[0].kind == "error"
+    if kind == "warning" or unsound:
+        return Badge("warning", "withheld"), ("The verdict is withheld (", Name(verdict), "): ", *pair)
+    if kind in ("better", "worse"):
+        return Badge(kind, kind), (Name(row["treatment"]), f" is {kind} than the control ", *pair[2:])
+    return Badge("open", verdict), (f"{verdict.capitalize()}: ", *pair)
+
+
+def _effect(row: pd.Series) -> str:
+    return effect_text(row["diff"], row["ci_low"], row["ci_high"], row.get("rel_diff", np.nan))
+
+
+def _users(row: pd.Series) -> str:
+    return f"{int(row['n_treatment']):,} users against {int(row['n_control']):,}"
+
+
+def _experiment_said(tables: Tables) -> list[Sentence]:
+    """Every row of the first table of effects, up to a few, for the head of the page."""
+    table = next(iter(tables.experiment.values()), None)
+    if table is None:
+        return []
+    rows = table.head(FEW).to_dict("records")
+    said: list[Sentence] = [
+        (f"Experiment, {row['treatment']} against {row['control']} on {row['metric']}"
+         f"{f' ({where})' if where else ''}: {row['verdict']}, {_effect(pd.Series(row))}.",)
+        for row, where in zip(rows, labels_of(table), strict=False)
+    ]  # fmt: skip
+    if len(table) > FEW:
+        said.append((f"{len(table) - FEW:,} more effects stand in the section Experiment.",))
+    return said
 
 
 def _health_table(health: pd.DataFrame, most: int) -> Table:
@@ -130,16 +166,20 @@ def off_policy_section(subject: Subject, tables: Tables) -> tuple[Section | None
     flags = [flag_words(found) for found in frame["flags"]]
     shown, more = cut(_estimates(frame, flags), subject.max_rows)
     by, lifts, optional = _off_policy_columns(frame)
-    head = [*by, "estimator", *(["clip"] if "clip" in optional else []), "value [interval]"]
-    head += ["lift over the logging policy", "lift [interval]"] if lifts else []
-    head += [*(["effective rows"] if "ess" in optional else []), "flags", *(["trust"] if "trust" in optional else [])]
+    # What says whether to believe an estimate stands before it.
+    head = [*by, "estimator", *(["clip"] if "clip" in optional else []), *(["trust"] if "trust" in optional else [])]
+    head += ["flags", "value [interval]", *(["lift over the logging policy", "lift [interval]"] if lifts else [])]
+    head += ["effective rows"] if "ess" in optional else []
     right = {"clip", "value [interval]", "lift [interval]", "effective rows"}
     align = tuple("right" if name in right else "left" for name in head)
     parts = Table("Estimates", tuple(head), align, shown, csv_of(table), "off-policy.csv", stacked=True, more=more)
     flagged = sum(bool(found) for found in flags)
     said = "No off-policy estimate is flagged."
     if flagged:
-        said = f"{flagged} of {len(frame)} off-policy estimates carry a flag."
+        said = f"{flagged} of {len(frame)} off-policy estimates {'carries' if flagged == 1 else 'carry'} a flag."
+    useless = frame["trust"].astype(str).str.startswith("do not use").sum() if "trust" in optional else 0
+    if useless:
+        said += f" {useless} of them should not be used; the column trust says why."
     doubt = " A flagged estimate can be far off, and its interval holds the true value less often than it says."
     mark = Badge("warning", "flagged") if flagged else Badge("good", "no flag")
     sentence: Sentence = (said + (doubt if flagged else ""),)
@@ -151,7 +191,8 @@ def _off_policy_columns(frame: pd.DataFrame) -> tuple[list[str], bool, set[str]]
     """Columns before the estimator, whether lifts are there, and which optional columns are."""
     by = list(frame.columns[: list(frame.columns).index("estimator")])
     lifts = all(name in frame.columns for name in ("lift", "lift_ci_low", "lift_ci_high"))
-    return by, lifts, {"clip", "ess", "trust"} & set(frame.columns)
+    optional = {name for name in ("clip", "ess", "trust") if name in frame.columns and frame[name].notna().any()}
+    return by, lifts, optional
 
 
 def _estimates(frame: pd.DataFrame, flags: list[str]) -> list[tuple[Shown, ...]]:
@@ -166,14 +207,14 @@ def _estimates(frame: pd.DataFrame, flags: list[str]) -> list[tuple[Shown, ...]]
         form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
         cells = [*(text(row[name]) for name in by), text(row["estimator"])]
         cells += [value(row["clip"], "g")] if "clip" in optional else []
+        cells += [text(row["trust"])] if "trust" in optional else []
+        cells.append(badge("warning", flags[i]) if flags[i] else badge("good", "no flag"))
         cells.append(value(row["value"], form, small=interval(row["ci_low"], row["ci_high"], form)))
         if lifts:
             plus = f"+.{digits_for(row['lift'], row['lift_ci_low'], row['lift_ci_high'])}f"
             bounds = interval(row["lift_ci_low"], row["lift_ci_high"], plus)
             cells += [places[i], value(row["lift"], plus, small=bounds)]
         cells += [value(row["ess"], ",.0f")] if "ess" in optional else []
-        cells.append(badge("warning", flags[i]) if flags[i] else badge("good", "no flag"))
-        cells += [text(row["trust"])] if "trust" in optional else []
         rows.append(tuple(cells))
     return rows
 
@@ -223,7 +264,9 @@ def check_section(subject: Subject, tables: Tables, examples: bool) -> tuple[Sec
     found: Sentence = ("What rd.check found in the data, errors first.",)
     shown_tables = (parts,) if rows else ()
     section = Section("data-health", "Data health", text=(found,), badge=mark, tables=shown_tables)
-    return section, [(f"Data health: {counted}.",)]
+    serious = table.loc[table["severity"].isin(["error", "warning"]), "finding"].astype(str).tolist()
+    named = "; ".join([*serious[:FEW], *(["…"] if len(serious) > FEW else [])])
+    return section, [(f"Data health: {counted}{f' ({visible(named)})' if named else ''}.",)]
 
 
 # ------------------------------------------------------------------------------------------ definitions, spec

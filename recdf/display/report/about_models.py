@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ...errors import OptionError
 from ...experiments.cells import Cell, digits_for, interval, number, p_value, shorten, visible
 from ...experiments.report import COMPARED
 from .. import plot
-from ..leaderboard import leaderboard, segment_groups
-from ..pairs import compare
-from ..tables import comparison_facts, labels, rows_by
+from ..leaderboard import values_frame
+from ..pairs import compare, model_rows
+from ..segments import Groups, segment_groups
+from ..tables import comparison_facts, rows_by
 from .blocks import Badge, Drawing, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
 from .given import Subject, Tables
 from .headline import belief, headline, kind_of, other_metrics
@@ -241,17 +243,17 @@ def segments_section(subject: Subject, tables: Tables) -> tuple[Section | None, 
     if all(name in given.columns for name in COMPARED):
         table = comparison_table(given, "Comparisons within segments", "segments.csv", subject.max_rows)
         return Section("segments", "Segments", tables=(table,)), _worse_for(given, labels_of(given))
-    columns = [subject.primary]
-    board = leaderboard(subject.result, metrics=columns, segments=given, correction=None, k=subject.k)
+    groups = segment_groups(subject.result, given)
     parts: list[Table] = []
     said: list[Sentence] = []
     duel = _pair(subject)
     if duel is not None:
-        compared = _within_segments(subject, given, *duel)
+        compared = _within_segments(subject, groups, *duel)
         caption = f"{duel[0]} against {duel[1]} within segments, one family of {len(compared)} tests"
         parts.append(comparison_table(compared, caption, "segments.csv", subject.max_rows))
         said = _worse_for(compared, [str(name) for name in compared["segment"]], duel)
-    parts.append(_means_by_segment(subject, board.frame))
+    means = values_frame(subject.result, subject.summary, [subject.primary], groups)
+    parts.append(_means_by_segment(subject, means))
     return Section("segments", "Segments", tables=tuple(parts)), said
 
 
@@ -264,19 +266,26 @@ def _pair(subject: Subject) -> tuple[str, str] | None:
     return (order[0] if order[0] != rival else order[1]), rival
 
 
-def _within_segments(subject: Subject, segments: pd.DataFrame, model: str, rival: str) -> pd.DataFrame:
+def _within_segments(subject: Subject, groups: dict[str, Groups], model: str, rival: str) -> pd.DataFrame:
     """The two models compared within every group of every segment column; all tests are one family."""
     result = subject.result
-    names = np.array(labels(result.per_user, list(result.spec["by"])), dtype=object)
-    pair = np.isin(names, [model, rival])
-    rows, groups = [], []
-    for name, of_row in segment_groups(result, segments).items():
-        kept = np.flatnonzero(pair & of_row.notna().to_numpy())
-        rows.append(kept)
-        groups += [f"{name} = {group}" for group in of_row.iloc[kept]]
-    taken = np.concatenate(rows)
-    part = type(result)(result.per_user.take(taken).reset_index(drop=True), result.summary, result.spec)
-    table = compare(part, [subject.primary], baseline=rival, correction="holm", within=pd.Series(groups, dtype=object))
+    of_model = model_rows(result)
+    pair = np.sort(np.concatenate([of_model[model], of_model[rival]]))
+    rows: list[np.ndarray] = []
+    codes: list[npt.NDArray[np.int64]] = []
+    names: list[str] = []
+    for segment, of_segment in groups.items():
+        own = of_segment.codes[pair]
+        rows.append(pair[own >= 0])
+        codes.append(own[own >= 0] + np.int64(len(names)))
+        names += [f"{segment} = {group}" for group in of_segment.names]
+    columns = [*result.spec["by"], *result.spec["user_col"], subject.primary]
+    part = result.per_user[columns].take(np.concatenate(rows)).reset_index(drop=True)
+    within: Any = pd.Categorical.from_codes(np.concatenate(codes), pd.Index(names))
+    table = compare(
+        type(result)(part, result.summary, result.spec), [subject.primary], baseline=rival, correction="holm",
+        within=pd.Series(within),
+    )  # fmt: skip
     return table.rename(columns={"group": "segment"})
 
 
@@ -321,9 +330,16 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
 # ------------------------------------------------------------------------------------------ verdict
 
 
-def verdict_section(subject: Subject, beside: Sequence[Sentence]) -> Section:
-    """The headline with what a reader needs to believe or doubt it."""
+def verdict_section(
+    subject: Subject, beside: Sequence[Sentence], experiment: tuple[Badge, Sentence] | None
+) -> Section:
+    """The headline with what a reader needs to believe or doubt it.
+
+    With one model, an experiment has the first word, because nothing else is compared.
+    """
     mark, sentence, below = headline(subject)
+    if experiment is not None and len(subject.models) == 1:
+        mark, sentence = experiment
     said = [*below, *other_metrics(subject), *_reach(subject), *beside, *belief(subject)]
     return Section("verdict", "Verdict", text=(sentence,), badge=Badge(mark.kind, mark.text), lists=tuple(said))
 

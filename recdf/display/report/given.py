@@ -83,11 +83,11 @@ def read_subject(result: Any, baseline: Any, k: int, comparison: pd.DataFrame | 
         raise TypeError(f"result is a {type(result).__name__}; expected an Evaluation, as rd.evaluate returns")
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
         raise OptionError(f"max_rows={max_rows!r}; expected an integer of at least 1")
+    result = _without_attrs(result)
     summary = summary_of(result)
     models = tuple(dict.fromkeys(summary["model"]))
     base = None if baseline is None else check_model("baseline", baseline, models)
-    at = _nearest_k(summary, k)
-    columns = tuple(dict.fromkeys(summary.loc[summary["k"].isna() | (summary["k"] == at), "column"]))
+    columns, at = _columns_at(summary, k)
     own = comparison is None
     if comparison is None:
         comparison = _own_comparison(result, summary, columns, base, len(models))
@@ -99,6 +99,13 @@ def read_subject(result: Any, baseline: Any, k: int, comparison: pd.DataFrame | 
     return Subject(
         result, summary, models, columns, at, base, board, comparison, definitions(result.spec), max_rows
     )
+
+
+def _without_attrs(result: Evaluation) -> Evaluation:
+    """The same tables without attrs, which pandas copies whenever it makes a frame or a column of them."""
+    per_user, summary = result.per_user.copy(deep=False), result.summary.copy(deep=False)
+    per_user.attrs, summary.attrs = {}, {}
+    return Evaluation(per_user, summary, result.spec)
 
 
 def _board(
@@ -115,12 +122,16 @@ def _board(
     return Leaderboard(frame[TIDY], notes(result, baseline, "holm" if compared else None), 3)
 
 
-def _nearest_k(summary: pd.DataFrame, k: int) -> int | None:
-    """The cut-off that is shown: the one asked for, else the nearest that the result has."""
+def _columns_at(summary: pd.DataFrame, k: int) -> tuple[tuple[str, ...], int | None]:
+    """The columns that are shown, each metric at the cut-off nearest to k, and this cut-off if it is one for all."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise OptionError(f"k={k!r}; expected a positive integer")
-    known = sorted({int(found) for found in summary["k"].dropna()})
-    return min(known, key=lambda found: (abs(found - k), found)) if known else None
+    known = summary[["metric", "column", "k"]].drop_duplicates("column")
+    distance = (known["k"].astype("Float64") - float(k)).abs().fillna(0.0).astype("float64")
+    nearest = distance.groupby(known["metric"]).transform("min")
+    shown = known[distance == nearest].drop_duplicates("metric")  # of two that are as near, the smaller one
+    cutoffs = {int(found) for found in shown["k"].dropna()}
+    return tuple(shown["column"]), cutoffs.pop() if len(cutoffs) == 1 else None
 
 
 def _own_comparison(

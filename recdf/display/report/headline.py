@@ -6,7 +6,8 @@ The rule, in order:
 2. With a baseline, the model with the best mean is set against the baseline. It is "better" only where the comparison
    says so after the correction for all its tests; that it was picked among several is said.
 3. Without a baseline, the best model is set against the second best; every pair of models counts in the correction.
-4. One model, or a metric without a direction: there is no verdict, and the page says so.
+4. With one model, the first row of an experiment decides, if one is given (`experiment_headline`).
+5. Otherwise, and for a metric without a direction, there is no verdict, and the page says so.
 """
 
 from __future__ import annotations
@@ -25,6 +26,16 @@ from .given import Subject
 __all__: list[str] = []
 
 
+# What a warning of `compare_models` means to a reader of the page.
+WARNINGS = {
+    "mostly_zero": ": 95 % or more of the users get the same from both models, so that few users decide",
+    "zero_variance": ": all users have the same difference, so that there is nothing to test",
+    "too_few_users": ": fewer than two users have a value for both models",
+    "huge_values": ": the values are too large to compute with",
+    "wilcoxon_not_mean": ": the Wilcoxon test is not about the mean, which stands beside it",
+}
+
+
 class Duel(NamedTuple):
     """The row of the comparison that decides, turned so that `model` is the one with the better mean."""
 
@@ -39,6 +50,11 @@ class Duel(NamedTuple):
     gain: int
     lose: int
     n: int
+
+    @property
+    def effect(self) -> str:
+        """Difference, interval and relative difference in words."""
+        return effect_text(self.diff, self.low, self.high, self.relative)
 
 
 def headline(subject: Subject) -> tuple[Badge, Sentence, list[Sentence]]:
@@ -91,14 +107,13 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
     return Duel(model, rival, float(diff), float(low), float(high), float(relative), sign, verdict, gain, lose, n)
 
 
-def effect_text(duel: Duel) -> str:
+def effect_text(diff: float, low: float, high: float, relative: float) -> str:
     """Difference, interval and relative difference in words."""
-    digits = digits_for(duel.diff, duel.low, duel.high)
-    form = f"+.{digits}f"
-    words = number(duel.diff, form)
-    if not np.isnan(duel.low):
-        words += f" (interval {number(duel.low, form)} to {number(duel.high, form)})"
-    return words + ("" if np.isnan(duel.relative) else f", {number(duel.relative, '+.0%')}")
+    form = f"+.{digits_for(diff, low, high)}f"
+    words = number(diff, form)
+    if not np.isnan(low):
+        words += f" (interval {number(low, form)} to {number(high, form)})"
+    return words + ("" if np.isnan(relative) else f", {number(relative, '+.0%')}")
 
 
 def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Sentence, list[Sentence]]:
@@ -107,27 +122,27 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
     picked: list[Sentence] = []
     if n_models > 2:
         picked.append((
-            f"It has the best mean of {n_models} models. Picking the best of several is allowed for: the p-values are "
-            "corrected for all tests of the comparison.",
+            f"It has the best mean of {n_models} models. That it was picked among several is taken into account: the "
+            "p-values are corrected for all tests of the comparison.",
         ))  # fmt: skip
     if subject.baseline is None:
         picked.append(("No baseline was named, so the best model is compared with the second best.",))
     if duel.sign == "better":
         sentence: Sentence = (
             Name(duel.model), f" is better than {against}", Name(duel.rival), " on ", Name(subject.primary),
-            f": {effect_text(duel)}.{users}",
+            f": {duel.effect}.{users}",
         )  # fmt: skip
         return Badge("better", "better"), sentence, picked
     if duel.verdict.startswith(("check", "invalid")):
         sentence = (
             "The verdict is withheld (", Name(duel.verdict), "): ", Name(duel.model), " against ", Name(duel.rival),
-            " on ", Name(subject.primary), f": {effect_text(duel)}.",
+            " on ", Name(subject.primary), f": {duel.effect}.",
         )  # fmt: skip
         return Badge("warning", "withheld"), sentence, picked
     said = "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
     sentence = (
         Name(duel.model), f" has the best mean of {subject.primary}, and is {said} {against}", Name(duel.rival),
-        f": {effect_text(duel)}.{users}",
+        f": {duel.effect}.{users}",
     )  # fmt: skip
     return Badge("open", "equivalent" if said.startswith("equ") else "no difference shown"), sentence, picked
 
@@ -145,7 +160,7 @@ def _baseline_stays(subject: Subject, order: list[str]) -> tuple[Badge, Sentence
     else:
         first = next(duel for duel in duels if duel is not None) if any(duels) else None
         if first is not None:
-            said.append(("The next best is ", Name(first.model), f": {effect_text(first)} ({first.verdict})."))
+            said.append(("The next best is ", Name(first.model), f": {first.effect} ({first.verdict})."))
     return Badge("open", "keep the baseline"), sentence, said
 
 
@@ -198,9 +213,23 @@ def belief(subject: Subject) -> list[Sentence]:
     _, how = comparison_facts(table)
     tests = int(table["p_value"].notna().sum()) if "p_value" in table.columns else len(table)
     corrected = f", {how.capitalize()}-corrected over {tests} tests" if how not in ("", "none") else ""
-    found = sorted({word.replace("_", " ") for text in table["warning"] for word in str(text).split("; ") if word})
-    warned = f"; warnings: {', '.join(found)}" if found else "; no warnings"
-    return [(f"{names.get(test, 'Tests')} on {n} lists that both models have{corrected}{warned}.",)]
+    said: list[Sentence] = [(f"{names.get(test, 'Tests')} on {n} lists that both models have{corrected}.",)]
+    return [*said, *_warnings(table)]
+
+
+def _warnings(table: pd.DataFrame) -> list[Sentence]:
+    """What every warning of the comparison means, and how many of its rows carry it."""
+    warned: dict[str, int] = {}
+    for text in table["warning"]:
+        for word in filter(None, str(text).split("; ")):
+            warned[word] = warned.get(word, 0) + 1
+    if not warned:
+        return [("No test carries a warning.",)]
+    return [
+        (f"{n} of {len(table)} tests {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
+         f"{WARNINGS.get(word, '')}.",)
+        for word, n in warned.items()
+    ]  # fmt: skip
 
 
 def kind_of(verdict: object) -> Kind:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,13 @@ import pandas as pd
 from ..._version import __version__
 from ...errors import MissingExtraError
 from ...evaluation.result import Evaluation
+from ...evaluation.storage import local_path
 from ...experiments.cells import visible
+from ...inputs.progress import Progress
 from .about_data import (
     check_section,
     definitions_section,
+    experiment_headline,
     experiment_section,
     off_policy_section,
     reproducibility_section,
@@ -62,6 +65,7 @@ def report(
     examples: bool = False,
     max_rows: int = 500,
     overwrite: bool = False,
+    progress: bool | None = None,
 ) -> Path:
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
 
@@ -79,7 +83,7 @@ def report(
     baseline : label, optional
         The model that the others are compared with. Default: the best model is compared with the second best.
     k : int, default 10
-        Cut-off of the tables; the nearest one where the result lacks it. Curves show every k.
+        Cut-off of the tables; for a metric that lacks it, the nearest one that it has. Curves show every k.
     comparison : DataFrame, optional
         What `rd.compare_models` returned, to be shown instead of paired t tests with Holm's correction.
     experiment : DataFrame or mapping, optional
@@ -104,6 +108,9 @@ def report(
         Rows of a table that are shown; the page says how many are left out.
     overwrite : bool, default False
         Replace a file that is already there.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
 
     Returns
     -------
@@ -122,8 +129,8 @@ def report(
     Notes
     -----
     The headline follows a rule: the first metric decides; the model with the best mean is set against the baseline,
-    and is "better" only where the comparison says so after the correction for all its tests. The same tables give the
-    same bytes.
+    and is "better" only where the comparison says so after the correction for all its tests. With one model and an
+    experiment, the first row of the experiment decides. The same tables give the same bytes.
 
     Examples
     --------
@@ -135,39 +142,53 @@ def report(
     ...     "knn</bdi> is better than" in path.read_text(encoding="utf-8").replace("</b>", "")
     True
     """
+    local_path(path)
     target = Path(path)
     if target.exists() and not overwrite:
         raise FileExistsError(f"{target} is already there; pass overwrite=True to replace it")
     _jinja()
-    subject = read_subject(result, baseline, k, comparison, max_rows)
-    tables = read_tables(
-        experiment=experiment, health=health, check=check, segments=segments, off_policy=off_policy,
-        exposure=exposure, log=log, position=position, over_time=over_time,
-    )  # fmt: skip
-    page = _page(title or "Evaluation of recommendations", _about(subject), _sections(subject, tables, examples))
-    _write(target, page)
+    with Progress(2, "report", progress) as shown:
+        subject = read_subject(result, baseline, k, comparison, max_rows)
+        shown.add()
+        tables = read_tables(
+            experiment=experiment, health=health, check=check, segments=segments, off_policy=off_policy,
+            exposure=exposure, log=log, position=position, over_time=over_time,
+        )  # fmt: skip
+        sections = _sections(subject, tables, examples)
+        _write(target, _page(title or "Evaluation of recommendations", _about(subject), sections))
     return target
 
 
+Made = tuple[Section | None, list[Sentence]]
+
+
 def _sections(subject: Subject, tables: Tables, examples: bool) -> list[Section]:
-    """The sections whose tables are there, in the order of reading."""
+    """The sections whose tables are there, in the order of reading. The verdict is made last: it quotes the others."""
     pen = Pen()
-    segments, said_of_segments = segments_section(subject, tables)
-    found = [
-        leaderboard_section(subject),
-        curves_section(subject, pen),
-        comparison_section(subject),
-        tradeoff_section(subject, pen),
-        users_section(subject, pen),
-        exposure_section(subject, tables, pen),
-        segments,
+    makers: list[Callable[[], Section | Made | None]] = [
+        lambda: leaderboard_section(subject),
+        lambda: curves_section(subject, pen),
+        lambda: comparison_section(subject),
+        lambda: tradeoff_section(subject, pen),
+        lambda: users_section(subject, pen),
+        lambda: exposure_section(subject, tables, pen),
+        lambda: segments_section(subject, tables),
+        lambda: experiment_section(subject, tables, pen),
+        lambda: off_policy_section(subject, tables),
+        lambda: check_section(subject, tables, examples),
+        lambda: definitions_section(subject),
+        lambda: reproducibility_section(subject),
     ]
-    experiment, said_of_experiment = experiment_section(subject, tables, pen)
-    off_policy, said_of_off_policy = off_policy_section(subject, tables)
-    health, said_of_data = check_section(subject, tables, examples)
-    found += [experiment, off_policy, health, definitions_section(subject), reproducibility_section(subject)]
-    beside = [*said_of_segments, *said_of_experiment, *said_of_off_policy, *said_of_data]
-    return [verdict_section(subject, beside), *(section for section in found if section is not None)]
+    sections: list[Section] = []
+    beside: list[Sentence] = []
+    with Progress(len(makers), "the sections") as progress:
+        for make in makers:
+            made = make()
+            section, said = made if isinstance(made, tuple) else (made, [])
+            sections += [] if section is None else [section]
+            beside += said
+            progress.add()
+    return [verdict_section(subject, beside, experiment_headline(tables)), *sections]
 
 
 def _about(subject: Subject) -> Sentence:

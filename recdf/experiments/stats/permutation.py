@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...inputs.progress import Progress
 from .numbers import Alternative, Floats
 from .weights import random_words
 
@@ -29,12 +30,14 @@ def permuted_t(values: Floats, n_treatment: int, n_resamples: int, seed: int) ->
     total = sums.sum(axis=0)
     found = np.empty((n_resamples, values.shape[1]))
     rows = max(1, _CELLS // n)
-    for start in range(0, n_resamples, rows):
-        block = range(start, min(start + rows, n_resamples))
-        words = np.stack([random_words((seed, b), 0, 0, n) for b in block])
-        cut = np.partition(words, n_treatment - 1, axis=1)[:, n_treatment - 1]
-        treated = (words <= cut[:, None]).astype(np.float64) @ sums
-        found[block.start : block.stop] = _welch_t(total - treated, treated, n - n_treatment, n_treatment)
+    with Progress(n_resamples, "the permutations") as progress:
+        for start in range(0, n_resamples, rows):
+            block = range(start, min(start + rows, n_resamples))
+            words = np.stack([random_words((seed, b), 0, 0, n) for b in block])
+            cut = np.partition(words, n_treatment - 1, axis=1)[:, n_treatment - 1]
+            treated = (words <= cut[:, None]).astype(np.float64) @ sums
+            found[block.start : block.stop] = _welch_t(total - treated, treated, n - n_treatment, n_treatment)
+            progress.add(len(block))
     return found
 
 

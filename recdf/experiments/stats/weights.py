@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ...inputs.progress import Progress
 from .numbers import Floats
 
 __all__: list[str] = []
@@ -46,14 +47,16 @@ def _tiled_sums(
     n = len(columns[0])
     sums = np.zeros((n_resamples, len(columns)))
     block = np.empty((TILE, len(columns)))
-    for unit_tile, start in enumerate(range(0, n, TILE)):
-        width = min(TILE, n - start)
-        for j, values in enumerate(columns):
-            block[:width, j] = values[start : start + width]
-        for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
-            rows = min(TILE, n_resamples - first)
-            weights = tile(seed, unit_tile, replicate_tile, rows)
-            sums[first : first + rows] += weights[:, :width] @ block[:width]
+    with Progress(n, "the resamples") as progress:
+        for unit_tile, start in enumerate(range(0, n, TILE)):
+            width = min(TILE, n - start)
+            for j, values in enumerate(columns):
+                block[:width, j] = values[start : start + width]
+            for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
+                rows = min(TILE, n_resamples - first)
+                weights = tile(seed, unit_tile, replicate_tile, rows)
+                sums[first : first + rows] += weights[:, :width] @ block[:width]
+            progress.add(width)
     return sums
 
 

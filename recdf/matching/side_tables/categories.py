@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError
-from ...inputs.ids import as_series
+from ...inputs.ids import as_series, check_labels
 from ..grouping import offsets, spans
 
 
@@ -41,11 +41,11 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
     """Read categories from a column of plain values, of strings that `separator` splits, or of lists of values."""
     if is_nested(series):
         values, length = flatten(series)
-        codes, names = pd.factorize(as_series(values))
+        codes, names = pd.factorize(check_labels(as_series(values), where))
     else:
         if isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(series.cat.categories.dtype)
-        row_code, found = pd.factorize(series)
+        row_code, found = pd.factorize(check_labels(series, where))
         values = list(found)
         kind = pd.api.types.infer_dtype(values, skipna=True)
         parts = [[value] for value in values]

@@ -13,7 +13,7 @@ import pandas as pd
 from ...errors import DataError, IdTypeError, OptionError
 from ...inputs.codes import Codes, encode_keys
 from ...inputs.frames import column
-from ...inputs.ids import read_ids
+from ...inputs.ids import check_labels, read_ids
 from .aspects import Aspects
 from .baseline import BaseLists
 from .catalogue import Catalogue, unique_rows
@@ -128,7 +128,7 @@ class Sides:
         series = column(table.frame, name, "aspects")
         if table.row is not None:
             series = series.take(table.row)
-        aspect, labels = pd.factorize(series)
+        aspect, labels = pd.factorize(check_labels(series, f"aspects[{name!r}]"))
         if (aspect < 0).any():
             raise DataError(f"aspects[{name!r}] has {(aspect < 0).sum():,} null values")
         user, list_user = self._users["aspects"]

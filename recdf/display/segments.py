@@ -1,0 +1,79 @@
+"""Groups of lists, such as the segments of users: read once per list, and kept as one code per row of a result."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ColumnError, OptionError
+from ..evaluation.moments import Moments
+from ..evaluation.result import Evaluation
+from ..evaluation.summary import mean_table
+from .pairs import list_places, model_rows
+from .tables import direction_of, labels
+
+__all__: list[str] = []
+
+GROUP = "recdf: group"  # a column beside those of a summary
+
+
+class Groups(NamedTuple):
+    """The groups of one column of segments: their names, and a code for every row of `per_user`, −1 for no group."""
+
+    names: list[str]
+    codes: np.ndarray
+
+    def rows(self) -> dict[str, np.ndarray]:
+        """Return the rows of `per_user` of every group, in the order of the names."""
+        order = np.argsort(self.codes, kind="stable")
+        starts = np.searchsorted(self.codes[order], np.arange(len(self.names) + 1))
+        return {name: order[starts[g] : starts[g + 1]] for g, name in enumerate(self.names)}
+
+
+def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, Groups]:
+    """Return the groups of every column of segments; lists whose user has none are in no group."""
+    if not isinstance(segments, pd.DataFrame):
+        raise TypeError(f"segments is a {type(segments).__name__}; expected a DataFrame with one row per user")
+    keys = [name for name in result.spec["user_col"] if name in segments.columns]
+    if not keys:
+        raise ColumnError(
+            f"segments has none of the key columns {result.spec['user_col']}; it has {list(segments.columns)}"
+        )
+    names = [name for name in segments.columns if name not in keys]
+    if not names:
+        raise ColumnError(f"segments has the key {keys} alone; expected a column of segments beside it")
+    twice = segments.duplicated(keys)
+    if twice.any():
+        raise OptionError(f"segments has several rows for {int(twice.sum()):,} keys of {keys}; expected one per user")
+    # The ids of a list are looked up once, not once for every model.
+    places = list_places(result, model_rows(result))
+    lists = result.per_user[keys].take(places.first_row)
+    lists.attrs = {}
+    joined = lists.merge(segments, on=keys, how="left", validate="many_to_one")
+    found = {}
+    for name in names:
+        codes, values = pd.factorize(joined[name])
+        # Numbers of 16 bits are sorted many times faster than longer ones.
+        codes = codes.astype(np.int16 if len(values) <= np.iinfo(np.int16).max else np.int64)
+        found[str(name)] = Groups(labels(pd.DataFrame({GROUP: values}), [GROUP]), codes[places.of_row])
+    return found
+
+
+def group_means(result: Evaluation, groups: Groups, columns: list[str], segment: str) -> pd.DataFrame:
+    """Return means of every model within every group, in the columns of the leaderboard."""
+    values = {name: result.per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns}
+    codes, parts = groups.codes, []
+    for model, own in model_rows(result).items():
+        kept = own[codes[own] >= 0]
+        moments = Moments.of((values[name][kept] for name in columns), codes[kept], len(groups.names))
+        present = np.flatnonzero(moments.rows)
+        names = pd.DataFrame({GROUP: [groups.names[g] for g in present]})
+        table = mean_table(names, columns, moments.take(present), {}, result.spec.get("confidence", 0.95))
+        parts.append(table.assign(model=model, column=columns * len(present)))
+    found = pd.concat(parts, ignore_index=True)
+    better = {name: direction_of(result, name) for name in columns}
+    return found[["model", "column", "value", "ci_low", "ci_high", "n", "n_undefined"]].assign(
+        segment=segment, group=found[GROUP], better=[better[name] for name in found["column"]]
+    )

@@ -1,0 +1,98 @@
+"""The progress of a long call on stderr: a bar of tqdm if it is installed, else plain lines.
+
+    with Progress(len(groups), "bootstrap_ci") as progress:
+        for group in groups:
+            ...                 # a Progress in here moves the outer one within its present step
+            progress.add()
+
+Contract: by default a call says something only after two seconds, on a terminal, and in the main thread. Nothing that
+is computed depends on it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any
+
+__all__: list[str] = []
+
+SECONDS = 2.0  # before the first line of a call, and between two lines
+
+
+class Progress:
+    """Count the steps that are done, and show their share of the total.
+
+    total : number of steps · what : the public name of the call, for the line · show : True shows the share at once and
+    wherever stderr leads, False shows nothing, None shows it after two seconds if stderr is a terminal.
+    """
+
+    def __init__(
+        self, total: int, what: str, show: bool | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.total, self.what, self.show, self.clock = max(total, 1), what, show, clock
+        self.done = self.furthest = 0.0
+        self.shown_at = clock()
+        self.spoken = show is True
+        self.outer: Progress | None = None
+        self.token: Token[Progress | None] | None = None
+        self.bar: Any = None
+
+    def __enter__(self) -> Progress:
+        self.outer = _innermost.get()
+        self.token = _innermost.set(self)
+        if self.outer is None and self._visible():
+            self.bar = _tqdm_bar(self.total, self.what, delay=0.0 if self.show else SECONDS)
+        return self
+
+    def add(self, steps: int = 1) -> None:
+        """Record that some more steps are done."""
+        self.done += steps
+        self._move(self.done)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.token is not None:
+            _innermost.reset(self.token)
+        if kind is None:
+            self._move(self.total)
+        if self.bar is not None:
+            self.bar.close()
+
+    def _visible(self) -> bool:
+        if self.show is not None:
+            return self.show
+        return sys.stderr.isatty() and threading.current_thread() is threading.main_thread()
+
+    def _move(self, done: float) -> None:
+        """Show that so many steps are done; a share never goes back."""
+        if self.outer is not None:
+            self.outer._move(self.outer.done + min(done / self.total, 1.0))
+            return
+        if done <= self.furthest:
+            return
+        before, self.furthest = self.furthest, done
+        if self.bar is not None:
+            self.bar.update(done - before)
+        elif self._visible() and (self.clock() - self.shown_at >= SECONDS or (self.spoken and done >= self.total)):
+            self.shown_at, self.spoken = self.clock(), True
+            print(f"recdf: {done / self.total:.0%} of {self.what} done", file=sys.stderr, flush=True)
+
+
+# The Progress that others start inside of. It is None in new threads, where a share would be one of many.
+_innermost: ContextVar[Progress | None] = ContextVar("recdf_progress", default=None)
+
+
+def _tqdm_bar(total: int, what: str, delay: float) -> Any:
+    """Return a bar of tqdm, or None where it is not installed."""
+    try:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped,import-not-found,unused-ignore] # no dependency
+    except ImportError:
+        return None
+    shape = "{l_bar}{bar}| {elapsed}<{remaining}"  # shares of steps are no whole numbers, so they are not shown
+    return tqdm(total=total, desc=f"recdf {what}", bar_format=shape, delay=delay)

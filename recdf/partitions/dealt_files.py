@@ -1,0 +1,251 @@
+"""Files larger than memory: their rows are dealt to parts, and one part after another is measured.
+
+Contract: a first pass over both frames checks every row and distributes the rows to parts by a hash of their list key.
+Each part is matched and measured alone. Moments and counts are added, and the rows of all parts are merged into the
+order that the whole would have. Beside the rows that fit into its share of the memory, only one part, a few batches of
+rows and one block of results are in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import IdTypeError, OptionError
+from ..evaluation.finish import checked, finish_summary
+from ..evaluation.part import ListRows, Part, PartResult, measure
+from ..evaluation.storage import Written, write_files
+from ..evaluation.time_by import warn_of_time_by
+from ..inputs.codes import check_kinds
+from ..inputs.ids import read_ids
+from ..inputs.progress import Progress
+from ..inputs.threads import n_threads, stream
+from ..matching.lists import Matched
+from ..matching.overlap import samples_of
+from ..metrics.call import Call
+from ..metrics.per_user import label_frame
+from .file_call import ROW, FileCall
+from .overlap import compared
+from .results import NEVER, PLACE, Results, first_rows
+from .row_checks import HEAD, RowCheck
+from .source import as_frame
+from .store import Dealt, Memory, Store, deal, given_ids, part_of
+
+# Shares of the memory limit: for rows that stay in memory, for one part (whose evaluation needs so many times its
+# size), and for the batches that are read and dealt at the same time. The rest is for the libraries and the results.
+KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.25, 0.3, 6, 0.08
+MAX_PARTS = 4096
+
+
+class DealtFiles:
+    """The rows of both frames in parts, and what the checks of all rows found. Use it in a `with` statement."""
+
+    def __init__(
+        self,
+        asked: FileCall,
+        folder: Path,
+        limit: int,
+        buckets: int | None,
+        row_bytes: Mapping[str, float],
+        progress: Progress,
+    ) -> None:
+        self.asked, self.folder, self.progress = asked, folder, progress
+        if buckets is None:
+            n_bytes = sum(source.n_rows * row_bytes[role] for role, source in asked.sources.items())
+            buckets = min(int(n_bytes * WORKING_COPIES / (limit * PART_SHARE)) + 1, MAX_PARTS)
+        self.n_parts = buckets
+        self.given_part = np.empty(0, np.uint16)
+        if asked.given is not None:
+            self.given_part = part_of([given_ids(asked.given[name]) for name in asked.user_cols], buckets)
+        # Places of lists in the result: larger than any row number, so that `by` value x span + row orders them.
+        self.span = asked.n_rows + len(self.given_part) + 1
+        self.checks: dict[str, RowCheck] = {}
+        self.stores: dict[str, Store] = {}
+        self.n_without_pred = 0  # lists of the population
+        self._stack = ExitStack()
+        with ExitStack() as stack:
+            memory = Memory(limit * KEPT_SHARE)
+            for role in asked.sources:
+                fields = asked.sources[role].fields(asked.names[role])
+                if role in asked.population.frames:
+                    fields = fields.append(pa.field(ROW, pa.int64()))
+                store = Store(folder / f"{role}.arrow", buckets, fields, memory)
+                self.stores[role] = stack.enter_context(closing(store))
+                rows = limit * BATCH_SHARE / (n_threads() + 2) / row_bytes[role]
+                self._deal(role, int(min(max(rows, 2**10), 2**20)))
+            self._stack = stack.pop_all()
+        self._check_kinds()
+        largest = int((self.stores["true"].n_bytes + self.stores["pred"].n_bytes).max())
+        if largest > limit:
+            raise OptionError(
+                f"memory_limit={limit:,}: one of {buckets:,} buckets of lists has {largest:,} bytes; pass more "
+                "memory, or, if no single list is that long, more buckets"
+            )
+
+    def __enter__(self) -> DealtFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    # -------------------------------------------------------------------------------------- first pass
+
+    def _deal(self, role: str, at_a_time: int) -> None:
+        """Read one frame, check its rows in their order, and distribute them to parts by several threads."""
+        asked, source = self.asked, self.asked.sources[role]
+        names = asked.names[role]
+        check = RowCheck(role, source.fields(names).empty_table(), asked.call.options, asked.order)
+
+        def kept() -> Iterator[pa.Table]:
+            first = 0
+            for table in source.batches(names, at_a_time):
+                rows = np.arange(first, first + len(table))
+                yield check.kept(table.append_column(ROW, pa.array(rows)))
+                first += len(table)
+                self.progress.add(len(table))
+
+        def dealt(table: pa.Table) -> Dealt | None:
+            if check.failed:
+                return None
+            return deal(table, part_of([table[name] for name in asked.user_cols], self.n_parts), self.n_parts)
+
+        for rows in stream(dealt, kept()):
+            if rows is not None:
+                self.stores[role].add_dealt(rows)
+        check.finish(source.n_rows)
+        self.checks[role] = check
+
+    def _check_kinds(self) -> None:
+        heads = {role: as_frame(check.head) for role, check in self.checks.items()}
+        for name in (*self.asked.user_cols, self.asked.call.options.item_col):
+            try:
+                ids = [read_ids(frame[name], f"{role}[{name!r}]") for role, frame in heads.items()]
+            except IdTypeError as error:
+                if all(len(frame) == self.asked.sources[role].n_rows for role, frame in heads.items()):
+                    raise
+                raise IdTypeError(f"{error} (found in the first {HEAD} rows; counts are of those)") from error
+            check_kinds(ids)
+
+    # ------------------------------------------------------------------------------------- second pass
+
+    def measure(self) -> tuple[pd.DataFrame, dict[str, Any], Written]:
+        """Measure part by part, and write both tables into the folder."""
+        asked = self.asked
+        by = asked.by_frame(self.checks["pred"].by_values)
+        results = Results(self.folder / "results.arrow")
+        self._stack.enter_context(closing(results))
+        total = self._measure_all(results)
+        measured = checked(self.asked.call, total)
+        overlap = compared(
+            measured.overlap, asked.user_cols, asked.call.options.item_col, self._all_tables, self._match
+        )
+        measured = replace(
+            measured,
+            by=by,
+            order=asked.order,
+            relevance_col=asked.relevance,
+            counts={**self.checks["true"].counts, **self.checks["pred"].counts, **measured.counts},
+            overlap=replace(overlap, samples=self._samples()),
+        )
+        summary, spec = finish_summary(asked.call, replace(total, measured=measured))
+        warn_of_time_by(by, measured.n_lists, self.n_without_pred, asked.call.options)
+        plain = cast(dict[str, Any], spec)
+        written = write_files(self.folder, self._blocks(results, by), summary, plain)
+        summary.attrs["recdf"] = plain
+        return summary, plain, written
+
+    def _measure_all(self, results: Results) -> PartResult:
+        """Add the results of all parts and write their rows to `results`; stop at the first part that fails."""
+        by_part = None
+        for number, tables in enumerate(self._all_tables()):
+            found = measure(self._call(number), self._part(number, tables))
+            for rows in found.rows.values():
+                if len(rows):
+                    results.add(self._placed(number, tables, rows))
+            by_part = found.without_rows() if by_part is None else by_part + found.without_rows()
+            if found.failure is not None:
+                everywhere = frozenset(range(self.n_parts))  # so that the message names the number of buckets
+                return PartResult(everywhere, failure=found.failure)
+            self.progress.add(sum(map(len, tables.values())))
+            del tables, found
+            pa.default_memory_pool().release_unused()
+        assert by_part is not None
+        return by_part
+
+    def _call(self, number: int) -> Call:
+        """Return the call for one part: with the given users that are in it, and with the largest gain of all parts."""
+        call = self.asked.call.knowing(max_gain=self.checks["true"].max_gain)
+        if self.asked.given is None:
+            return call
+        return replace(call, options=call.options.updated(users=self.asked.given.iloc[self.given_part == number]))
+
+    def _part(self, number: int, tables: dict[str, pa.Table]) -> Part:
+        by_values = as_frame(self.checks["pred"].by_values) if self.asked.by else None
+        frames = {role: as_frame(table) for role, table in tables.items()}
+        return Part(frames["true"], frames["pred"], frozenset({number}), whole=False, by_values=by_values)
+
+    def _samples(self) -> dict[str, str]:
+        """Return two ids of each frame, from its first rows."""
+        samples: dict[str, str] = {}
+        for role, check in self.checks.items():
+            frame = as_frame(check.head)
+            names = [*self.asked.user_cols, self.asked.call.options.item_col]
+            *keys, item = (read_ids(frame[name], f"{role}[{name!r}]") for name in names)
+            samples |= samples_of(role, keys, item)
+        return samples
+
+    def _all_tables(self) -> Iterator[dict[str, pa.Table]]:
+        """Yield the rows of both frames, part by part."""
+        for number in range(self.n_parts):
+            yield {role: store.read(number) for role, store in self.stores.items()}
+
+    def _match(self, number: int, tables: dict[str, pa.Table]) -> Matched:
+        part = self._part(number, tables)
+        return self._call(number).match_part(part.true, part.pred, part.by_values, part.whole)
+
+    # ----------------------------------------------------------------------------------------- results
+
+    def _placed(self, number: int, tables: dict[str, pa.Table], rows: ListRows) -> pa.Table:
+        """Return the results of one part's lists, with their places in the whole."""
+        first = self._first_seen(rows, tables, np.flatnonzero(self.given_part == number))
+        self.n_without_pred += int(np.count_nonzero(rows.columns["n_pred"] == 0))
+        return pa.table({PLACE: rows.list_by * self.span + first, **self.asked.label_arrays(rows), **rows.columns})
+
+    def _first_seen(self, rows: ListRows, tables: dict[str, pa.Table], given: np.ndarray) -> np.ndarray:
+        """Return the row of each list's first appearance: a number below `span`, which orders lists over all parts."""
+        asked, labels = self.asked, label_frame(rows)
+        frames = {role: as_frame(table) for role, table in tables.items()}
+        if asked.given is not None:
+            return first_rows(labels, asked.given.iloc[given], given, asked.user_cols)
+        if asked.population.frames == ("true",):
+            return first_rows(labels, frames["true"], frames["true"][ROW], asked.user_cols)
+        of_list = first_rows(labels, frames["pred"], frames["pred"][ROW], [*asked.by, *asked.user_cols])
+        if asked.population.frames == ("pred",):
+            return of_list
+        in_true = first_rows(labels, frames["true"], frames["true"][ROW], asked.user_cols)
+        return np.where(in_true < NEVER, in_true, asked.sources["true"].n_rows + of_list)
+
+    def _blocks(self, results: Results, by: pd.DataFrame) -> Iterator[pd.DataFrame]:
+        """Yield the rows of `per_user` in their order."""
+        asked = self.asked
+        heads = {role: check.head for role, check in self.checks.items()}
+        for block in results.blocks():
+            place = block[PLACE].to_numpy()
+            labels = [by.take(place // self.span).reset_index(drop=True)] if asked.by else []
+            if asked.given is None:
+                labels.append(asked.key_frame(block.select(asked.user_cols), heads))
+            else:
+                labels.append(asked.given[asked.user_cols].take(place % self.span).reset_index(drop=True))
+            carried = asked.carried_frame(block, self.n_without_pred > 0)
+            numbers = block.select(asked.call.result_columns).to_pandas()
+            yield pd.concat([*labels, carried, numbers], axis=1)

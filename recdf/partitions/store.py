@@ -1,0 +1,193 @@
+"""Rows distributed to parts that hold whole lists, kept in memory as far as they fit and otherwise in a file.
+
+Contract: `part_of` returns the same part for rows with equal keys, whatever the width or the encoding of their types.
+`Store` keeps the rows of each part in the order in which they were added.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from ..errors import OptionError
+
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
+HASHED_BYTES = 256  # only so many bytes of a string are hashed; longer strings may share a hash
+
+
+def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
+    """Return the part of each row (uint16) by a hash of its key, which depends on values and not on types.
+
+    Keys have no nulls. Both frames must send a user to the same part, even if one stores the id as int32 and the other
+    as int64, as a dictionary, or as a timestamp of another unit. The hashes of pandas and of Arrow depend on the type
+    and may change with versions, so this function has its own. It uses only the high half of the hash: multiplying by a
+    constant mixes the high bits best, and to scale them to the number of parts needs no division.
+    """
+    hashed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        _hash_into(hashed, column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+    return ((hashed >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32)).astype(np.uint16)
+
+
+def given_ids(series: pd.Series) -> pa.Array:
+    """Return ids that the caller gave in a form for `part_of`; unlike files, they may have integers beyond 64 bits."""
+    try:
+        return pa.array(series, from_pandas=True)
+    except OverflowError:
+        return pa.array((series.astype(object).to_numpy() % 2**64).astype(np.uint64))
+
+
+def _hash_into(hashed: np.ndarray, column: Any) -> None:
+    kind = column.type
+    if isinstance(column, pa.ChunkedArray):  # it still has several chunks if one cannot hold the strings
+        column = pa.concat_arrays(column.chunks)
+    if pa.types.is_dictionary(kind):
+        return _hash_into(hashed, column.dictionary_decode())
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return _hash_into(hashed, column.cast(pa.large_binary()))
+    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return _hash_bytes(hashed, column)
+    if pa.types.is_timestamp(kind):  # units differ between files of the same instants
+        column = column.cast(pa.timestamp("s", kind.tz), safe=False).cast(pa.int64())
+    elif pa.types.is_date(kind):
+        column = column.cast(pa.date32()).cast(pa.int32())
+    elif pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return None  # rare kinds are not hashed, so all rows go to one part
+    values = column.to_numpy(zero_copy_only=False)
+    with np.errstate(invalid="ignore"):  # floats that are no whole numbers are refused later
+        words = values.astype(np.int64, copy=False).view(np.uint64)
+    _mix(hashed, words)
+    return None
+
+
+def _mix(hashed: np.ndarray, words: np.ndarray) -> None:
+    hashed ^= words
+    hashed *= GOLDEN
+    hashed ^= hashed >> np.uint64(29)
+
+
+def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
+    """Mix in strings, eight bytes of each at a time."""
+    _, offsets, data = column.buffers()
+    edges = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    length = np.diff(edges)
+    _mix(hashed, length.view(np.uint64))
+    if not len(length) or not length.any():
+        return
+    padded = np.zeros(int(edges[-1] - edges[0]) + 8, np.uint8)
+    padded[:-8] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
+    # A view of the eight bytes from each position on as one number; it is read only where strings are.
+    words: np.ndarray = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
+    begin = edges[:-1] - edges[0]
+    for start in range(0, min(int(length.max()), HASHED_BYTES), 8):
+        rows = np.flatnonzero(length > start)
+        some = hashed[rows]
+        _mix(some, words[begin[rows] + start] & LOW_BYTES[np.minimum(length[rows] - start, 8)])
+        hashed[rows] = some
+
+
+def memory_bytes(limit: int | str | None) -> int:
+    """Return the memory limit in bytes."""
+    if limit is None:
+        try:
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        except (AttributeError, ValueError):  # not on Windows
+            return 2 * 10**9
+    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([KMGT]?I?)B?\s*", str(limit).upper())
+    if isinstance(limit, bool) or found is None or found[2] not in UNITS or float(found[1]) <= 0:
+        raise OptionError(f'memory_limit={limit!r}; expected a number of bytes, or text such as "1GB" or "512MiB"')
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+class Dealt(NamedTuple):
+    """Rows sorted by part: part i has the rows edges[i]:edges[i + 1] of the table."""
+
+    table: pa.Table
+    edges: np.ndarray
+
+
+def deal(table: pa.Table, part: np.ndarray, n_parts: int) -> Dealt:
+    """Sort rows by their part; rows of one part keep their order."""
+    if n_parts == 1:
+        return Dealt(table, np.array([0, len(table)]))
+    order = np.argsort(part, kind="stable")
+    edges = np.zeros(n_parts + 1, np.int64)
+    np.cumsum(np.bincount(part, minlength=n_parts), out=edges[1:])
+    return Dealt(table.take(pa.array(order)).combine_chunks(), edges)
+
+
+class Memory:
+    """A number of bytes that several stores may keep in memory together."""
+
+    def __init__(self, n_bytes: float) -> None:
+        self.left = n_bytes
+
+
+class Store:
+    """The rows of each part in the order in which they were added.
+
+    They are kept in memory until `memory` is used up, and later rows are written to a file. Without `memory` all rows
+    of a single part are kept, and those of several parts are written.
+    """
+
+    def __init__(self, path: Path, n_parts: int, schema: pa.Schema, memory: Memory | None = None) -> None:
+        self.path, self.n_parts, self.schema = path, n_parts, schema
+        self.n_bytes = np.zeros(n_parts)
+        self._memory = memory or Memory(np.inf if n_parts == 1 else 0)
+        self._kept: list[Dealt] = []
+        self._places: list[list[int]] = [[] for _ in range(n_parts)]  # positions of each part's batches in the file
+        self._n_batches = 0
+        self._writer: Any = None
+        self._reader: Any = None
+
+    def add(self, table: pa.Table, part: np.ndarray) -> None:
+        """Keep rows, given the part of each."""
+        self.add_dealt(deal(table, part, self.n_parts))
+
+    def add_dealt(self, dealt: Dealt) -> None:
+        """Keep rows that are sorted by part."""
+        table, edges = dealt.table.select(self.schema.names), dealt.edges
+        if not len(table):
+            return
+        self.n_bytes += table.nbytes / len(table) * np.diff(edges)
+        if self._writer is None and table.nbytes <= self._memory.left:
+            self._memory.left -= table.nbytes
+            self._kept.append(Dealt(table, edges))
+            return
+        if self._writer is None:
+            self._writer = ipc.new_file(str(self.path), self.schema)
+        for number in np.flatnonzero(np.diff(edges)).tolist():
+            for batch in table.slice(edges[number], edges[number + 1] - edges[number]).to_batches():
+                self._places[number].append(self._n_batches)
+                self._writer.write_batch(batch)
+                self._n_batches += 1
+
+    def read(self, part: int) -> pa.Table:
+        """Return all rows of a part."""
+        kept = [table.slice(edges[part], edges[part + 1] - edges[part]) for table, edges in self._kept]
+        if self._writer is None:
+            return pa.concat_tables([self.schema.empty_table(), *kept])
+        if self._reader is None:
+            self._writer.close()
+            self._reader = ipc.open_file(pa.OSFile(str(self.path)))
+        batches = [self._reader.get_batch(at) for at in self._places[part]]
+        return pa.concat_tables([*kept, pa.Table.from_batches(batches, self.schema)])
+
+    def close(self) -> None:
+        """Close the file, so that its folder can be removed."""
+        if self._writer is not None:
+            self._writer.close()
+        self._reader = None
