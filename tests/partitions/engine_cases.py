@@ -93,6 +93,19 @@ def case_keys_of_decimals_and_of_instants():
     return true, pred, LISTS, {"user_col": ["user_id", "day"], "by": "model", "users": "pred"}
 
 
+def case_weights_and_propensities():
+    true, pred = frames(29)
+    true["weight"], true["seen"] = true["user_id"] % 4 + 0.5, 1 / (1 + true["item_id"])
+    options = {"by": "model", "weight_col": "weight", "propensity_col": "seen", "propensity_floor": 0.1}
+    return true, pred, ["recall", "ndcg", "mrr"], options
+
+
+def case_given_users_with_weights():
+    true, pred = frames(30)
+    given = pd.DataFrame({"user_id": [25, 3, 7, 1000], "weight": [1.0, 0.0, 2.5, 4.0]})
+    return true, pred, ["recall", "hhi"], {"by": "model", "weight_col": "weight", "users": given}
+
+
 def case_pred_alone():
     _, pred = frames(9)
     return None, pred, ["category_entropy", "hhi", "coverage"], {"by": "model", **side_tables(), "log": None}
