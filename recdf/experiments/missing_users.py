@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import as_columns
+from ..inputs.per_user_columns import evaluated
 from ..metrics.direction import direction_of
 from .columns import Codes, is_metric
 from .options import Columns, Missing
@@ -28,15 +29,19 @@ def fill_values(
 
     A list that was not shown has no hits and no revenue: counts, sums and metrics of which more is better, from 0 on,
     are 0. Where less is better a 0 would be the best value there is, so these are null, or with `missing="worst"`
-    their upper bound. A column whose direction is not known raises.
+    their upper bound. Carried columns and weights are null. A column whose direction is not known raises.
     """
+    spec = evaluated(metrics)  # after a merge it is lost, and its columns raise
+    no_metrics = {*spec.get("carry", {}), spec.get("weight")}
     smaller, larger = as_columns(smaller_is_better), as_columns(larger_is_better)
     found: dict[str, float | None] = {}
     unknown = []
     for name in names:
         if not is_metric(metrics[name]):
             continue
-        if name in larger or name.startswith("n_") or name.endswith("__n"):
+        if name in no_metrics:
+            found[name] = None
+        elif name in larger or name.startswith("n_") or name.endswith("__n"):
             found[name] = 0.0
         elif name in smaller:
             found[name] = None

@@ -134,6 +134,11 @@ class DaskEngine:
         like = {name: dtype for name, dtype in frame.dtypes.items() if not isinstance(dtype, pd.StringDtype)}
         return as_dtypes(labels_of_table(table), like)
 
+    def typed(self, frame: Any, like: pd.DataFrame) -> Any:
+        as_dask = self.dd.from_pandas(like, npartitions=1)  # it has a dtype of its own for strings
+        meta = like.astype(as_dask.dtypes.to_dict())
+        return frame.map_partitions(_Typed(dict(meta.dtypes)), meta=meta, enforce_metadata=False)
+
     def write(self, frame: Any, folder: Path) -> None:
         frame.to_parquet(str(folder), write_index=False)
 
@@ -163,6 +168,16 @@ class _OnPartition:
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
         batches: Iterator[Any] = self.work(to_arrow(frame).to_batches())
         return to_frame(pa.Table.from_batches(batches, self.schema))
+
+
+@dataclass(frozen=True)
+class _Typed:
+    """Give the rows of one partition the dtypes that pandas has for them."""
+
+    dtypes: Mapping[str, Any]
+
+    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
+        return as_dtypes(labels_of_table(to_arrow(frame)), self.dtypes)
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,9 @@ class Engine(Protocol[Frame]):
     def labels(self, table: pa.Table, frame: Frame) -> pd.DataFrame:
         """Return columns of a frame in the dtypes that pandas has for them."""
 
+    def typed(self, frame: Frame, like: pd.DataFrame) -> Frame:
+        """Return a frame in the dtypes of one without rows, if the engine has dtypes of pandas."""
+
     def write(self, frame: Frame, folder: Path) -> None:
         """Write a frame as a folder of parquet files on a drive that all workers share."""
 
@@ -180,10 +183,12 @@ class _Run(Generic[Frame]):
         )
         summary, spec = finish_summary(self.call, replace(total, measured=measured))
         rows = Measuring(self.handle, self.needed.schemas, self.needed.per_user)
-        per_user = self._meet(rows, self.needed.per_user)
+        empty = self._labels(self.needed.per_user.empty_table())
+        for name in self.call.carry:  # some lists may have no value
+            empty[name] = nullable(empty[name])
+        per_user = self.engine.typed(self._meet(rows, self.needed.per_user), empty)
         summary.attrs["recdf"] = spec
-        schema = self.needed.per_user
-        return EngineEvaluation(self.engine, per_user, schema, summary, dict(spec), self._labels, self.by_frame)
+        return EngineEvaluation(self.engine, per_user, empty, summary, dict(spec), self._labels, self.by_frame)
 
     # -------------------------------------------------------------------------------- known of the whole
 

@@ -9,7 +9,6 @@ from typing import Any, Generic, Protocol, TypeVar
 import pandas as pd
 import pyarrow as pa
 
-from ..evaluation.carry import nullable
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import result_html, result_text
 from ..evaluation.spec import OneSpec
@@ -45,13 +44,13 @@ class EngineEvaluation(Generic[Frame]):
         self,
         engine: Collects[Frame],
         per_user: Frame,
-        schema: pa.Schema,
+        empty: pd.DataFrame,
         summary: pd.DataFrame,
         spec: Mapping[str, Any],
         labels: Callable[[pa.Table], pd.DataFrame],
         by: pd.DataFrame,
     ) -> None:
-        self._engine, self._per_user, self._schema = engine, per_user, schema
+        self._engine, self._per_user, self._empty = engine, per_user, empty
         self._summary, self._spec = summary, OneSpec(spec)
         self._labels, self._by = labels, by
 
@@ -100,12 +99,9 @@ class EngineEvaluation(Generic[Frame]):
         FileExistsError
             If the folder holds a result and `overwrite` is False.
         """
-        empty = self._labels(self._schema.empty_table())
-        for name in self._spec.get("carry", ()):  # some lists may have no value
-            empty[name] = nullable(empty[name])
         with staged_parts(folder, overwrite=overwrite) as rows:
             self._engine.write(self._per_user, rows)
-            write_head(rows, empty, self._summary, self._spec)
+            write_head(rows, self._empty, self._summary, self._spec)
 
     def __repr__(self) -> str:
         return result_text(self._title(), self._summary)

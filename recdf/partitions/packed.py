@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,11 +44,13 @@ class Packing:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
+        n_bytes = 0
         for batch in batches:
             held.append(batch)
-            if sum(one.nbytes for one in held) >= HELD_BYTES:
+            n_bytes += batch.nbytes
+            if n_bytes >= HELD_BYTES:
                 yield self._packed(held)
-                held = []
+                held, n_bytes = [], 0
         if any(map(len, held)):
             yield self._packed(held)
 
@@ -59,8 +61,8 @@ class Packing:
         table = table.take(pa.array(order)).combine_chunks()
         edges = np.searchsorted(bucket[order], np.arange(self.n_buckets + 1))
         filled = np.flatnonzero(np.diff(edges))
-        cells = [to_cell(table.slice(edges[i], edges[i + 1] - edges[i])) for i in filled]
-        return pa.record_batch([pa.array(filled, pa.int32()), pa.array(cells, pa.binary())], schema=PACKED)
+        slices = [table.slice(edges[i], edges[i + 1] - edges[i]) for i in filled]
+        return pa.record_batch([pa.array(filled, pa.int32()), to_cells(slices)], schema=PACKED)
 
 
 def bucket_of(table: pa.Table, keys: Sequence[str], spread: str, n_buckets: int) -> np.ndarray:
@@ -97,12 +99,15 @@ def _is_float(kind: pa.DataType) -> bool:
     return kind in (pa.float32(), pa.float64())
 
 
-def to_cell(table: pa.Table) -> bytes:
-    """Return a table as bytes."""
-    sink = pa.BufferOutputStream()
-    with ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return cast(bytes, sink.getvalue().to_pybytes())
+def to_cells(tables: Sequence[pa.Table]) -> pa.Array:
+    """Return tables as an array of cells. All are written into one buffer, so that nothing is copied again."""
+    sink, ends = pa.BufferOutputStream(), [0]
+    for table in tables:
+        with ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        ends.append(sink.tell())
+    offsets = pa.py_buffer(np.array(ends, np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(tables), [None, offsets, sink.getvalue()])
 
 
 def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:

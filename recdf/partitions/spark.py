@@ -166,6 +166,9 @@ class SparkEngine:
                 labels[name] = labels[name].dt.tz_convert(self._zone).dt.tz_localize(None)
         return labels
 
+    def typed(self, frame: Any, like: pd.DataFrame) -> Any:
+        return frame
+
     def write(self, frame: Any, folder: Path) -> None:
         frame.write.parquet(folder.as_uri())
 

@@ -26,7 +26,7 @@ from ..inputs.tables import gains, read_relevance
 from ..inputs.threads import limited
 from ..matching.grouping import spans
 from ..matching.list_keys import labels_of
-from .packed import CELL, cast_table, of_cells, to_cell
+from .packed import CELL, cast_table, of_cells, to_cells
 from .row_checks import distinct, nulls
 from .shipped import Handle, Shared, opened
 from .source import as_frame, labels_as
@@ -50,7 +50,7 @@ class Measuring:
             shared = opened(self.handle)
             result = measured(shared, bucket, unpacked(self.schemas, true, pred))
             if self.per_user is None:
-                return pa.table([pa.array([to_cell(to_arrow(result))], pa.binary())], schema=CELL)
+                return pa.table([to_cells([to_arrow(result)])], schema=CELL)
             checked(shared.call, result)  # raises what a part raised
             tables = [rows_table(rows, self.per_user) for rows in result.rows.values()]
             return pa.concat_tables([self.per_user.empty_table(), *tables])
@@ -103,7 +103,7 @@ class AddingUp:
                 one = result_of(cell)
                 total = one if total is None else total + one
         if total is not None:
-            yield pa.record_batch([pa.array([to_cell(to_arrow(total))], pa.binary())], schema=CELL)
+            yield pa.record_batch([to_cells([to_arrow(total)])], schema=CELL)
 
 
 def result_of(cell: Any) -> PartResult:

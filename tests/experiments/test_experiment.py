@@ -861,3 +861,14 @@ def test_report_table_shows_nulls_and_warnings():
     assert (cells["p"], cells["MDE"], cells["notes"]) == ("–", "–", "zero variance")
     assert cells["verdict"] == "no difference shown" + NOT_CHECKED
     assert cells["effect (95% CI)"] == "+0.0000"
+
+
+def test_weights_and_carried_columns_are_null_for_users_without_lists():
+    true = pd.DataFrame({"user_id": ["a", "b"], "item_id": "x", "w": [2.0, 3.0]})
+    pred = pd.DataFrame({"user_id": ["a", "b"], "item_id": "x", "age": [30, 40]})
+    groups = pd.DataFrame({"user_id": ["a", "b", "c"], "variant": ["A", "B", "B"]})
+    result = rd.evaluate(true, pred, "hits@1", weight_col="w", carry="age")
+    found = result.join_experiment(groups, missing="zero")
+    assert found["hits@1"].tolist() == [1.0, 1.0, 0.0]
+    assert found[["w", "age"]].iloc[2].isna().all()
+    assert found[["w", "age"]].iloc[:2].to_numpy().tolist() == [[2.0, 30.0], [3.0, 40.0]]

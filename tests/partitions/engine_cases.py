@@ -93,6 +93,19 @@ def case_keys_of_decimals_and_of_instants():
     return true, pred, LISTS, {"user_col": ["user_id", "day"], "by": "model", "users": "pred"}
 
 
+def case_weights_and_propensities():
+    true, pred = frames(29)
+    true["weight"], true["seen"] = true["user_id"] % 4 + 0.5, 1 / (1 + true["item_id"])
+    options = {"by": "model", "weight_col": "weight", "propensity_col": "seen", "propensity_floor": 0.1}
+    return true, pred, ["recall", "ndcg", "mrr"], options
+
+
+def case_given_users_with_weights():
+    true, pred = frames(30)
+    given = pd.DataFrame({"user_id": [25, 3, 7, 1000], "weight": [1.0, 0.0, 2.5, 4.0]})
+    return true, pred, ["recall", "hhi"], {"by": "model", "weight_col": "weight", "users": given}
+
+
 def case_pred_alone():
     _, pred = frames(9)
     return None, pred, ["category_entropy", "hhi", "coverage"], {"by": "model", **side_tables(), "log": None}
@@ -162,15 +175,19 @@ def in_key_order(per_user, result):
     return rows.sort_values(["place of by", *keys], ignore_index=True).drop(columns="place of by")
 
 
-def assert_same(result, expected):
-    """The tables of an engine are those of `rd.evaluate`, up to the order of `by` values and of lists."""
+def assert_same(result, expected, keys=None):
+    """The tables of an engine are those of `rd.evaluate`, up to the order of `by` values and of lists.
+
+    `keys` are the dtypes of key columns where the engine has none like those of pandas.
+    """
     by = expected.spec["by"]
     order = result.summary[by].drop_duplicates(ignore_index=True) if by else pd.DataFrame(index=range(1))
     summary = order.merge(expected.summary, on=by, how="left") if by else expected.summary
     pd.testing.assert_frame_equal(result.summary, summary, rtol=1e-12, atol=1e-12)
     assert result.spec == expected.spec
     found = result.to_pandas().per_user
-    pd.testing.assert_frame_equal(found, in_key_order(expected.per_user, result), rtol=1e-12, atol=1e-12)
+    per_user = in_key_order(expected.per_user, result).astype(keys or {})
+    pd.testing.assert_frame_equal(found, per_user, rtol=1e-12, atol=1e-12)
 
 
 def outcome(work, *given, **options):

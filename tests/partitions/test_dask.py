@@ -122,7 +122,9 @@ def test_per_user_is_lazy_and_has_a_text(monkeypatch):
     true, pred = frames(17)
     result = rd.dask.evaluate(to_dask(true), to_dask(pred), "mrr", 5, by="model")
     assert isinstance(result.per_user, dd.DataFrame)
-    assert list(result.per_user.columns) == ["model", "user_id", "n_true", "n_pred", "mrr@5"]
+    expected = to_dask(rd.evaluate(true, pred, "mrr", 5, by="model").per_user)
+    assert result.per_user.dtypes.to_dict() == expected.dtypes.to_dict()
+    assert result.per_user.compute().dtypes.to_dict() == expected.dtypes.to_dict()
     assert "per_user is lazy" in repr(result)
     assert "<table" in result._repr_html_()
 

@@ -1,0 +1,243 @@
+"""Frames of Spark: every answer, error and warning is that of `rd.evaluate` on the same rows."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from partitions.engine_cases import CASES, ERRORS, WARNINGS, assert_same, frames, outcome, side_tables
+
+import recdf as rd
+from recdf.partitions import spark as engine
+
+
+def to_spark(spark, frame, partitions=3):
+    """The rows as a Spark frame, by Arrow, so that nulls, Decimals and integers stay as they are."""
+    if frame is None:
+        return None
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    return spark.createDataFrame(table).repartition(partitions)
+
+
+def both(spark, true, pred, metrics, options, **more):
+    """The outcome of Spark and that of `rd.evaluate`, whose `by` values come in ascending order too."""
+    found = outcome(
+        rd.spark.evaluate, to_spark(spark, true, 2), to_spark(spark, pred), metrics, [2, 5], **options, **more
+    )
+    if options.get("by"):
+        pred = pred.sort_values("model", kind="stable", ignore_index=True)
+    return found, outcome(rd.evaluate, true, pred, metrics, [2, 5], **options)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_tables_are_those_of_evaluate(spark, name):
+    (result, said), (expected, expected_said) = both(spark, *CASES[name]())
+    if isinstance(result, Exception):
+        raise result
+    assert_same(result, expected, keys={"user_id": "int64"} if name == "nulls_that_are_dropped" else None)
+    assert said == expected_said
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_the_error_is_that_of_evaluate_without_a_java_trace(spark, name):
+    (error, _), (expected, _) = both(spark, *ERRORS[name]())
+    assert type(error) is type(expected)
+    told, expected = (str(one).replace("rd.spark.evaluate", "evaluate") for one in (error, expected))
+    if name.startswith("kinds of"):  # the ids that it names are the first that Spark finds
+        told, expected = told[:30], expected[:30]
+    assert told == expected
+    assert "java" not in str(error) + "".join(getattr(error, "__notes__", []))
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_the_warnings_are_those_of_evaluate(spark, name):
+    change, options = WARNINGS[name]
+    (_, said), (_, expected) = both(spark, *change(*frames(11)), "ndcg", options)
+    # The ids that a warning names as examples are the first that Spark finds.
+    assert [(kind, text.partition("(")[0]) for kind, text in said] == [
+        (kind, text.partition("(")[0]) for kind, text in expected
+    ]
+    assert said
+
+
+def test_one_user_with_half_of_the_rows_and_null_keys_that_make_no_hot_task(spark):
+    true, pred = frames(21)
+    many = pd.DataFrame({"model": "als", "user_id": 4, "item_id": range(1000, 1300), "score": 2.0})
+    lost = pd.DataFrame({"model": "als", "user_id": None, "item_id": range(200), "score": 1.0})
+    pred = pd.concat([pred, many, lost.astype({"user_id": "Int64"})], ignore_index=True)
+    options = {"by": "model", "null_keys": "drop"}
+    (result, _), (expected, _) = both(spark, true, pred, ["ndcg", "hhi"], options, partitions=5)
+    assert_same(result, expected)
+    assert result.spec["counts"] == {"pred_null_keys": 200}
+
+
+def test_cells_that_do_not_fit_into_memory_are_spilled(spark):
+    """The session has 20 MB for shuffles, and the cells of both frames have twice as much."""
+    from pyspark.sql import functions as of
+
+    rows = spark.range(800_000, numPartitions=2).select(of.expr("id % 1000").alias("user_id"), "id")
+    pred = rows.select("user_id", of.expr("id div 1000").alias("item_id"), of.expr("-(id div 1000)").alias("score"))
+    true = rows.where("id % 7 = 0").select("user_id", of.expr("id div 1000").alias("item_id"))
+    found = rd.spark.evaluate(true, pred, ["recall", "mrr"], 7, partitions=1)
+    # Items 0 to 799 are shown in this order. User u has one of seven: those i with (1000 i + u) % 7 = 0.
+    first = pd.Series([min(i for i in range(7) if (1000 * i + user) % 7 == 0) for user in range(1000)])
+    n_true = pd.Series([sum((1000 * i + user) % 7 == 0 for i in range(800)) for user in range(1000)])
+    expected = [(1 / n_true).mean(), (1 / (first + 1)).mean()]
+    assert found.summary["value"].tolist() == pytest.approx(expected, rel=1e-12)
+    assert spilled(spark) > 0
+
+
+def spilled(spark):
+    """Bytes that all stages so far wrote to the disk since memory was short, as Spark's own counters have it."""
+    context = spark.sparkContext
+    none, no_quantiles = context._jvm.java.util.ArrayList(), context._gateway.new_array(context._jvm.double, 0)
+    stages = context._jsc.sc().statusStore().stageList(none, False, False, no_quantiles, none)
+    return sum(stages.apply(i).diskBytesSpilled() for i in range(stages.size()))
+
+
+def test_many_empty_partitions(spark):
+    true, pred = frames(22)
+    found = rd.spark.evaluate(to_spark(spark, true[:3], 9), to_spark(spark, pred[:5], 200), "mrr", 5, partitions=20)
+    expected = rd.evaluate(true[:3], pred[:5], "mrr", 5)
+    pd.testing.assert_frame_equal(found.summary, expected.summary, rtol=1e-12)
+
+
+def test_files_whose_schemas_drift(spark, tmp_path):
+    true, pred = frames(23)
+    parts = [pred[:100].drop(columns="score"), pred[100:180].astype({"item_id": "int32"}), pred[180:]]
+    for number, part in enumerate(parts[::2]):
+        part.to_parquet(tmp_path / f"{number}.parquet")
+    read = spark.read.option("mergeSchema", True).parquet(str(tmp_path)).repartition(2)
+    found = rd.spark.evaluate(to_spark(spark, true), read, "recall", 5, by="model", nan_score="drop")
+    expected = rd.evaluate(true, pd.concat(parts[::2]), "recall", 5, by="model", nan_score="drop")
+    assert found.spec["counts"] == expected.spec["counts"] == {"pred_null_scores": 100}
+    merged = found.summary.merge(expected.summary, on="model")
+    np.testing.assert_allclose(merged["value_x"], merged["value_y"], rtol=1e-12)
+
+
+def test_a_worker_that_is_killed_is_replaced(spark, tmp_path):
+    mark, true, pred = str(tmp_path / "killed"), *frames(24)
+
+    @rd.metric
+    def deadly_once(lists):
+        """A constant; larger is better, in [0, 1]."""
+        if not os.path.exists(mark):
+            Path(mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.ones(len(lists))
+
+    metrics = ["ndcg", deadly_once]
+    found = rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), metrics, 5, by="model")
+    assert os.path.exists(mark)
+    assert found.summary.loc[found.summary["metric"] == "deadly_once", "value"].tolist() == [1.0, 1.0]
+
+
+def test_large_side_tables_are_broadcast_and_may_be_spark_frames(spark, monkeypatch):
+    monkeypatch.setattr(engine, "LARGE", 10)
+    true, pred = frames(25)
+    tables, users = side_tables(), pd.DataFrame({"user_id": [3, 5, 100]})
+    given = {name: to_spark(spark, table) for name, table in tables.items()}
+    options = {"by": "model", "users": users}
+    metrics = ["unseen", "coverage"]
+    found = rd.spark.evaluate(
+        to_spark(spark, true), to_spark(spark, pred), metrics, 5, cache=True,
+        **{**options, **given, "users": to_spark(spark, users)},
+    )  # fmt: skip
+    expected = rd.evaluate(true, pred.sort_values("model", kind="stable"), metrics, 5, **options, **tables)
+    pd.testing.assert_frame_equal(found.summary, expected.summary, rtol=1e-12)
+    assert found.per_user.count() == len(expected.per_user)
+
+
+def test_a_result_is_written_by_the_executors_and_read_back(spark, tmp_path):
+    true, pred = frames(26)
+    result = rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), ["ndcg", "hhi"], 5, by="model")
+    result.to_parquet(tmp_path / "out")
+    stored = rd.read_parquet(tmp_path / "out")
+    assert stored == result.to_pandas()
+    assert len(stored.compare_models()) == 1
+    assert dict(result.per_user.dtypes) == {
+        "model": "string", "user_id": "bigint", "n_true": "bigint", "n_pred": "bigint", "ndcg@5": "double"
+    }  # fmt: skip
+    means = {row["model"]: row[1] for row in result.per_user.groupBy("model").avg("ndcg@5").collect()}
+    summary = result.summary[result.summary["metric"] == "ndcg"].set_index("model")["value"]
+    assert means == pytest.approx(summary.to_dict(), rel=1e-12)  # undefined values are null, which Spark leaves out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ties": "row"}, 'ties="row" needs the order of the rows, which a Spark frame does not keep'),
+        ({"rank_col": None, "like": rd.Convention("x", order="row")}, "pred has no column that orders it, and a Spark"),
+        ({"partitions": "8"}, "partitions='8'; expected an integer from 1 to 65,535"),
+    ],
+)
+def test_what_spark_cannot_do_is_refused(spark, options, words):
+    true, pred = frames(27)
+    with pytest.raises(rd.OptionError) as caught:
+        rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), "mrr", 5, **options)
+    assert str(caught.value).startswith(words)
+    with pytest.raises(TypeError, match=r"^true is a DataFrame; expected a Spark DataFrame$"):
+        rd.spark.evaluate(true, to_spark(spark, pred), "mrr")
+
+
+def test_the_example_of_the_page(spark, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = Path(rd.__file__).parents[1] / "docs" / "engines.md"
+    (block,) = re.findall(r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    known = {}
+    exec(block, known)
+    # The gains of the second item of ann are 0, and bob has a hit of knn alone.
+    recall = known["result"].summary.query("metric == 'recall' and k == 2").set_index("model")["value"]
+    assert recall.to_dict() == {"als": 0.25, "knn": 0.5}
+    assert rd.read_parquet("results/today") == known["result"].to_pandas()
+    assert "ndcg@1" in capsys.readouterr().out
+
+
+CONNECT = """
+import warnings
+warnings.simplefilter("ignore")
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import SparkSession
+import recdf as rd
+from recdf.partitions import spark as engine
+from partitions.engine_cases import assert_same, frames, side_tables
+
+@rd.metric
+def my_share(lists):
+    "Share of hits; larger is better, in [0, 1]."
+    return lists.n_hits / lists.k
+
+session = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+assert "connect" in type(session).__module__
+true, pred = frames(28)
+given = pd.DataFrame({"user_id": [3, 4, 5, 6, 100]})
+tables = side_tables()
+sdf = [session.createDataFrame(pa.Table.from_pandas(one, preserve_index=False)) for one in (true, pred)]
+for engine.LARGE in (10, 10**9):  # as a file, and with the task
+    options = {"by": "model", "users": given, **tables}
+    found = rd.spark.evaluate(*sdf, ["ndcg", my_share, "coverage"], 5, **options)
+    in_order = pred.sort_values("model", kind="stable", ignore_index=True)
+    assert_same(found, rd.evaluate(true, in_order, ["ndcg", my_share, "coverage"], 5, **options))
+try:
+    rd.spark.evaluate(*sdf, "ndcg", duplicates="raise", users="pred", by=None)
+except rd.DuplicateError as error:
+    print("equal, and", type(error).__name__)
+session.stop()
+"""
+
+
+def test_spark_connect(spark):
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
+    path = os.pathsep.join([str(Path(rd.__file__).parents[1]), str(Path(__file__).parents[2])])
+    done = subprocess.run(
+        [sys.executable, "-c", CONNECT], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert done.stdout.split("\n")[-2:] == ["equal, and DuplicateError", ""], done.stderr[-3000:]
