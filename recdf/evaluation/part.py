@@ -83,8 +83,7 @@ class Measured:
     without lists · counts : numbers of rows that were dropped, repeated or unknown to a side table · side_counts :
     numbers of rows of side tables that were dropped, the same in every part · side_tables : descriptions of the side
     tables, made once for the whole population (None: not yet) · groups : moments within groups of items · exposure :
-    sums for metrics of exposure · exposed : rows of these metrics in the summary, where the part is the whole ·
-    n_missing : number of lists that `pred` does not have.
+    sums for metrics of exposure · exposed : rows of these metrics in the summary, where the part is the whole.
     """
 
     by: pd.DataFrame
@@ -99,7 +98,6 @@ class Measured:
     groups: ItemGroups | None = None
     exposure: ExposureSums | None = None
     exposed: pd.DataFrame | None = None
-    n_missing: int = 0
 
     def __add__(self, other: Measured) -> Measured:
         if not self.by.equals(other.by):
@@ -118,7 +116,6 @@ class Measured:
             overlap=self.overlap + other.overlap,
             groups=_sum(self.groups, other.groups),
             exposure=_sum(self.exposure, other.exposure),
-            n_missing=self.n_missing + other.n_missing,
         )
 
 
@@ -209,7 +206,6 @@ def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Mea
             side_counts=matched.side_counts,
             overlap=matched.overlap,
             side_tables=matched.sides.described() if part.whole else None,
-            n_missing=int(np.count_nonzero(matched.n_pred == 0)),
         )
         if len(matched):
             measured = _with_the_rest(measured, matched, call, part, pred)

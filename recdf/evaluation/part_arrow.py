@@ -89,7 +89,6 @@ def _measured(measured: Measured) -> Iterator[_Piece]:
     counts = {
         "counts": dict(measured.counts),
         "side_counts": dict(measured.side_counts),
-        "n_missing": measured.n_missing,
         "order": measured.order,
         "relevance_col": measured.relevance_col,
     }
@@ -189,7 +188,6 @@ def _measured_of(named: Mapping[str, _Piece], pieces: list[_Piece]) -> Measured:
         moments=moments[0] if moments else None,
         counts=counts.details["counts"],
         side_counts=counts.details["side_counts"],
-        n_missing=counts.details["n_missing"],
         overlap=Overlap(n_judged=_integers(overlap), by_shares_item=by_shares_item, **overlap.details),
         groups=groups,
         exposure=_exposure(pieces),

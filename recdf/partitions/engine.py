@@ -24,7 +24,6 @@ from ..errors import OptionError
 from ..evaluation.carry import carry_rules, nullable
 from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import Part, PartResult, measure
-from ..evaluation.time_by import warn_of_time_by
 from ..inputs.codes import check_kinds
 from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.given import Given, as_frames
@@ -183,7 +182,6 @@ class _Run(Generic[Frame]):
             overlap=self._compared(measured.overlap),
         )
         summary, spec = finish_summary(self.call, replace(total, measured=measured))
-        warn_of_time_by(measured.by, measured.n_lists, measured.n_missing, self.call.options)
         rows = Measuring(self.handle, self.needed.schemas, self.needed.per_user)
         empty = self._labels(self.needed.per_user.empty_table())
         for name in self.call.carry:  # some lists may have no value
