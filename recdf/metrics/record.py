@@ -8,9 +8,10 @@ The kernel's docstring and signature are the only source of what the record says
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -214,11 +215,28 @@ class MetricRecord:
         elif kind is bool and not isinstance(value, bool):
             raise OptionError(f"{self.name} parameter {name}={value!r}; expected True or False")
 
-    def __reduce__(self) -> str:
-        return self.name
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """A metric that its module has under its name goes by that name, and any other by value.
+
+        Its kernel goes by value too, which cloudpickle can do and pickle cannot.
+        """
+        name = self.name
+        if getattr(sys.modules.get(self.__module__), name, None) is self:
+            return name
+        return again, (type(self), self.kernel, self.keywords)
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What the decorator was called with, after it was checked."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "kernel"}
 
     def __repr__(self) -> str:
         return f"<recdf metric {self.name}: {self.doc}>"
+
+
+def again(kind: type[MetricRecord], kernel: Kernel, keywords: Mapping[str, Any]) -> MetricRecord:
+    """Make a metric again where it was not registered, such as in a worker."""
+    return kind(kernel, **keywords)
 
 
 @dataclass(frozen=True)

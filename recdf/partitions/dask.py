@@ -21,9 +21,6 @@ from .shipped import Handle, Inline
 
 __all__ = ["evaluate"]
 
-# The smallest number of bytes that Dask sends once and not with every task.
-LARGE = 2**20
-
 
 @takes_engine_options("Dask")
 def evaluate(
@@ -105,6 +102,8 @@ class DaskEngine:
         return frame[list(names)].map_partitions(_OnPartition(work, schema), meta=to_frame(schema.empty_table()))
 
     def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
+        from dask import delayed
+
         frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
         if every:
             seeds = pa.table([pa.array(range(n_buckets), pa.int32()), pa.nulls(n_buckets, pa.binary())], schema=PACKED)
@@ -112,12 +111,10 @@ class DaskEngine:
         # Equal buckets of both frames go to the same partition, since both have as many.
         shuffled = [frame.shuffle("bucket", npartitions=n_buckets) for frame in frames.values()]
         meta = to_frame(schema.empty_table())
+        once = delayed(work, traverse=False)  # it may hold large side tables, which travel once and not with every task
+        on_buckets = _OnBuckets(schema, tuple(frames))
         return self.dd.map_partitions(
-            _OnBuckets(work, schema, tuple(frames)),
-            *shuffled,
-            meta=meta,
-            align_dataframes=False,
-            enforce_metadata=False,
+            on_buckets, *shuffled, once, meta=meta, align_dataframes=False, enforce_metadata=False
         )
 
     def collect(self, frame: Any) -> pa.Table:
@@ -184,14 +181,14 @@ class _Typed:
 class _OnBuckets:
     """Work on the buckets of one shuffled partition."""
 
-    work: OnBucket
     schema: pa.Schema
     roles: tuple[str, ...]
 
-    def __call__(self, *frames: pd.DataFrame) -> pd.DataFrame:
+    def __call__(self, *given: Any) -> pd.DataFrame:
+        *frames, work = given
         cells: dict[int, dict[str, list[Any]]] = {}
         for role, frame in zip(self.roles, frames, strict=True):
             for bucket, cell in zip(frame["bucket"].tolist(), pa.array(frame["cell"].array), strict=True):
                 cells.setdefault(bucket, {}).setdefault(role, []).append(cell)
-        found = [self.work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())]
+        found = [work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())]
         return to_frame(pa.concat_tables([self.schema.empty_table(), *found]))

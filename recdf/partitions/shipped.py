@@ -13,7 +13,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pickle import loads
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ import pandas as pd
 from ..errors import MissingExtraError
 from ..metrics.call import Call
 from ..metrics.metric import Metric
-from ..metrics.record import Kernel
+from ..metrics.record import again
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def to_bytes(shared: Shared) -> bytes:
     class Pickler(pickles.CloudPickler):  # type: ignore[misc, name-defined]
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, Metric) and not obj.built_in:
-                return _again, (type(obj), obj.kernel, _keywords(obj))
+                return again, (type(obj), obj.kernel, obj.keywords)
             return super().reducer_override(obj)
 
     own = [one.metric for one in shared.call.requests if not one.metric.built_in]
@@ -106,15 +106,6 @@ def to_bytes(shared: Shared) -> bytes:
         sink = io.BytesIO()
         Pickler(sink).dump(shared)
     return sink.getvalue()
-
-
-def _again(kind: type[Metric], kernel: Kernel, keywords: dict[str, Any]) -> Metric:
-    """Make a metric of a user's own in a worker, where it is not registered."""
-    return kind(kernel, **keywords)
-
-
-def _keywords(metric: Metric) -> dict[str, Any]:
-    return {field.name: getattr(metric, field.name) for field in fields(metric) if field.name != "kernel"}
 
 
 @contextmanager

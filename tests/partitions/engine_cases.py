@@ -160,6 +160,11 @@ WARNINGS = {
         lambda t, p: (t, p.assign(item_id=p["item_id"] + 1000 * (p["model"] == "svd"))),
         {"by": "model"},
     ),
+    "a day as by": (
+        lambda t, p: (t, p.assign(day=[datetime.date(2026, 1, 1 + user % 3) for user in p["user_id"]])),
+        {"by": "day"},
+    ),
+    "a variant as by": (lambda t, p: (t, p.assign(model=np.where(p["user_id"] % 2 == 0, "A", "B"))), {"by": "model"}),
     "repeated rows": (lambda t, p: (t, pd.concat([p, p[:7]], ignore_index=True)), {"by": "model"}),
 }
 

@@ -31,7 +31,7 @@ def both(spark, true, pred, metrics, options, **more):
         rd.spark.evaluate, to_spark(spark, true, 2), to_spark(spark, pred), metrics, [2, 5], **options, **more
     )
     if options.get("by"):
-        pred = pred.sort_values("model", kind="stable", ignore_index=True)
+        pred = pred.sort_values(options["by"], kind="stable", ignore_index=True)
     return found, outcome(rd.evaluate, true, pred, metrics, [2, 5], **options)
 
 
