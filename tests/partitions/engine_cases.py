@@ -175,6 +175,8 @@ WARNINGS = {
 def in_key_order(per_user, result):
     """Rows of `per_user` sorted by `by` value, as the summary of `result` has them, and by list key."""
     by, keys = result.spec["by"], result.spec["user_col"]
+    if not by:
+        return per_user.sort_values(keys, ignore_index=True)
     place = {value: i for i, value in enumerate(result.summary[by].drop_duplicates().itertuples(index=False))}
     rows = per_user.assign(**{"place of by": [place[value] for value in per_user[by].itertuples(index=False)]})
     return rows.sort_values(["place of by", *keys], ignore_index=True).drop(columns="place of by")
