@@ -258,17 +258,21 @@ def steady(answers: list[dict[str, Any]], clock: str) -> float:
 
 def table(source: str, layout: str, size: str, found: dict[str, list[dict[str, Any]]]) -> str:
     own = found["recdf"]
-    cold = {name: statistics.median(one["seconds"][0] for one in given) for name, given in found.items()}
+    cold, cold_processor = (
+        {name: statistics.median(one[clock][0] for one in given) for name, given in found.items()}
+        for clock in ("seconds", "processor")
+    )
     lines = [
         f"### {size} {layout.replace('_', ' ')}, from {source}\n",
-        "| | warm s | ratio | processor s | ratio | cold s | ratio | means |",
-        "|---|--:|--:|--:|--:|--:|--:|---|",
+        "| | warm s | ratio | processor s | ratio | cold s | ratio | processor s | ratio | values |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
     for name, given in found.items():
         warm, processor = steady(given, "seconds"), steady(given, "processor")
         lines.append(
             f"| {name} | {warm:.2f} | {warm / steady(own, 'seconds'):.1f} | {processor:.2f} "
             f"| {processor / steady(own, 'processor'):.1f} | {cold[name]:.2f} | {cold[name] / cold['recdf']:.1f} "
+            f"| {cold_processor[name]:.2f} | {cold_processor[name] / cold_processor['recdf']:.1f} "
             f"| {_equality(own[0], given[0])} |"
         )
     return "\n".join(lines) + "\n"

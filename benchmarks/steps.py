@@ -1,7 +1,10 @@
 """Where the time of `rd.evaluate` goes, step by step: `python benchmarks/steps.py M_int_sorted M_str_shuffled`.
 
 Functions of the package are timed from outside; a function's time is its own, without that of the timed functions it
-calls. Everything runs on one thread here, so that the steps add up; a plain call takes several.
+calls. By default everything runs on one thread, so that the steps add up; a plain call takes several.
+
+`--threads 2` has one more column for each layout, of calls with two threads. Functions that run in these threads then
+count for the step that started them. The steps that take as long as with one thread are the serial part.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import argparse
 import functools
 import importlib
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -58,6 +62,8 @@ class Clock:
     def wrap(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def timed(*args: Any, **options: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                return function(*args, **options)
             self.inner.append(0.0)
             start = time.perf_counter()
             try:
@@ -95,7 +101,7 @@ def watched(clock: Clock) -> Iterator[None]:
         modules["evaluate"].match = modules["match"].match
 
 
-def run(layout: str, runs: int) -> list[dict[str, float]]:
+def run(layout: str, runs: int, threads: int) -> list[dict[str, float]]:
     """Seconds of each step, of each of several calls after a first one."""
     folder, ks = workload.cache_folder(), CUTS[layout.partition("_")[0]]
     true = pd.read_parquet(folder / f"{layout}_true.parquet", columns=["user_id", "item_id"])
@@ -104,7 +110,7 @@ def run(layout: str, runs: int) -> list[dict[str, float]]:
     found = []
     for _ in range(runs):
         clock = Clock()
-        with watched(clock), limited(1):
+        with watched(clock), limited(threads):
             evaluate = importlib.import_module("recdf.evaluation.evaluate").evaluate
             evaluate(true, pred, list(adapters.SIX), k=ks)
         found.append(dict(clock.seconds))
@@ -131,8 +137,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("layouts", nargs="+", help="such as S_int_sorted")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="beside one thread")
     args = parser.parse_args()
-    print(table({layout: run(layout, args.runs) for layout in args.layouts}))
+    counts = sorted({1, args.threads})
+    found = {
+        layout if len(counts) == 1 else f"{layout}, {n} threads".replace(" 1 threads", " 1 thread"): run(
+            layout, args.runs, n
+        )
+        for layout in args.layouts
+        for n in counts
+    }
+    print(table(found))
 
 
 if __name__ == "__main__":

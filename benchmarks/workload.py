@@ -1,7 +1,7 @@
 """Generate the benchmark frames: S, M and L, in four layouts, as parquet files in a cache folder.
 
     python benchmarks/workload.py                          # S and M, every layout
-    python benchmarks/workload.py L --layout int_sorted    # 1 M lists x 100, in parts
+    python benchmarks/workload.py L --layout int_sorted    # 1 M lists x 100, in parts; so are 10M and 300M (rows)
 
 S and M are `{size}_{ids}_{order}_true.parquet` and `..._pred.parquet`; L is a folder of parts under each of these names
 (without `.parquet`). Items follow Zipf's law, users are lognormally active, about a tenth of the recommendations are
@@ -45,6 +45,8 @@ SIZES = {
     "S": Size(10_000, 20, 5_000, 24.0, 0.045, 10_000),
     "M": Size(138_000, 100, 27_000, 22.6, 0.10, 13_800),
     "L": Size(1_000_000, 100, 100_000, 22.8, 0.10, 20_000, in_parts=True),
+    "10M": Size(100_000, 100, 27_000, 22.6, 0.10, 20_000, in_parts=True),
+    "300M": Size(3_000_000, 100, 100_000, 22.8, 0.10, 20_000, in_parts=True),
 }
 
 

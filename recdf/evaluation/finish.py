@@ -13,6 +13,7 @@ from ..matching.overlap import no_lists, warn
 from ..matching.side_tables.given import read_sides
 from ..metrics.call import Call
 from ..metrics.per_user import per_user_frame
+from .by_of_lists import warn_of_by
 from .exposure_sums import counts_of
 from .part import Failure, ListRows, Measured, PartResult
 from .result import Evaluation
@@ -52,6 +53,7 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
         )
     counts = {**measured.side_counts, **measured.counts}
     warn(measured.overlap, counts, measured.by, call.options)
+    warn_of_by(measured.by, measured.n_lists, measured.overlap, call.options)
     exposed = measured.exposed
     if measured.exposure is not None:
         of_parts = counts_of(measured.exposure, call.options, call.given)

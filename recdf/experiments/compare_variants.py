@@ -160,7 +160,7 @@ def compare_variants(
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
-        denominators of an arm carry no more than those of 20 equal users would: (Σd)²/Σd² < 20), "skewed" (skewness of
+        denominators of an arm carry no more than those of 12 equal users would: (Σd)²/Σd² < 12), "skewed" (skewness of
         the difference beyond 0.2), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio",
         "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both arms, which are taken
         as independent), "no_covariate" (its denominators are all 0 in an arm).

@@ -236,7 +236,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         side_counts=rows.doors.counts,
         order=rows.order,
         relevance_col=rows.true.number_col,
-        overlap=_overlap(rows, codes, ranked, true_list, compare),
+        overlap=_overlap(rows, codes, ranked, (true_list, n_pred), compare),
         sides=Sides(rows.doors, side_codes, codes.items, labels, _base(rows, codes, key)),
         judged_only=options.judged_only,
         has_true=rows.has_true,
@@ -284,10 +284,14 @@ def _repeats_kept(options: Options, counts: Mapping[str, int]) -> bool:
     return options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts)
 
 
-def _overlap(rows: _Rows, codes: _Codes, ranked: _RankedLists, true_list: np.ndarray, compare: bool) -> Overlap:
+def _overlap(
+    rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: tuple[np.ndarray, np.ndarray], compare: bool
+) -> Overlap:
+    """Compare both frames. `lists` has two arrays: the number of each list's list of `true`, and its length in `pred`."""
+    true_list, n_pred = lists
     # With nan_score="last" null ranks are repeated by the caller's own choice, so repeated ranks are no warning.
     by_rank = rows.order["by"] == "rank" and rows.options.nan_score != "last"
-    of_list = split(ranked.pred.code, codes.n_keys, codes.n_by)[0]
+    of_list, key = split(ranked.pred.code, codes.n_keys, codes.n_by)
     n_judged = np.bincount(of_list, weights=ranked.pred.n_pairs, minlength=codes.n_by).astype(np.int64)
     overlap = overlap_of(
         rows.true,
@@ -298,7 +302,12 @@ def _overlap(rows: _Rows, codes: _Codes, ranked: _RankedLists, true_list: np.nda
         given=rows.users is not None,
         n_with_true=int(np.count_nonzero(true_list >= 0)),
     )
-    overlap = replace(overlap, ranks_repeat=by_rank and ranked.pred.some_tie)
+    overlap = replace(
+        overlap,
+        ranks_repeat=by_rank and ranked.pred.some_tie,
+        n_without_pred=int(np.count_nonzero(n_pred == 0)),
+        alone=codes.n_by == 1 or bool(np.bincount(key).max(initial=0) <= 1),
+    )
     if not compare:
         return overlap
     return compared(overlap, (codes.true_key, codes.pred_key), codes.items, ranked.pred, of_list)

@@ -23,7 +23,6 @@ from ..errors import IdTypeError, OptionError
 from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import ListRows, Part, PartResult, measure
 from ..evaluation.storage import Written, write_files
-from ..evaluation.time_by import warn_of_time_by
 from ..inputs.codes import check_kinds
 from ..inputs.ids import read_ids
 from ..inputs.progress import Progress
@@ -41,7 +40,7 @@ from .store import Dealt, Memory, Store, deal, given_ids, part_of
 
 # Shares of the memory limit: for rows that stay in memory, for one part (whose evaluation needs so many times its
 # size), and for the batches that are read and dealt at the same time. The rest is for the libraries and the results.
-KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.25, 0.3, 6, 0.08
+KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.15, 0.3, 6, 0.06
 MAX_PARTS = 4096
 
 
@@ -104,7 +103,7 @@ class DealtFiles:
         """Read one frame, check its rows in their order, and distribute them to parts by several threads."""
         asked, source = self.asked, self.asked.sources[role]
         names = asked.names[role]
-        check = RowCheck(role, source.fields(names).empty_table(), asked.call.options, asked.order)
+        check = RowCheck(role, source.fields(names).empty_table(), asked.call.options, asked.needed.order)
 
         def kept() -> Iterator[pa.Table]:
             first = 0
@@ -152,13 +151,12 @@ class DealtFiles:
         measured = replace(
             measured,
             by=by,
-            order=asked.order,
-            relevance_col=asked.relevance,
+            order=asked.needed.order,
+            relevance_col=asked.needed.relevance,
             counts={**self.checks["true"].counts, **self.checks["pred"].counts, **measured.counts},
             overlap=replace(overlap, samples=self._samples()),
         )
         summary, spec = finish_summary(asked.call, replace(total, measured=measured))
-        warn_of_time_by(by, measured.n_lists, self.n_without_pred, asked.call.options)
         plain = cast(dict[str, Any], spec)
         written = write_files(self.folder, self._blocks(results, by), summary, plain)
         summary.attrs["recdf"] = plain

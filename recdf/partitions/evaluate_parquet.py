@@ -15,11 +15,10 @@ from typing import Any, Unpack
 
 from ..errors import OptionError
 from ..evaluation.carry import Carry, carry_rules
-from ..evaluation.finish import checked, finish
+from ..evaluation.finish import finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, write_files
-from ..evaluation.time_by import warn_of_time_by
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import takes_options
 from ..inputs.progress import Progress
@@ -65,9 +64,10 @@ def evaluate_parquet(
 ) -> Evaluation:
     """Evaluate parquet files that may be larger than memory; the tables are those of `evaluate` for the whole frames.
 
-    The files are read once, in batches. Where they do not fit into memory, their rows are distributed by list key to
-    buckets in a temporary folder, and one bucket after another is evaluated. The folder is inside `out`, or else where
-    `tempfile` puts it, and is about as large as the columns would be in memory. It is removed at the end, also after an
+    Only the needed columns are read, once, by several threads. Where `memory_limit` is four times what they take in
+    memory, they are read whole and evaluated as frames are. Otherwise they are read in batches, their rows are
+    distributed by list key to buckets, and one bucket after another is evaluated. Rows that find no room in memory are
+    kept in a temporary folder inside `out`, or else where `tempfile` puts it. It is removed at the end, also after an
     error or Ctrl-C.
 
     Parameters
@@ -96,8 +96,8 @@ def evaluate_parquet(
         one bucket must fit, so a single list that does not is an error. Metrics of exposure need memory in addition,
         for some numbers per item, `by` value and k.
     buckets : int, optional
-        Number of buckets. By default as many as `memory_limit` requires; if everything fits it is 1, and no temporary
-        files are written.
+        Number of buckets. By default as many as `memory_limit` requires. With 1 the files are read whole, whatever the
+        limit is.
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal.
     overwrite : bool, default False
@@ -156,10 +156,7 @@ def evaluate_parquet(
         passes = 1 if whole else 2
         shown = stack.enter_context(Progress(passes * asked.n_rows, "evaluate_parquet", progress))
         if whole:
-            found = measure_whole(asked, shown)
-            result, measured = finish(asked.call, found), checked(asked.call, found)
-            n_missing = int((result.per_user["n_pred"] == 0).sum())
-            warn_of_time_by(measured.by, measured.n_lists, n_missing, call.options)
+            result = finish(asked.call, measure_whole(asked, shown))
             if staging is None:
                 return result
             written = write_files(staging, [result.per_user], result.summary, result.spec)

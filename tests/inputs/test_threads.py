@@ -127,3 +127,29 @@ def test_calls_after_a_fork(strings, tmp_path, cpu_count):
         for buckets in (None, 3):
             found = pool.submit(of_files, paths, buckets).result(timeout=60)
             pd.testing.assert_frame_equal(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_stream_keeps_the_order_and_few_parts(cpu_count, n):
+    cpu_count(n)
+    made, done = [], []
+
+    def parts():
+        for number in range(20):
+            made.append(number)
+            yield number
+
+    for number in threads.stream(lambda number: number * 10, parts()):
+        done.append(number)
+        assert len(made) - len(done) <= n + 1
+    assert done == list(range(0, 200, 10))
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_stream_gives_the_error_of_a_part(cpu_count, n):
+    cpu_count(n)
+    with pytest.raises(ZeroDivisionError):
+        list(threads.stream(lambda number: 1 // (number - 5), range(10**6)))
+    some = threads.stream(str, range(10**6))
+    assert next(some) == "0"
+    some.close()  # the rest is not made
