@@ -28,8 +28,8 @@ __all__: list[str] = []
 POWER = 0.8
 # Fewer units than this in an arm, or fewer clusters, are named in a warning.
 TINY = 20
-# Fewer equal users than this carry as much of a ratio's denominator as an arm does: one user has 30 % of it. A test at 5 %
-# then errs in 11 % of simulated experiments, and in half of them where one user has a third.
+# Fewer equal users than this carry as much of a ratio's denominator as an arm does: one user has 30 % of it. A test at
+# 5 % then errs in 11 % of simulated experiments, and in half of them where one user has a third.
 CARRIED_BELOW = 12
 # |k| beyond which the t interval lies on the wrong side: every simulated setting with a type I error of 10 % or
 # more is above it.

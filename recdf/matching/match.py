@@ -287,7 +287,7 @@ def _repeats_kept(options: Options, counts: Mapping[str, int]) -> bool:
 def _overlap(
     rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: tuple[np.ndarray, np.ndarray], compare: bool
 ) -> Overlap:
-    """Compare both frames. `lists` has two arrays: the number of each list's list of `true`, and its length in `pred`."""
+    """Compare both frames; `lists` has the number of each list's list of `true`, and its length in `pred`."""
     true_list, n_pred = lists
     # With nan_score="last" null ranks are repeated by the caller's own choice, so repeated ranks are no warning.
     by_rank = rows.order["by"] == "rank" and rows.options.nan_score != "last"
