@@ -51,7 +51,7 @@ def add_compare(commands: Any) -> None:
     what = command.add_argument_group("what is compared")
     what.add_argument("--model", nargs="+", action="extend", metavar="NAME", help="models (default: all)")
     what.add_argument("--baseline", metavar="NAME", help="model that the others are compared with (default: all pairs)")
-    what.add_argument("--metric", nargs="+", action="extend", metavar="NAME", help="columns as ndcg@10 (default: all)")
+    what.add_argument("--metric", nargs="+", action="extend", metavar="NAME", help="such as ndcg@10 (default: all)")
     what.add_argument("--model-col", metavar="COLUMN", help="column of the model (default: that of evaluate --by)")
     what.add_argument(
         "--user-col", nargs="+", action="extend", metavar="COLUMN", help="what is independent (default: the list key)"
@@ -122,35 +122,36 @@ def add_experiment(commands: Any) -> None:
         nargs="+",
         action="extend",
         metavar="NAME",
-        help="columns as ndcg@10, or ratios of sums as ctr=hits@10/n_pred (default: all columns)",
+        help="columns such as ndcg@10, or ratios of sums such as ctr=hits@10/n_pred (default: all columns)",
     )
     what.add_argument(
         "--covariate",
         nargs="+",
         action="extend",
         metavar="COLUMN",
-        help="pre-period columns of the assignment (CUPED), for all metrics or, as ndcg@10=COLUMN, for one",
+        help="columns of the assignment from before the experiment (CUPED), for all metrics, "
+        "or for one as ndcg@10=COLUMN",
     )
     what.add_argument(
         "--cap",
         nargs="+",
         action="extend",
         metavar="NAME=QUANTILE",
-        help="values above this quantile of all users count as the quantile, as revenue@10=0.999",
+        help="values above this quantile of all users count as the quantile, such as revenue@10=0.999",
     )
     what.add_argument(
         "--proportion",
         nargs="+",
         action="extend",
         metavar="NAME",
-        help="metrics of 0 and 1 that are compared by Fisher's exact test, as hitrate@10",
+        help="metrics of 0 and 1 to compare by Fisher's exact test, such as hitrate@10",
     )
     what.add_argument(
         "--expected",
         nargs="+",
         action="extend",
         metavar="NAME=SHARE",
-        help="planned share of every variant, as A=0.9 "
+        help="planned share of every variant, such as A=0.9 "
         "B=0.1 (default: equal); users that do not fit it make the verdict invalid",
     )
     what.add_argument(

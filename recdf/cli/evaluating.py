@@ -65,14 +65,16 @@ def add_evaluate(commands: Any) -> None:
     )
     add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
     what = command.add_argument_group("metrics")
-    what.add_argument("-m", "--metrics", required=True, nargs="+", action="extend", metavar="METRIC", help="as ndcg@10")
-    what.add_argument("--item-by", metavar="COLUMN", help="column of --items: metrics within each group of items too")
+    what.add_argument(
+        "-m", "--metrics", required=True, nargs="+", action="extend", metavar="METRIC", help="such as ndcg@10"
+    )
+    what.add_argument("--item-by", metavar="COLUMN", help="column of --items: also evaluate within each group of items")
     what.add_argument(
         "--carry",
         nargs="+",
         action="extend",
         metavar="COLUMN",
-        help="columns of --pred that come along into per_user.parquet, constant within a list; or reduced, as time=min "
+        help="columns of --pred to copy into per_user.parquet, constant within a list, or reduced, such as time=min "
         "(first, last, min, max)",
     )
     what.add_argument(

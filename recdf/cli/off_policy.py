@@ -43,13 +43,13 @@ def add_ope(commands: Any) -> None:
     files = command.add_argument_group("files")
     files.add_argument("log", metavar="LOG", help="one row per item that was shown, with its propensity")
     files.add_argument(
-        "--pred", metavar="FILE", help="recommendations whose value is asked (default: --target-col of LOG)"
+        "--pred", metavar="FILE", help="recommendations to estimate the value of (default: --target-col of LOG)"
     )
     add_out(files, "folder for ope.parquet, ope_diagnostics.parquet and, for several targets, ope_comparison.parquet")
     what = command.add_argument_group("what is estimated")
     add_parameters(what, ope_estimate, ("estimators",))
     what.add_argument("--clip", nargs="+", type=float, metavar="NUMBER", help="largest weights, a row for each")
-    what.add_argument("--by", nargs="+", metavar="COLUMN", help="columns of --pred or LOG, each value estimated alone")
+    what.add_argument("--by", nargs="+", metavar="COLUMN", help="columns of --pred or LOG whose values stand alone")
     what.add_argument("--baseline", metavar="NAME", help="target that others are compared with (default: all pairs)")
     matching = command.add_argument_group("how --pred is matched")
     matching.add_argument(

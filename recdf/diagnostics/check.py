@@ -12,6 +12,7 @@ from ..errors import EmptyPopulationError, RecdfWarning, examples
 from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.options import Options, takes_options
+from ..inputs.progress import Progress
 from ..inputs.row_rules import OF_PROPENSITY
 from ..inputs.tables import broken_of_true, order_source, read_relevance, relevance_source
 from ..matching.lists import Matched
@@ -75,25 +76,29 @@ def check(
     effect = "nothing is relevant: there is no metric"
     found.add("true is empty", "error", not len(data.true), 1, "0 rows", effect)
     found.add("pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0")
-    pred_ids = check_ids(found, data.true, data.pred, shared)
-    _check_order_column(found, data)
-    _check_relevance(found, data)
-    _check_weights(found, data)
-    if pred_ids is None or found.refused_numbers:
-        return found.table()
-    if items is not None:
-        items = id_frame(items, "items", [shared.item_col])
-        usable = check_side(found, "items", items, [shared.item_col], pred_ids)
-        items = items[items[shared.item_col].notna()] if usable else None
-    with _forgiving_match(data, items) as matched:
-        check_lists(found, data, matched)
-        check_order(found, data, matched)
+    with Progress(4, "check") as progress:
+        pred_ids = check_ids(found, data.true, data.pred, shared)
+        _check_order_column(found, data)
+        _check_relevance(found, data)
+        _check_weights(found, data)
+        progress.add()
+        if pred_ids is None or found.refused_numbers:
+            return found.table()
         if items is not None:
-            _check_catalogue(found, data, matched)
-    if log is not None:
-        log = as_frame(log, "log", shared.user_col, shared.item_col)
-        if check_side(found, "log", log, data.pair, pred_ids):
-            _check_seen(found, log, data)
+            items = id_frame(items, "items", [shared.item_col])
+            usable = check_side(found, "items", items, [shared.item_col], pred_ids)
+            items = items[items[shared.item_col].notna()] if usable else None
+        with _forgiving_match(data, items) as matched:
+            progress.add()
+            check_lists(found, data, matched)
+            check_order(found, data, matched)
+            if items is not None:
+                _check_catalogue(found, data, matched)
+        progress.add()
+        if log is not None:
+            log = as_frame(log, "log", shared.user_col, shared.item_col)
+            if check_side(found, "log", log, data.pair, pred_ids):
+                _check_seen(found, log, data)
     return found.table()
 
 

@@ -13,6 +13,7 @@ from ..errors import DataError, OptionError
 from ..inputs.accepted import OptionArguments
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.options import Options, takes_options
+from ..inputs.progress import Progress
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..metrics.compute import compute, mean
@@ -79,13 +80,14 @@ def compare_conventions(
     for record in records:
         Options.of({**options, "like": record})  # raise for a wrong option here, since it is no refusal of data
     with ExitStack() as stack:
-        rows = _compared(_Measure(true, pred, check_k(k), options, stack), metrics, records, k)
+        progress = stack.enter_context(Progress(len(metrics), "compare_conventions"))
+        rows = _compared(_Measure(true, pred, check_k(k), options, stack), metrics, records, k, progress)
     names = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
     return pd.DataFrame(rows, columns=names).astype({"k": "Int64", "n": "int64", "n_undefined": "int64"})
 
 
 def _compared(
-    measure: _Measure, metrics: Sequence[str], records: list[Convention], k: int
+    measure: _Measure, metrics: Sequence[str], records: list[Convention], k: int, progress: Progress
 ) -> list[tuple[Any, ...]]:
     """Make one row per metric and convention that has it."""
     rows: list[tuple[Any, ...]] = []
@@ -105,6 +107,7 @@ def _compared(
                 base, start = record, value
             rule = "" if record is base else _rule(measure, metric, base, record, value)
             rows.append((metric, k, record.name, value, value - start, n, n_undefined, rule))
+        progress.add()
     return rows
 
 

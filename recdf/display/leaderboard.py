@@ -49,7 +49,7 @@ CUT = 60  # rows that a notebook or a terminal shows
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Models by metrics, as a table that shows itself.
+    """A table of models by metrics that shows itself in a notebook and in a terminal.
 
     Attributes
     ----------
@@ -241,7 +241,7 @@ def leaderboard(
 
 
 def _stacked(compared: Compared) -> pd.DataFrame:
-    """All comparisons as one table."""
+    """Return all comparisons as one table."""
     parts = []
     for (segment, group), table in compared.items():
         plain = pd.DataFrame(table).drop(columns="group", errors="ignore").reset_index(drop=True)
@@ -258,7 +258,7 @@ def _stacked(compared: Compared) -> pd.DataFrame:
 def values_frame(
     result: Evaluation, table: pd.DataFrame, columns: list[str], groups: dict[str, Groups]
 ) -> pd.DataFrame:
-    """Values of all lists and of every group, with places, best models first."""
+    """Return the values of all lists and of every group with their places, the best models first."""
     models = list(dict.fromkeys(table["model"]))
     blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
     for name, of_segment in groups.items():
@@ -267,7 +267,7 @@ def values_frame(
 
 
 def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None) -> list[str]:
-    """Columns such as ndcg@10 in the order asked for."""
+    """Return the columns, such as ndcg@10, in the order that was asked for."""
     kept = table if k is None else table[table["k"].isna() | (table["k"] == k)]
     known = list(dict.fromkeys(kept["column"]))
     if not known:
@@ -284,7 +284,7 @@ def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | 
 
 
 def _tidy(blocks: Sequence[pd.DataFrame], columns: Sequence[str], models: Sequence[str]) -> pd.DataFrame:
-    """One frame of all blocks: models in the order of the first metric, places within every block."""
+    """Join the blocks: models stand in the order of the first metric, and each block has places of its own."""
     wanted = ["segment", "group", "model", "column", "better", "value", "ci_low", "ci_high", "n", "n_undefined"]
     frame = pd.concat([block[wanted] for block in blocks], ignore_index=True).rename(columns={"column": "metric"})
     frame["half_width"] = (frame["ci_high"] - frame["ci_low"]) / 2
@@ -310,7 +310,7 @@ def _tidy(blocks: Sequence[pd.DataFrame], columns: Sequence[str], models: Sequen
 
 
 def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list[str]:
-    """Marks of every row of the frame: letters of the models that it is better than, or + and − to the baseline."""
+    """Return the mark of every row: letters of the models that it is better than, or + and − against the baseline."""
     found: dict[tuple[str, str, str, str], str] = {}
     letters = dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False))
     for (segment, group), table in compared.items():
@@ -328,7 +328,7 @@ def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list
 
 
 def _stacked_groups(result: Evaluation, groups: dict[str, Groups]) -> dict[tuple[str, str], np.ndarray]:
-    """Rows of `per_user` of every (segment, group), all lists first."""
+    """Return the rows of `per_user` of every (segment, group); all lists come first."""
     found = {(EVERYONE, ""): np.arange(len(result.per_user))}
     for segment, of_segment in groups.items():
         found |= {(segment, group): rows for group, rows in of_segment.rows().items()}
@@ -342,7 +342,7 @@ def _compared(
     correction: Correction,
     within: dict[tuple[str, str], np.ndarray],
 ) -> Compared:
-    """Comparisons within every (segment, group), corrected as one family."""
+    """Compare models within every (segment, group); all tests are corrected as one family."""
     if len(within) == 1:
         return {(EVERYONE, ""): compare(result, tested, baseline=baseline, correction=correction)}
     parts = list(within)
@@ -355,7 +355,7 @@ def _compared(
 
 
 def notes(result: Evaluation, baseline: str | None, correction: str | None) -> tuple[str, ...]:
-    """What the table shows, in sentences."""
+    """Return sentences that say what the table shows."""
     level = f"{100 * result.spec.get('confidence', 0.95):g} %"
     names = {"holm": "Holm", "bh": "Benjamini-Hochberg", "bonferroni": "Bonferroni"}
     notes = [f"± is half of the {level} interval of the mean; arrows say whether higher or lower values are better."]

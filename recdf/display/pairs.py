@@ -1,7 +1,7 @@
 """Comparisons of the models of a result, for the leaderboard and the report.
 
-Contract: one family of tests per call. Lists are paired by their place where all models were evaluated on the same
-lists in the same order, which spares the work of coding the ids again; else by their keys.
+Contract: the tests of one call are one family. Where all models were evaluated on the same lists in the same order,
+lists are paired by their place, so that their ids need not be coded again. Otherwise they are paired by their keys.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def compare(
 def _compare(
     result: Evaluation, frame: pd.DataFrame, columns: list[str], baseline: int | None, correction: Correction
 ) -> pd.DataFrame:
-    """Paired t tests of codes of models, directions said."""
+    """Make paired t tests of models that stand as codes, and tell the direction of each metric."""
     better = {name: direction_of(result, name) for name in columns}
     return compare_models(
         frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, users="inner", correction=correction,
@@ -105,14 +105,14 @@ def _compare(
 
 
 def _named(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
-    """The table with the labels of models in place of their codes."""
+    """Replace the codes of models by their labels."""
     for column in ("baseline", "model"):
         table[column] = [models[code] for code in table[column]]
     return table
 
 
 def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.DataFrame:
-    """One table of several, with p-values and verdicts after the correction for all of their tests."""
+    """Join several tables, and correct p-values and verdicts for all of their tests."""
     confidence = comparison_facts(parts[0])[0] or 0.95
     plain = []
     for part in parts:

@@ -29,7 +29,7 @@ SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined
 
 
 class ModelValues(NamedTuple):
-    """The values of one metric by model, one entry per list, NaN where the metric is undefined."""
+    """The values of one metric for every model: one number per list, NaN where the metric is undefined."""
 
     metric: str
     by_model: dict[str, Floats]
@@ -105,7 +105,10 @@ def summary_of(result: Any) -> pd.DataFrame:
 
 
 def _directions(result: Any, columns: Sequence[str]) -> list[str]:
-    """Direction of every column: that of its definition, which own names hide, else that of its name."""
+    """Return the direction of every column.
+
+    It is that of the metric's definition, since a name of the caller's own says nothing; without one, that of the name.
+    """
     known = result.spec["metrics"] if isinstance(result, Evaluation) else {}
     found = {}
     for column in dict.fromkeys(columns):

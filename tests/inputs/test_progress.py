@@ -163,6 +163,10 @@ LONG = {
         users, "hits@10", control="A", method="permutation", n_resamples=5000
     ),
     "ope_estimate": lambda _: rd.ope_estimate(log(), method="bootstrap", n_resamples=20),
+    "check": lambda _: rd.check({"ann": ["a"]}, {"ann": ["a"]}),
+    "compare_conventions": lambda _: rd.compare_conventions(
+        {"ann": ["a"]}, {"ann": ["a"]}, metrics=["ndcg", "precision"]
+    ),
     "evaluate": lambda _: rd.evaluate({"ann": ["a"]}, {"ann": ["a"]}, ["ndcg", "recall"]),
 }
 

@@ -62,7 +62,7 @@ def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = N
 
 
 def sign_of(verdict: Any) -> str:
-    """Return "better" or "worse" where a verdict begins so, else "open": nothing was shown, or it is withheld."""
+    """Return "better" or "worse" if the verdict begins so, else "open": nothing is shown, or it is withheld."""
     word = str(verdict).split(",")[0].split(" ")[0].lower()
     return word if word in ("better", "worse") else "open"
 
@@ -130,7 +130,7 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
 
 
 def _stacked(rows: Sequence[int]) -> np.ndarray:
-    """Axes of a new figure, one above the other, as high as their rows."""
+    """Return axes of a new figure, one above the other, each as high as its rows need."""
     _, made = style.pyplot().subplots(
         len(rows), 1, figsize=(8.0, 1.0 + sum(0.36 * n + 0.62 for n in rows)), layout="constrained", squeeze=False,
         gridspec_kw={"height_ratios": [n + 0.6 for n in rows]},
@@ -139,7 +139,7 @@ def _stacked(rows: Sequence[int]) -> np.ndarray:
 
 
 def _effects(ax: Axes, rows: pd.DataFrame) -> None:
-    """One panel: a point and a line per row, its numbers to the right."""
+    """Draw one panel: a point and a line for each row, with its numbers to the right."""
     ends = rows[["diff", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
     finite = np.abs(ends[np.isfinite(ends)])
     reach = 1.12 * float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
@@ -171,7 +171,7 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
 
 
 def _words(row: Any) -> str:
-    """The numbers of one row: effect, interval, verdict."""
+    """Return the numbers of one row as text: effect, interval and verdict."""
     form = f"+.{digits_for(row.diff, row.ci_low, row.ci_high)}f"
     words = (number(row.diff, form), interval(row.ci_low, row.ci_high, form), shorten(visible(row.verdict), 30))
     return "  ".join(word for word in words if word)
@@ -218,7 +218,7 @@ def _over_time_data(
 
 
 def _time_col(effect: pd.DataFrame) -> str:
-    """The column of the period: `period`, else the only column before `metric`, where `by=` of comparisons stands."""
+    """Return the column of the period: `period`, else the only column before `metric`, where `by=` puts it."""
     before = list(effect.columns[: list(effect.columns).index("metric")])
     if "period" in effect.columns:
         return "period"
@@ -304,7 +304,7 @@ def over_time(
 
 
 def _dates(ax: Axes) -> None:
-    """Show dates shortly, the year once."""
+    """Write dates in short, with the year once."""
     import matplotlib.dates
 
     untyped: Any = matplotlib.dates

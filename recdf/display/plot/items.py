@@ -25,7 +25,7 @@ LOG = "past interactions"
 
 
 def _by_and_item(exposure_table: pd.DataFrame) -> tuple[list[str], str]:
-    """Columns of the recommenders and of the item: those before `shown`."""
+    """Return the columns of the recommenders and of the item, which stand before `shown`."""
     need(exposure_table, "exposure_table", EXPOSED, "what rd.exposure_table returned")
     before = list(exposure_table.columns[: list(exposure_table.columns).index("shown")])
     if not before:
@@ -34,7 +34,7 @@ def _by_and_item(exposure_table: pd.DataFrame) -> tuple[list[str], str]:
 
 
 def _counts(exposure_table: pd.DataFrame, by: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Rows of every model, by its label."""
+    """Return the rows of every model, by its label."""
     models = pd.Series(labels(exposure_table, by), index=exposure_table.index)
     return {str(model): rows for model, rows in exposure_table.groupby(models, sort=False)}
 

@@ -55,7 +55,7 @@ def _curve_data(
 
 
 def _wanted(metrics: str | Sequence[str] | None, known: list[str], what: str) -> list[str]:
-    """Names of the metrics to draw, all known ones by default."""
+    """Return the names of the metrics to draw; by default all that are known."""
     names = [metrics] if isinstance(metrics, str) else list(metrics or known)
     if not names:
         raise OptionError(f"the result has no metric {what}; evaluate with k=[5, 10, 20], for instance")
@@ -66,7 +66,7 @@ def _wanted(metrics: str | Sequence[str] | None, known: list[str], what: str) ->
 
 
 def _banded(table: pd.DataFrame, models: list[str], metric: str, highlight: Any) -> list[str]:
-    """Models whose intervals are drawn: those highlighted and the best one, or all of a few."""
+    """Return the models whose intervals are drawn: the highlighted ones and the best one, or all if they are few."""
     marked = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
     marked = [check_model("highlight", name, models) for name in marked]
     if len(models) <= MANY_MODELS and not marked:
@@ -151,7 +151,7 @@ def curve(
 
 
 def _line(ax: Axes, rows: pd.DataFrame, look: style.Look, faint: bool) -> Any:
-    """One model's line, with its band if it has one."""
+    """Draw the line of one model, with its band if it has one."""
     width, alpha = (1.1, 0.75) if faint else (2.0, 1.0)
     (line,) = ax.plot(
         rows["k"], rows["value"], color=look.colour, marker=look.marker, linestyle=look.line,
@@ -197,13 +197,13 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
 
 
 def _upward(values: pd.Series, better: str) -> np.ndarray:
-    """Values turned so that more is better; a metric without a direction counts as larger-is-better."""
+    """Return the values turned so that more is better; a metric without a direction is left as it is."""
     signed = values.to_numpy(dtype=np.float64)
     return -signed if better == "smaller" else signed
 
 
 def _not_dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Points to which no other is at least equal on both axes and better on one."""
+    """Return which points no other point beats, by being at least as good on both axes and better on one."""
     as_good = (x[None, :] >= x[:, None]) & (y[None, :] >= y[:, None])
     better = (x[None, :] > x[:, None]) | (y[None, :] > y[:, None])
     return np.asarray(~(as_good & better).any(axis=1))
@@ -267,7 +267,7 @@ def tradeoff(result: Any, x: str = "coverage@10", y: str = "ndcg@10", *, ax: Axe
 
 
 def _point(ax: Axes, row: Any, look: style.Look) -> Any:
-    """One model with the bars of its intervals."""
+    """Draw one model with the bars of its intervals."""
     if not np.isnan(row.x_low):
         ax.hlines(row.y, row.x_low, row.x_high, color=look.colour, linewidth=1.4)
     if not np.isnan(row.y_low):

@@ -127,12 +127,12 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
 
 
 def _joined(names: Any) -> str:
-    """The names of one or several columns, as the labels of their values are joined."""
+    """Join the names of several columns in the way in which the labels of their values are joined."""
     return names if isinstance(names, str) else JOINED_BY.join(names)
 
 
 def _only_metric(summary: pd.DataFrame) -> str:
-    """Name of the one metric of a summary, or an empty text."""
+    """Return the name of the only metric of a summary, or an empty text if it has several."""
     if "metric" not in summary.columns or summary["metric"].nunique() != 1:
         return ""
     k = summary["k"].iloc[0]

@@ -170,14 +170,14 @@ def plain(text: Text) -> Text:
 
 
 def tick_names(axis: Any, names: Sequence[str]) -> None:
-    """Write names at ticks 0, 1, ..., shortened; the legend or the data hold the full ones."""
+    """Write shortened names at the ticks 0, 1, ...; the full ones stand in the legend or in the data."""
     axis.set_ticks(range(len(names)))
     for label in axis.set_ticklabels([shorten(visible(name), NAME_LENGTH) for name in names]):
         plain(label)
 
 
 def legend_texts(names: Sequence[str]) -> list[str]:
-    """Full names, wrapped; only beyond four lines is one cut."""
+    """Return the full names, wrapped; only a name of more than four lines is cut."""
     texts = ["\n".join(textwrap.wrap(visible(name), LEGEND_WIDTH, max_lines=4, placeholder="…")) for name in names]
     # matplotlib leaves out labels that start with an underscore.
     return [f" {text}" if text.startswith("_") else text or " " for text in texts]

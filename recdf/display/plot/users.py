@@ -153,7 +153,7 @@ def _winners_data(result: Any, metric: str, *, model: Any, baseline: Any, bins: 
 
 
 def _differences(result: Any, metric: str, model: Any, baseline: Any) -> Floats:
-    """Differences per list of two models of an evaluation, over the lists with a value for both.
+    """Return the difference of two models for every list that has a value for both.
 
     The rows of two models of one evaluation stand in the same order of lists, which is checked.
     """

@@ -28,7 +28,7 @@ SEVERITY: dict[str, Kind] = {"error": "error", "warning": "warning", "info": "in
 
 
 def experiment_section(subject: Subject, tables: Tables, pen: Pen) -> tuple[Section | None, list[Sentence]]:
-    """Whether the experiment is sound, then its effects, by rank and over time."""
+    """Say whether the experiment is sound, then show its effects, also by rank and over time."""
     drawings = []
     if tables.position is not None:
         position = tables.position
@@ -62,12 +62,12 @@ def experiment_section(subject: Subject, tables: Tables, pen: Pen) -> tuple[Sect
 
 
 def _one_metric(table: pd.DataFrame) -> tuple[str, ...]:
-    """The first metric of a table with several."""
+    """Return the first metric of a table that has several."""
     return (str(table["metric"].iloc[0]),) if "metric" in table.columns and len(table) else ()
 
 
 def _soundness(health: pd.DataFrame | None) -> tuple[Badge, Sentence]:
-    """What the sample ratio and the missing metrics say."""
+    """Say what the sample ratio and the users without metrics mean for the effects."""
     if health is None:
         return Badge("warning", "not checked"), (
             "The sample ratio was not checked: pass health= (what rd.experiment_health returned).",
@@ -97,7 +97,7 @@ def _p(p: Any) -> str:
 
 
 def experiment_headline(tables: Tables) -> tuple[Badge, Sentence] | None:
-    """The first row of the experiment as the first sentence of a page that compares no models."""
+    """Return the first row of the experiment as the headline of a page that compares no models."""
     table = next(iter(tables.experiment.values()), None)
     if table is None or not len(table):
         return None
@@ -125,7 +125,7 @@ def _users(row: pd.Series) -> str:
 
 
 def _experiment_said(tables: Tables) -> list[Sentence]:
-    """Every row of the first table of effects, up to a few, for the head of the page."""
+    """Say the first few effects of the first table, for the head of the page."""
     table = next(iter(tables.experiment.values()), None)
     if table is None:
         return []
@@ -158,7 +158,7 @@ def _health_table(health: pd.DataFrame, most: int) -> Table:
 
 
 def off_policy_section(subject: Subject, tables: Tables) -> tuple[Section | None, list[Sentence]]:
-    """Estimates of policies that did not run; a flagged estimate is never shown without its flag."""
+    """Show estimates of policies that did not run; a flagged estimate never stands without its flag."""
     table = tables.off_policy
     if table is None:
         return None, []
@@ -188,7 +188,7 @@ def off_policy_section(subject: Subject, tables: Tables) -> tuple[Section | None
 
 
 def _off_policy_columns(frame: pd.DataFrame) -> tuple[list[str], bool, set[str]]:
-    """Columns before the estimator, whether lifts are there, and which optional columns are."""
+    """Return the columns before the estimator, whether there are lifts, and which optional columns there are."""
     by = list(frame.columns[: list(frame.columns).index("estimator")])
     lifts = all(name in frame.columns for name in ("lift", "lift_ci_low", "lift_ci_high"))
     optional = {name for name in ("clip", "ess", "trust") if name in frame.columns and frame[name].notna().any()}
@@ -196,7 +196,7 @@ def _off_policy_columns(frame: pd.DataFrame) -> tuple[list[str], bool, set[str]]
 
 
 def _estimates(frame: pd.DataFrame, flags: list[str]) -> list[tuple[Shown, ...]]:
-    """One row per estimate; the flags stand in every row that has any."""
+    """Return one row per estimate; every row that has flags names them."""
     by, lifts, optional = _off_policy_columns(frame)
     records = frame.to_dict("records")
     kinds = [_kind_of_lift(row, lifts, found) for row, found in zip(records, flags, strict=True)]
@@ -229,7 +229,7 @@ def flag_words(found: Any) -> str:
 
 
 def _kind_of_lift(row: dict[Any, Any], lifts: bool, flags: str) -> Kind:
-    """The look of an estimate: a flagged one never has the look of a result."""
+    """Return the look of an estimate; a flagged one never looks like a result."""
     if flags:
         return "warning"
     if not lifts or pd.isna(row["lift_ci_low"]):
@@ -241,7 +241,7 @@ def _kind_of_lift(row: dict[Any, Any], lifts: bool, flags: str) -> Kind:
 
 
 def check_section(subject: Subject, tables: Tables, examples: bool) -> tuple[Section | None, list[Sentence]]:
-    """The findings of `rd.check`, the whole text of their effects; ids of users only where they are asked for."""
+    """Show the findings of `rd.check` with the whole text of their effects; ids of users only if they are asked for."""
     table = tables.check
     if table is None:
         return None, []
@@ -273,7 +273,7 @@ def check_section(subject: Subject, tables: Tables, examples: bool) -> tuple[Sec
 
 
 def definitions_section(subject: Subject) -> Section:
-    """Formula and options of every metric that the page shows."""
+    """Show the formula and the options of every metric of the page."""
     shown = subject.meanings[subject.meanings["column"].isin(subject.columns)]
     direction = {"larger": "higher is better", "smaller": "lower is better"}
     rows = [
@@ -292,7 +292,7 @@ def definitions_section(subject: Subject) -> Section:
 
 
 def reproducibility_section(subject: Subject) -> Section:
-    """Versions, rows, options and a digest: what is needed to get the same numbers again."""
+    """Show what is needed to get the same numbers again: versions, rows, options and a digest."""
     result, spec = subject.result, subject.result.spec
     digest = hashlib.sha256(csv_of(result.summary).encode()).hexdigest()
     order = spec.get("order", {})

@@ -47,7 +47,7 @@ class Pen:
 
 
 def leaderboard_section(subject: Subject) -> Section:
-    """Models by metrics at one k, and every value folded below."""
+    """Show models by metrics, each at one k, and fold every value below."""
     head, body, align = subject.board.head_and_cells()
     numbers = subject.board.frame.set_index(["model", "metric"])["value"]
     rows = []
@@ -75,7 +75,7 @@ def _lists(subject: Subject) -> str:
 
 
 def _all_values(subject: Subject) -> Table:
-    """Every row of the summary, folded."""
+    """Return every row of the summary as a folded table."""
     frame = subject.result.summary
     rows = []
     for row in subject.summary.itertuples(index=False):
@@ -90,7 +90,7 @@ def _all_values(subject: Subject) -> Table:
 
 
 def curves_section(subject: Subject, pen: Pen) -> Section | None:
-    """One picture per metric with several k."""
+    """Draw one picture for each metric that has several k."""
     depths = subject.summary[subject.summary["k"].notna()].groupby("metric", sort=False)["k"].nunique()
     metrics = [str(name) for name in depths.index[depths > 1]]
     if not metrics:
@@ -114,7 +114,7 @@ def curves_section(subject: Subject, pen: Pen) -> Section | None:
 
 
 def comparison_section(subject: Subject) -> Section | None:
-    """The differences, one row each with its interval as a picture."""
+    """Show the differences, one in a row, each with its interval as a picture."""
     if subject.comparison is None or not len(subject.comparison):
         return None
     confidence, _ = comparison_facts(subject.comparison)
@@ -130,7 +130,7 @@ def comparison_section(subject: Subject) -> Section | None:
 
 
 def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: int) -> Table:
-    """A comparison of models or variants: effect, picture, relative effect, p, counts, verdict."""
+    """Return a comparison of models or variants as a table: effect, picture, relative effect, p, counts, verdict."""
     frame = comparison.reset_index(drop=True)
     models = "baseline" in frame.columns
     base, other = ("baseline", "model") if models else ("control", "treatment")
@@ -165,7 +165,7 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
 
 
 def _user_counts(row: dict[Any, Any]) -> str:
-    """Users who gain, stay the same and lose by a model, or users of both arms."""
+    """Return how many users gain, stay the same and lose by a model, or how many users both arms have."""
     if "n_treatment" in row:
         return f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}"
     if "wins" in row:
@@ -174,7 +174,7 @@ def _user_counts(row: dict[Any, Any]) -> str:
 
 
 def bar_cells(frame: pd.DataFrame, names: Sequence[str]) -> list[Shown]:
-    """The pictures of a comparison's rows, each metric on its own scale."""
+    """Return the pictures of the rows of a comparison; every metric has a scale of its own."""
     cells: list[Shown] = [Shown(Cell(""))] * len(frame)
     for metric, rows in rows_by(frame, ["metric"]).items():
         own = frame.take(rows)
@@ -189,7 +189,7 @@ def bar_cells(frame: pd.DataFrame, names: Sequence[str]) -> list[Shown]:
 
 
 def tradeoff_section(subject: Subject, pen: Pen) -> Section | None:
-    """The primary metric against each metric of another kind."""
+    """Draw the primary metric against each metric of another kind."""
     family = subject.meanings.set_index("column")["family"]
     others = [name for name in subject.columns[1:] if family.get(name, "") not in ACCURACY]
     if len(subject.models) < 2 or not others or family.get(subject.primary, "") not in ACCURACY:
@@ -205,7 +205,7 @@ def tradeoff_section(subject: Subject, pen: Pen) -> Section | None:
 
 
 def users_section(subject: Subject, pen: Pen) -> Section | None:
-    """Who gets nothing; who gains and who loses by the best model."""
+    """Draw who gets nothing, and who gains and who loses by the best model."""
     if subject.primary not in subject.result.per_user.columns:
         return None
     drawings = [pen(lambda ax: plot.users(subject.result, subject.primary, ax=ax))]
@@ -222,7 +222,7 @@ def users_section(subject: Subject, pen: Pen) -> Section | None:
 
 
 def exposure_section(subject: Subject, tables: Tables, pen: Pen) -> Section | None:
-    """How evenly impressions fall on items, and how they spread over popular and rare ones."""
+    """Draw how evenly impressions fall on items, and how they spread over popular and rare ones."""
     if tables.exposure is None:
         return None
     exposed = tables.exposure
@@ -258,7 +258,7 @@ def segments_section(subject: Subject, tables: Tables) -> tuple[Section | None, 
 
 
 def _pair(subject: Subject) -> tuple[str, str] | None:
-    """The two models that the headline is about."""
+    """Return the two models that the headline is about."""
     order = subject.ranking(subject.primary)
     if len(order) < 2 or not subject.better(subject.primary) or subject.primary not in subject.result.per_user.columns:
         return None
@@ -267,7 +267,7 @@ def _pair(subject: Subject) -> tuple[str, str] | None:
 
 
 def _within_segments(subject: Subject, groups: dict[str, Groups], model: str, rival: str) -> pd.DataFrame:
-    """The two models compared within every group of every segment column; all tests are one family."""
+    """Compare the two models within every group of every column of segments; all tests are one family."""
     result = subject.result
     of_model = model_rows(result)
     pair = np.sort(np.concatenate([of_model[model], of_model[rival]]))
@@ -290,7 +290,7 @@ def _within_segments(subject: Subject, groups: dict[str, Groups], model: str, ri
 
 
 def labels_of(comparison: pd.DataFrame) -> list[str]:
-    """The segment of every row of a comparison: the columns before `metric`."""
+    """Return the segment of every row of a comparison, which the columns before `metric` name."""
     before = list(comparison.columns[: list(comparison.columns).index("metric")])
     return [" · ".join(f"{name} = {row[name]}" for name in before) for row in comparison.to_dict("records")]
 
@@ -298,7 +298,7 @@ def labels_of(comparison: pd.DataFrame) -> list[str]:
 def _worse_for(
     compared: pd.DataFrame, names: Sequence[str], pair: tuple[str, str] | None = None
 ) -> list[Sentence]:
-    """For whom it is worse, or that this is shown for nobody."""
+    """Say for whom the model is worse, or that this is shown for nobody."""
     worse = [
         f"{name} ({number(diff, '+.3g')})"
         for name, diff, verdict in zip(names, compared["diff"], compared["verdict"], strict=True)
@@ -311,7 +311,7 @@ def _worse_for(
 
 
 def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
-    """Means of the primary metric, models by segments."""
+    """Return the means of the primary metric, models by segments."""
     own = frame.assign(part=[
         "all lists" if segment == "all" else f"{segment} = {group}"
         for segment, group in zip(frame["segment"], frame["group"], strict=True)
@@ -333,7 +333,7 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
 def verdict_section(
     subject: Subject, beside: Sequence[Sentence], experiment: tuple[Badge, Sentence] | None
 ) -> Section:
-    """The headline with what a reader needs to believe or doubt it.
+    """Return the headline, with what a reader needs to believe or doubt it.
 
     With one model, an experiment has the first word, because nothing else is compared.
     """
@@ -345,7 +345,7 @@ def verdict_section(
 
 
 def _reach(subject: Subject) -> list[Sentence]:
-    """What share of the catalogue the models of the headline show."""
+    """Say what share of the catalogue the models of the headline show."""
     family = subject.meanings.set_index("column")["name"]
     column = next((name for name in subject.columns if family.get(name) == "coverage"), None)
     pair = _pair(subject)

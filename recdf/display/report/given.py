@@ -63,16 +63,16 @@ class Subject:
         return self.columns[0]
 
     def better(self, column: str) -> str:
-        """Direction of a column: "larger", "smaller" or an empty text."""
+        """Return the direction of a column: "larger", "smaller" or an empty text."""
         found = self.summary.loc[self.summary["column"] == column, "better"]
         return str(found.iloc[0]) if len(found) else ""
 
     def values(self, column: str) -> pd.DataFrame:
-        """Rows of one metric, by model."""
+        """Return the rows of one metric, by model."""
         return self.summary[self.summary["column"] == column].set_index("model")
 
     def ranking(self, column: str) -> list[str]:
-        """Models from the best to the worst by one metric; undefined values last."""
+        """Return the models from the best to the worst by one metric; undefined values come last."""
         values = self.values(column)["value"]
         return [str(name) for name in values.sort_values(ascending=self.better(column) == "smaller").index]
 
@@ -102,7 +102,7 @@ def read_subject(result: Any, baseline: Any, k: int, comparison: pd.DataFrame | 
 
 
 def _without_attrs(result: Evaluation) -> Evaluation:
-    """The same tables without attrs, which pandas copies whenever it makes a frame or a column of them."""
+    """Return the same tables without attrs, which pandas would copy for every frame and column that is made."""
     per_user, summary = result.per_user.copy(deep=False), result.summary.copy(deep=False)
     per_user.attrs, summary.attrs = {}, {}
     return Evaluation(per_user, summary, result.spec)
@@ -115,7 +115,7 @@ def _board(
     baseline: str | None,
     marked: pd.DataFrame | None,
 ) -> Leaderboard:
-    """The leaderboard, with the marks of a comparison that was made."""
+    """Return the leaderboard, with the marks of a comparison that was made already."""
     frame = values_frame(result, summary, list(columns), {})
     compared = {} if marked is None else {(EVERYONE, ""): marked}
     frame["marks"] = marks(frame, baseline, compared)
@@ -123,7 +123,7 @@ def _board(
 
 
 def _columns_at(summary: pd.DataFrame, k: int) -> tuple[tuple[str, ...], int | None]:
-    """The columns that are shown, each metric at the cut-off nearest to k, and this cut-off if it is one for all."""
+    """Return the columns that are shown, each metric at its cut-off nearest to k, and this cut-off if all share it."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise OptionError(f"k={k!r}; expected a positive integer")
     known = summary[["metric", "column", "k"]].drop_duplicates("column")
@@ -137,7 +137,7 @@ def _columns_at(summary: pd.DataFrame, k: int) -> tuple[tuple[str, ...], int | N
 def _own_comparison(
     result: Evaluation, summary: pd.DataFrame, columns: tuple[str, ...], baseline: str | None, n_models: int
 ) -> pd.DataFrame | None:
-    """Every metric with a direction against the baseline; without one, all pairs by the first such metric."""
+    """Compare every metric that has a direction with the baseline; without one, all pairs by the first such metric."""
     directed = set(summary.loc[summary["better"] != "", "column"])
     tested = [name for name in columns if name in directed and name in result.per_user.columns]
     if n_models < 2 or not tested:

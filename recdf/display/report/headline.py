@@ -76,7 +76,7 @@ def headline(subject: Subject) -> tuple[Badge, Sentence, list[Sentence]]:
 
 
 def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | None:
-    """The comparison of two models on one metric, or None if it was not made."""
+    """Return the comparison of two models on one metric, or None if it was not made."""
     if subject.comparison is None:
         return None
     table = subject.comparison
@@ -186,7 +186,7 @@ def _not_compared(subject: Subject, best: str, rival: str) -> Sentence:
 
 
 def other_metrics(subject: Subject) -> list[Sentence]:
-    """On which other metrics the best model is better, worse, or not shown to differ."""
+    """Say on which other metrics the best model is better, worse, or not shown to differ."""
     order = subject.ranking(subject.primary)
     if subject.comparison is None or len(order) < 2 or subject.baseline is None:
         return []
@@ -202,7 +202,7 @@ def other_metrics(subject: Subject) -> list[Sentence]:
 
 
 def belief(subject: Subject) -> list[Sentence]:
-    """What speaks for and against the numbers: test, number of lists, correction, warnings."""
+    """Say what speaks for and against the numbers: the test, the number of lists, the correction, the warnings."""
     table = subject.comparison
     if table is None or not len(table):
         return []
@@ -218,7 +218,7 @@ def belief(subject: Subject) -> list[Sentence]:
 
 
 def _warnings(table: pd.DataFrame) -> list[Sentence]:
-    """What every warning of the comparison means, and how many of its rows carry it."""
+    """Say what every warning of the comparison means, and how many of its tests carry it."""
     warned: dict[str, int] = {}
     for text in table["warning"]:
         for word in filter(None, str(text).split("; ")):
@@ -233,7 +233,7 @@ def _warnings(table: pd.DataFrame) -> list[Sentence]:
 
 
 def kind_of(verdict: object) -> Kind:
-    """The look of a verdict's badge."""
+    """Return the look of the badge of a verdict."""
     text = str(verdict)
     sign = sign_of(text)
     if sign == "better":

@@ -163,7 +163,10 @@ Made = tuple[Section | None, list[Sentence]]
 
 
 def _sections(subject: Subject, tables: Tables, examples: bool) -> list[Section]:
-    """The sections whose tables are there, in the order of reading. The verdict is made last: it quotes the others."""
+    """Return the sections whose tables are there, in the order of reading.
+
+    The verdict is made last, because it quotes the others.
+    """
     pen = Pen()
     makers: list[Callable[[], Section | Made | None]] = [
         lambda: leaderboard_section(subject),
@@ -192,7 +195,7 @@ def _sections(subject: Subject, tables: Tables, examples: bool) -> list[Section]
 
 
 def _about(subject: Subject) -> Sentence:
-    """The line below the heading."""
+    """Return the line below the heading."""
     n = len(subject.models)
     lists = int(subject.summary["n"].max()) if len(subject.summary) else 0
     options = subject.result.spec.get("options", {})
@@ -217,7 +220,7 @@ def _jinja() -> Any:
 
 
 def _page(title: str, about: Sentence, sections: Sequence[Section]) -> str:
-    """The page as text. Its policy names the digests of its own style and script, so that nothing else runs."""
+    """Return the page. Its policy names the digests of its own style and script, so that nothing else runs."""
     jinja2 = _jinja()
     files = {name: _template(name) for name in ("report.html", "report.css", "report.js")}
     environment = jinja2.Environment(
@@ -248,7 +251,7 @@ def _template(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """The source expression of a policy for one inline style or script."""
+    """Return the source expression of a policy that allows one inline style or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

@@ -66,7 +66,7 @@ def drawing(draw: Callable[[Any], Any], number: int, *, size: tuple[float, float
 
 
 def _take_texts(ax: Any) -> tuple[str, str, tuple[Entry, ...]]:
-    """Take title, caption and legend out of the axes, and return them."""
+    """Take the title, the caption and the legend out of the axes, and return them."""
     title = ax.get_title(loc="left")
     ax.set_title("", loc="left")
     caption = ""
@@ -100,7 +100,7 @@ def _entry(handle: Any, name: str) -> Entry:
 
 
 def _inline(source: str, number: int, title: str, caption: str) -> str:
-    """The SVG without what a page does not need or does not allow."""
+    """Return the SVG without what a page does not need or does not allow."""
     root = ElementTree.fromstring(source)
     for parent in list(root.iter()):
         for child in list(parent):
