@@ -77,7 +77,6 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
     if refused:
         raise OptionError(f"{refused[0].columns[0]} within groups of items needs items=, not judged_only")
     labels = matched.sides.catalogue.labels(item_by)
-    counts = {f"true_without_{item_by}": int(np.count_nonzero(labels.length[matched.true_lists.item] == 0))}
     moments = []
     for group in range(len(labels.names) if accuracy else 0):
         inside = np.zeros(matched.n_items, bool)
@@ -88,7 +87,13 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
             weight = None if part.weight is None else part.weight[population]
         moments.append(Moments.of(values, matched.list_by[population], len(matched.by), weight))
     columns = [name for one in accuracy for name in one.columns]
-    return ItemGroups(pd.Series(labels.names), columns, moments, counts)
+    return ItemGroups(pd.Series(labels.names), columns, moments, without_group(matched, item_by))
+
+
+def without_group(matched: Matched, item_by: str) -> dict[str, int]:
+    """Return the number of rows of `true` whose item is in no group, also of a part that has rows and no lists."""
+    labels = matched.sides.catalogue.labels(item_by)
+    return {f"true_without_{item_by}": int(np.count_nonzero(labels.length[matched.true_lists.item] == 0))}
 
 
 def _population(matched: Matched, part: Matched, options: Options) -> np.ndarray:

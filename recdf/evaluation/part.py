@@ -35,7 +35,7 @@ from ..metrics.compute import compute
 from ..metrics.unknown import unknown_counts
 from .carry import carried_columns
 from .exposure_sums import ExposureSums, exposure_sums
-from .item_groups import ItemGroups, item_groups
+from .item_groups import ItemGroups, item_groups, without_group
 from .moments import Moments
 from .summary_rows import exposure_rows
 
@@ -209,6 +209,8 @@ def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Mea
         )
         if len(matched):
             measured = _with_the_rest(measured, matched, call, part, pred)
+        elif call.item_by is not None:
+            measured = replace(measured, counts={**measured.counts, **without_group(matched, call.item_by)})
         first = {"n_true": matched.n_true, "n_pred": matched.n_pred}
         if options.weight_name is not None and matched.weight is not None:
             first = {options.weight_name: matched.weight, **first}
