@@ -149,5 +149,6 @@ def _tie_range(matched: Matched, k: int) -> str:
         request = find(name).request({}, k, options)
         low, high = (mean(next(iter(compute(case, request, options).values()))[evaluated]) for case in cases)
         if high - low > 1e-12:
-            words.append(f"{name}@{k} from {low:.4g} to {high:.4g}")
+            digits = next(n for n in range(4, 18) if f"{low:.{n}g}" != f"{high:.{n}g}")
+            words.append(f"{name}@{k} from {low:.{digits}g} to {high:.{digits}g}")
     return "; ".join(words) if words else f"no metric at {k} depends on it"

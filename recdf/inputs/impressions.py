@@ -14,6 +14,7 @@ from ..errors import DuplicateWarning, NoOverlapWarning, OptionError, closest, o
 from .impression_rows import SESSION, Rules, read_rows
 from .impression_tables import Tables, make_tables
 from .options import as_columns, check_choice
+from .progress import Progress
 
 __all__ = ["Impressions", "from_impressions"]
 
@@ -218,7 +219,10 @@ def from_impressions(
     )  # fmt: skip
     events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
     _check_rules(rules, list(events))
-    tables = make_tables(read_rows(log, events, rules), rules)
+    with Progress(2, "from_impressions") as progress:
+        read = [read_rows(log, events, rules)]
+        progress.add()
+        tables = make_tables(read.pop(), rules)  # which frees the rows as soon as it can
     spec = _spec(tables, rules)
     warn_of_counts(spec["counts"], list(tables.outcomes))
     for frame in (tables.true, tables.pred):
