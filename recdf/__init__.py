@@ -29,6 +29,7 @@ import typing as _typing
 from . import errors, metrics
 from ._version import __version__ as __version__
 from .errors import (
+    ByWarning,
     ColumnError,
     DataError,
     DuplicateError,
@@ -91,6 +92,7 @@ if _typing.TYPE_CHECKING:
 __all__ = [
     "CONVENTIONS",
     "METRICS",
+    "ByWarning",
     "ColumnError",
     "Convention",
     "Counts",

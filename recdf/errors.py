@@ -78,7 +78,11 @@ class NoOverlapWarning(RecdfWarning):
     """No recommended pair shares a user, or no item, with `true`."""
 
 
-class TimeByWarning(RecdfWarning):
+class ByWarning(RecdfWarning):
+    """`by` tells users or lists apart and not recommenders, so that each value is scored over the users of all."""
+
+
+class TimeByWarning(ByWarning):
     """`by` names a day or another time, so that each is scored over the users of all."""
 
 

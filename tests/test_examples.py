@@ -1,10 +1,14 @@
 """Every example runs, as its reader would run it, and warns of nothing."""
 
+import functools
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import recdf as rd
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
@@ -35,3 +39,37 @@ def test_online_retail_says_when_there_is_no_file(tmp_path):
     done = run("online_retail.py", tmp_path / "absent.parquet")
     assert done.returncode == 2
     assert done.stderr.startswith("online_retail: no such file: ")
+
+
+# ------------------------------------------------------------------------------------------- the notebook
+
+NOTEBOOKS = sorted(path.name for path in (ROOT / "examples").glob("*.ipynb"))
+LARGEST = 300_000  # bytes
+
+
+def code_cells(notebook):
+    text = (ROOT / "examples" / notebook).read_text(encoding="utf-8")
+    return [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_a_notebook_runs_without_a_warning(notebook, monkeypatch, capsys):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("jinja2")
+    plt.switch_backend("Agg")
+    monkeypatch.setattr(rd, "sample_shop", functools.partial(rd.sample_shop, n_users=200, n_items=60, n_recs=20))
+    names = {}
+    for number, cell in enumerate(code_cells(notebook)):
+        exec(compile("".join(cell["source"]), f"{notebook}[{number}]", "exec"), names)
+    plt.close("all")
+    assert "report.html" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_a_notebook_was_executed_and_is_small(notebook):
+    path = ROOT / "examples" / notebook
+    assert path.stat().st_size < LARGEST
+    assert not any(found in path.read_text(encoding="utf-8") for found in ("/root/", "/home/", "/tmp/", "Traceback"))
+    cells = code_cells(notebook)
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert all(cell["outputs"] or "sample_shop" not in "".join(cell["source"]) for cell in cells)

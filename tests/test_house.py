@@ -32,6 +32,8 @@ MAY_IMPORT = {
 # Single modules that a room may import although their room is closed to it, and what they give it.
 ALSO = {
     "experiments": {"metrics.direction"},  # in which direction a metric is better
+    # Statistics of arrays that both rooms need: seeded weights of a bootstrap, and the correction of p-values.
+    "off_policy": {"experiments.stats.weights", "experiments.stats.many_tests"},
     "display": {"inputs.progress"},  # how much of a report is done
 }
 AT_THE_TOP = {"__init__", "__main__"}  # the public names and `python -m recdf`: they may import all

@@ -8,9 +8,11 @@ functions and never written twice.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -158,6 +160,8 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
 def _one_line(error: BaseException, flags: Mapping[str, str]) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # of Arrow, which names no file
+        return f"No space left on the device of --out or of the temporary folder ({tempfile.gettempdir()})"
     return in_flags(" ".join(str(error).split()) or type(error).__name__, flags)
 
 

@@ -67,7 +67,7 @@ def in_flags(text: str, flags: Mapping[str, str]) -> str:
         value = found[2] or found[3]
         return flags[found[1]] + (f" {value}" if value else " " if found[4] else "")
 
-    return re.sub(rf"\b({'|'.join(flags)})=(?:True\b|\"(\w+)\"|'([^']*)'|(?=([\w\[-])))?", as_flag, text)
+    return re.sub(rf"\b({'|'.join(flags)})=(?:True\b|\(\)|\"(\w+)\"|'([^']*)'|(?=([\w\[-])))?", as_flag, text)
 
 
 def add_out(group: Any, text: str) -> None:
@@ -118,7 +118,7 @@ def _add_option(group: Any, name: str, kind: Any, text: str) -> None:
         shape["metavar"] = "{" + ",".join(CONVENTIONS) + "}"  # not choices: the error of recdf suggests the closest
     elif Sequence[str] in typing.get_args(kind):
         shape |= {"nargs": "+", "action": "extend", "metavar": "COLUMN"}
-    elif float in typing.get_args(kind):
+    elif kind is float or float in typing.get_args(kind):
         shape |= {"type": float, "metavar": "NUMBER"}
     elif name.endswith("_col"):
         shape["metavar"] = "COLUMN"

@@ -23,12 +23,12 @@ __all__ = ["add_compare", "add_experiment"]
 
 OF_MODELS = (
     "test", "users", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
-    "larger_is_better",
+    "larger_is_better", "weight_col",
 )  # fmt: skip
 OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
     "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "method", "n_resamples", "seed",
-    "smaller_is_better", "larger_is_better", "relative",
+    "smaller_is_better", "larger_is_better", "relative", "weight_col",
 )  # fmt: skip
 OF_BOTH = ("correction", "family")
 

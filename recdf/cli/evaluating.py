@@ -171,7 +171,9 @@ def _read_beside_stream(
 def _read(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]) -> dict[str, pd.DataFrame]:
     """Read `true`, `pred` and the side tables, with ids of the same types in all of them."""
     paths = {"true": given.true, "pred": given.pred, **paths}
-    frames = read_files(paths, _keys(options), as_columns(options.get("by")))
+    columns = ["score", "rank", "relevance", *(one for name, one in options.items() if name.endswith("_col"))]
+    columns = [one for one in columns if isinstance(one, str)]
+    frames = read_files(paths, _keys(options), as_columns(options.get("by")), columns)
     for name, frame in frames.items():
         verbose(given, f"read --{name} {paths[name]}: {len(frame):,} rows")
     return frames

@@ -29,11 +29,16 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 
-def read_files(paths: Mapping[str, Any], keys: Sequence[str], by: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of single files."""
+def read_files(
+    paths: Mapping[str, Any], keys: Sequence[str], by: Sequence[str], columns: Sequence[str] = ()
+) -> dict[str, pd.DataFrame]:
+    """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of single files.
+
+    Of `keys`, `by` and `columns`, a file of several must have those that another file of the frame has.
+    """
     sets = {name: FileSet.of(path) for name, path in paths.items()}
     texts = [name for name, files in sets.items() if files.is_text]
-    return _as_frames({name: files.read() for name, files in sets.items()}, texts, keys, by)
+    return _as_frames({name: files.read([*keys, *by, *columns]) for name, files in sets.items()}, texts, keys, by)
 
 
 def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
@@ -41,7 +46,7 @@ def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str])
     from pyarrow import parquet as pq  # costs import time that other commands need not pay
 
     files = FileSet.of(path)
-    tables = {"beside": pq.read_schema(parquet).empty_table(), "own": files.read()}
+    tables = {"beside": pq.read_schema(parquet).empty_table(), "own": files.read([*keys, *by])}
     return _as_frames(tables, ["own"] if files.is_text else [], keys, by)["own"]
 
 
@@ -94,8 +99,11 @@ class FileSet:
     def is_text(self) -> bool:
         return is_text_file(self.paths[0])
 
-    def read(self) -> Any:
-        """Read all files to one Arrow table; of text files, every column is text."""
+    def read(self, columns: Sequence[str]) -> Any:
+        """Read all files to one Arrow table; of text files, every column is text.
+
+        A file that lacks one of the `columns` that another file has is refused: its rows would be null there.
+        """
         endings = {_format(path) for path in self.paths}
         single = len(self.paths) == 1 and self.paths[0] == self.name
         if single and not endings <= {*SEPARATORS, ".parquet", ".pq"}:
@@ -104,11 +112,18 @@ class FileSet:
             raise DataError(f"{self.name} holds files of several kinds ({', '.join(sorted(endings))}); expected one")
         try:
             tables = [self._read_one(path) for path in self.paths]
-            return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+            self._refuse_lacking(tables, columns)
+            return tables[0] if len(tables) == 1 else pa.concat_tables(_alike(tables), promote_options="permissive")
         except RecdfError:
             raise
         except Exception as error:  # a reader may raise anything for a broken file
             raise DataError(f"{self.name} cannot be read: {error}") from error
+
+    def _refuse_lacking(self, tables: Sequence[Any], columns: Sequence[str]) -> None:
+        for name in columns:
+            lacking = [path for path, table in zip(self.paths, tables, strict=True) if name not in table.column_names]
+            if 0 < len(lacking) < len(tables):
+                raise DataError(f"{lacking[0]} has no column {name!r}, which other files of {self.name} have")
 
     def _read_one(self, path: str) -> Any:
         from pyarrow import parquet  # costs import time that other commands need not pay
@@ -126,6 +141,31 @@ class FileSet:
                 text = pa.repeat(pa.scalar(value, pa.large_string()), len(table))
                 table = table.append_column(name, text if is_text_file(path) else _as_integers(text))
         return table
+
+
+def _alike(tables: Sequence[Any]) -> list[Any]:
+    """Make columns that are categories in some tables and plain in others of the kind of the first table that has them.
+
+    Arrow joins neither these, nor categories of which only some are ordered, which become plain.
+    """
+    kinds: dict[str, list[Any]] = {}
+    for table in tables:
+        for field in table.schema:
+            kinds.setdefault(field.name, []).append(field.type)
+    found = list(tables)
+    for name, types in kinds.items():
+        categories = [pa.types.is_dictionary(kind) for kind in types]
+        ordered = {kind.ordered for kind, one in zip(types, categories, strict=True) if one}
+        if (all(categories) and len(ordered) == 1) or not any(categories):
+            continue
+        encode = categories[0] and ordered == {False}
+        for i, table in enumerate(found):
+            if name in table.column_names:
+                column = table[name]
+                if pa.types.is_dictionary(column.type) != encode:
+                    column = column.dictionary_encode() if encode else column.cast(column.type.value_type)
+                found[i] = table.set_column(table.column_names.index(name), name, column)
+    return found
 
 
 def is_address(path: Any) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,13 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import DataError, OptionError
+from ..evaluation.publishing import made, staging_folder
 from ..inputs.impressions import from_impressions
 from ..partitions.deal_impressions import FILES as WRITTEN
 from ..partitions.deal_impressions import deal_impressions
 from .arguments import FILES, add_out, add_parameters, check_out, given_parameters, local
 from .files import is_text_file, read_files
-from .output import note
+from .output import print_tables
 
 __all__ = ["add_impressions"]
 
@@ -76,16 +79,12 @@ def _impressions(given: argparse.Namespace) -> None:
         options.setdefault("time_col", "time")
     options = {"user_col": "user_id", "item_col": "item_id", **options}
     paths = {name: path for name in ("log", "clicks", "purchases") if (path := getattr(given, name)) is not None}
-    files: dict[str, Any] = dict(paths)
-    if any(map(is_text_file, paths.values())):
-        files = _as_parquet(paths, options, given.out)
-    try:
-        spec = deal_impressions(files, given.out, memory_limit=given.memory_limit, **options)
-    finally:
-        if files != paths:
-            for path in files.values():
-                path.unlink()
-    note(given, _report(spec, given.out))
+    with ExitStack() as stack:
+        if any(map(is_text_file, paths.values())):
+            stack.enter_context(made(given.out))
+            paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
+        spec = deal_impressions(paths, given.out, memory_limit=given.memory_limit, **options)
+    print_tables(given, _report(spec, given.out), {"counts": _counts(spec["counts"])})
 
 
 def _span(text: str) -> Any:
@@ -106,23 +105,30 @@ def _gain(text: str) -> tuple[str, float]:
         raise OptionError(f"--relevance {text}: expected an event and its gain, such as clicked=1") from None
 
 
-def _as_parquet(paths: dict[str, Path], options: dict[str, Any], out: Path) -> dict[str, Path]:
+def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -> dict[str, Path]:
     """Text files, and those beside them, as parquet files in the folder, with ids alike and times as datetimes."""
     import pyarrow.parquet as pq  # costs time that other commands need not take
 
     lists = options.get("list_cols", ["session_id"])
     frames = read_files(paths, [options["user_col"], options["item_col"], *lists], [])
     name, found = options.get("time_col"), {}
-    out.mkdir(parents=True, exist_ok=True)
     for role, frame in frames.items():
         if name in frame.columns and is_text_file(paths[role]) and not pd.api.types.is_numeric_dtype(frame[name].dtype):
             try:
                 frame = frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})
             except ValueError as error:
                 raise DataError(f"{paths[role]}: column {name} holds no times as 2026-09-01 12:30: {error}") from error
-        found[role] = out / f".{role}.parquet"
+        found[role] = folder / f"{role}.parquet"
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), found[role])
     return found
+
+
+def _counts(counts: Mapping[str, Any]) -> pd.DataFrame:
+    """Return one row per count: of the log, of its clicks, of its purchases."""
+    rows: list[tuple[str, str, int]] = []
+    for name, found in counts.items():
+        rows += [(name, *pair) for pair in found.items()] if isinstance(found, dict) else [("log", name, found)]
+    return pd.DataFrame(rows, columns=["of", "count", "n"])
 
 
 def _report(spec: dict[str, Any], out: Path) -> str:

@@ -13,7 +13,7 @@ from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
 from .arguments import FILES, local
 from .files import read_beside
-from .output import note
+from .output import print_tables
 
 __all__ = ["add_report"]
 
@@ -71,7 +71,9 @@ def _report(given: argparse.Namespace) -> None:
         result, given.out, title=given.title, baseline=_baseline(given.baseline, result), k=given.k, segments=segments,
         examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite, **tables,
     )  # fmt: skip
-    note(given, f"wrote {path}, {path.stat().st_size / 1e6:.1f} MB: open it in a browser")
+    n_bytes = path.stat().st_size
+    written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})
+    print_tables(given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written})
 
 
 def _baseline(name: str | None, result: Evaluation) -> Any:

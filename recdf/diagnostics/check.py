@@ -12,7 +12,8 @@ from ..errors import EmptyPopulationError, RecdfWarning, examples
 from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.options import Options, takes_options
-from ..inputs.tables import order_source, read_relevance, relevance_source
+from ..inputs.row_rules import OF_PROPENSITY
+from ..inputs.tables import broken_of_true, order_source, read_relevance, relevance_source
 from ..matching.lists import Matched
 from ..matching.side_tables.given import Given
 from ..metrics.call import Call, check_k
@@ -77,6 +78,7 @@ def check(
     pred_ids = check_ids(found, data.true, data.pred, shared)
     _check_order_column(found, data)
     _check_relevance(found, data)
+    _check_weights(found, data)
     if pred_ids is None or found.refused_numbers:
         return found.table()
     if items is not None:
@@ -97,7 +99,8 @@ def check(
 
 def _forgiving(options: Options) -> Options:
     """Return options that refuse no row, since each kind of row that would be refused is a finding."""
-    return options.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
+    plain = options.updated(propensity_col=None, weight_col=None)
+    return plain.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
 
 
 def _forgiving_match(data: Data, items: pd.DataFrame | None) -> Matched:
@@ -143,9 +146,19 @@ def _check_relevance(found: Findings, data: Data) -> None:
         found.add("every judged row is relevant", "info", len(gain), len(gain), f"true[{name!r}]", effect)
 
 
+def _check_weights(found: Findings, data: Data) -> None:
+    """Report propensities of `true` that are no probabilities above 0, and weights of lists that are none."""
+    for broken in broken_of_true(data.true, data.options):
+        must = "probabilities, above 0 and at most 1" if broken.rule in OF_PROPENSITY else "finite numbers, at least 0"
+        effect = f"evaluate raises; {broken.where} must hold {must}"
+        some = [] if broken.some is None else broken.some[:5].tolist()
+        found.add(broken.rule.breaks, "error", broken.rows.sum(), len(data.true), some, effect)
+
+
 def _check_unused_labels(found: Findings, data: Data) -> None:
     """Report columns of 0 and 1 in `true`, which look like relevance, where every row counts as relevant."""
-    used = {*data.pair, data.options.value_col}
+    options = data.options
+    used = {*data.pair, options.value_col, options.propensity_col, options.weight_name}
     for name in data.true.columns:
         series = data.true[name]
         if name in used or not isinstance(series, pd.Series) or not _is_label(series):

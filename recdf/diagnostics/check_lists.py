@@ -1,4 +1,4 @@
-"""Findings of `check` about lists: repeated rows, users in only one frame, short and long lists."""
+"""Findings of `check` about lists: repeated rows, users in only one frame, short and long lists, sampled candidates."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def check_lists(found: Findings, data: Data, matched: Matched) -> None:
     _check_duplicates(found, data, matched)
     _check_population(found, data, matched)
     _check_lengths(found, data, matched)
+    _check_sampled(found, matched)
 
 
 def _check_duplicates(found: Findings, data: Data, matched: Matched) -> None:
@@ -68,3 +69,34 @@ def _check_lengths(found: Findings, data: Data, matched: Matched) -> None:
         effect = f"mean recall@{k} cannot pass {limit:.4g}; precision@{k} is not limited there"
         names = labels_where(matched, long)
         found.add(f"more than {k} relevant items", "info", long.sum(), judged.sum(), names, effect)
+
+
+# Candidates look sampled if there are so many lists, and nearly all of them have all their relevant items beside the
+# same number of others.
+MANY_LISTS, NEARLY_ALL = 20, 0.95
+# Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few, and the same items
+# stand in many slates, while random items are spread evenly: the variance of their counts is about the mean.
+MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
+
+
+def _check_sampled(found: Findings, matched: Matched) -> None:
+    """Report lists that look like the relevant items of a user among a few sampled ones."""
+    lists = matched.at(None)
+    served = (matched.n_true > 0) & (matched.n_pred > 0)
+    if served.sum() < MANY_LISTS:
+        return
+    others = matched.n_pred - lists.n_hits.astype(np.int64)
+    usual = int(np.bincount(others[served]).argmax())
+    alike = served & (lists.n_hits == matched.n_true) & (others == usual)
+    counts = np.bincount(matched.item) / len(matched.by)  # recommenders mostly rank the same candidates
+    counts = counts[counts > 0]
+    even = counts.var() < EVEN * counts.mean() and (matched.n_true[alike] == 1).all()
+    all_items = len(counts) <= matched.n_pred[served].max()
+    if alike.sum() < NEARLY_ALL * served.sum() or all_items or usual < (FEW_OTHERS if even else MANY_OTHERS):
+        return
+    effect = (
+        f"lists hold all relevant items and {usual:,} others. If these were sampled, metrics may order models "
+        "otherwise than over all items: rank all items, or correct lists of one relevant item with "
+        f"rd.sampled_values(metric, n_items=..., n_sampled={usual})"
+    )
+    found.add("candidates look sampled", "warning", alike.sum(), served.sum(), labels_where(matched, alike), effect)

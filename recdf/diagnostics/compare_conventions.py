@@ -123,7 +123,7 @@ class _Measure:
         request = find(metric).request({}, self.k, options)
         values = next(iter(compute(self.matched[key], request, options).values()))
         undefined = int(np.isnan(values).sum())
-        return mean(values), len(values) - undefined, undefined
+        return mean(values, self.matched[key].weight), len(values) - undefined, undefined
 
     def n_lists(self, record: Convention) -> int:
         """Return the number of lists by a convention; 0 if its options refuse the frames."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -60,11 +60,15 @@ class Leaderboard:
         What the marks, weights and intervals mean, one sentence each.
     digits : int
         Decimals of the values.
+    comparisons : DataFrame
+        The tests behind the marks: the columns of `rd.compare_models`, such as `diff`, `p_value`, `p_adj`, `wins`,
+        `ties` and `losses`, after `segment` and `group`. It has no rows if no test was made.
     """
 
     frame: pd.DataFrame
     notes: tuple[str, ...]
     digits: int
+    comparisons: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def to_markdown(self) -> str:
         """Return a Markdown table with its notes below."""
@@ -83,7 +87,8 @@ class Leaderboard:
         Returns
         -------
         str
-            Needs `\usepackage{booktabs}`. The notes are comments above it.
+            Needs `\usepackage{booktabs}`. The notes are comments above it. Names in scripts other than Latin need
+            XeLaTeX or LuaLaTeX with a font that has them.
         """
         table = to_latex(*self._parts(), booktabs=True)
         notes = "\n".join(f"% {visible(note)}" for note in self.notes)
@@ -186,8 +191,8 @@ def leaderboard(
     Returns
     -------
     Leaderboard
-        Shows itself in a notebook and a terminal; `.to_markdown()`, `.to_latex()`, `.to_html()`, and the numbers in
-        `.frame`.
+        Shows itself in a notebook and a terminal; `.to_markdown()`, `.to_latex()`, `.to_html()`, the numbers in
+        `.frame`, and the tests behind the marks in `.comparisons`.
 
     Raises
     ------
@@ -231,7 +236,20 @@ def leaderboard(
         compared = _compared(result, tested, base, correction, _stacked_groups(result, groups))
     frame = values_frame(result, table, columns, groups)
     frame["marks"] = marks(frame, base, compared)
-    return Leaderboard(frame[TIDY], notes(result, base, correction if compared else None), digits)
+    said = notes(result, base, correction if compared else None)
+    return Leaderboard(frame[TIDY], said, digits, _stacked(compared))
+
+
+def _stacked(compared: Compared) -> pd.DataFrame:
+    """All comparisons as one table."""
+    parts = []
+    for (segment, group), table in compared.items():
+        plain = pd.DataFrame(table).drop(columns="group", errors="ignore").reset_index(drop=True)
+        plain.attrs = {}
+        plain.insert(0, "segment", segment)
+        plain.insert(1, "group", group)
+        parts.append(plain)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 # ------------------------------------------------------------------------------------------ values

@@ -35,7 +35,7 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
         check_choice(f"carry[{name!r}]", rule, RULES)
         if name in (*as_columns(options.by), *as_columns(options.user_col)):
             raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
-        if name in ("n_true", "n_pred", *taken):
+        if name in ("n_true", "n_pred", options.weight_name, *taken):
             raise ColumnError(f"the column {name!r} of pred has the name of a result column; rename it")
     return rules
 

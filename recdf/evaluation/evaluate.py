@@ -15,10 +15,9 @@ from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.strings import parse
 from .carry import Carry, carry_rules
-from .finish import checked, finish
+from .finish import finish
 from .part import Part, measure
 from .result import Evaluation
-from .time_by import warn_of_time_by
 
 __all__ = ["evaluate"]
 
@@ -113,8 +112,4 @@ def evaluate(
         raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(requests, true, item_by)
     call = replace(call, carry=carry_rules(carry, call.options, call.columns))
-    found = measure(call, Part(true, pred))
-    result, measured = finish(call, found), checked(call, found)
-    n_missing = int((result.per_user["n_pred"] == 0).sum())
-    warn_of_time_by(measured.by, measured.n_lists, n_missing, call.options)
-    return result
+    return finish(call, measure(call, Part(true, pred)))

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, RecdfError
+from ..errors import ColumnError, DataError, OptionError, RecdfError
 from ..matching.overlap import no_lists, warn
 from ..matching.side_tables.given import read_sides
 from ..metrics.call import Call
 from ..metrics.per_user import per_user_frame
+from .by_of_lists import warn_of_by
 from .exposure_sums import counts_of
 from .part import Failure, ListRows, Measured, PartResult
 from .result import Evaluation
@@ -35,7 +36,6 @@ def finish(call: Call, result: PartResult) -> Evaluation:
     summary, spec = finish_summary(call, result)
     rows = _joined(result.rows)
     per_user = per_user_frame(rows, {**rows.carried, **rows.columns})
-    # Last, since pandas copies attrs deeply whenever it makes a frame or a column.
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, cast(dict[str, Any], spec))
 
@@ -45,8 +45,14 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
     measured = checked(call, result)
     if not measured.n_lists.any():
         raise no_lists(measured.overlap, call.options)
+    if measured.moments is not None and not measured.moments.rows.any():
+        raise DataError(
+            f"all {measured.n_lists.sum():,} lists have the weight 0, so there is no mean: weight_col must be above 0 "
+            "for some lists"
+        )
     counts = {**measured.side_counts, **measured.counts}
     warn(measured.overlap, counts, measured.by, call.options)
+    warn_of_by(measured.by, measured.n_lists, measured.overlap, call.options)
     exposed = measured.exposed
     if measured.exposure is not None:
         of_parts = counts_of(measured.exposure, call.options, call.given)

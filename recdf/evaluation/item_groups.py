@@ -85,7 +85,8 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
         with within(matched, inside) as part:
             population = _population(matched, part, options)
             values = [v[population] for one in accuracy for v in compute(part, one, options).values()]
-        moments.append(Moments.of(values, matched.list_by[population], len(matched.by)))
+            weight = None if part.weight is None else part.weight[population]
+        moments.append(Moments.of(values, matched.list_by[population], len(matched.by), weight))
     columns = [name for one in accuracy for name in one.columns]
     return ItemGroups(pd.Series(labels.names), columns, moments, counts)
 

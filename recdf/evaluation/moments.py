@@ -13,23 +13,50 @@ PART_ROWS = 2**15
 
 
 @dataclass(frozen=True)
+class WeightSums:
+    """What weighted means need beside `Moments`, as (groups × columns) arrays over the lists with a value.
+
+    total : Σ w · squares : Σ w² · first, second : Σ w² (x − m) and Σ w² (x − m)², m being the weighted mean.
+    """
+
+    total: np.ndarray
+    squares: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.total, self.squares, self.first, self.second
+
+    def around(self, moved: np.ndarray) -> WeightSums:
+        """Return the sums about a mean that lies `moved` above the own one."""
+        second = self.second - 2 * moved * self.first + moved**2 * self.squares
+        return WeightSums(self.total, self.squares, self.first - moved * self.squares, second)
+
+
+@dataclass(frozen=True)
 class Moments:
     """Sums over the lists of each group, as (groups × columns) arrays.
 
     rows : lists of each group (one number per group) · n : lists with a value · total : sum of the values ·
     squares : sum of the squared differences from the group's mean · se : standard error of the mean where it does not
-    follow from the squares, since the lists are not independent.
+    follow from the squares, since the lists are not independent. With `weights`, `total` is Σ w x and `squares` is
+    Σ w (x − m)², and lists of weight 0 are left out as if there were none.
     """
 
     rows: np.ndarray
     n: np.ndarray
     total: np.ndarray
     squares: np.ndarray
+    weights: WeightSums | None = None
     se: np.ndarray | None = None
 
     @classmethod
-    def of(cls, columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int) -> Moments:
-        """Compute the moments of each column (NaN: no value) in each group."""
+    def of(
+        cls, columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, weight: np.ndarray | None = None
+    ) -> Moments:
+        """Compute the moments of each column (NaN: no value) in each group; `weight` is that of each list."""
+        if weight is not None:
+            return _weighted(columns, group, n_groups, weight)
         rows = np.bincount(group, minlength=n_groups)
         # Where the rows of each group stand together, they are summed without sorting.
         order = None if (group[1:] >= group[:-1]).all() else np.argsort(group, kind="stable")
@@ -57,23 +84,48 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         """Add the moments of two parts; squares are about the common mean, so that no digits cancel (Chan et al. 1979).
         """
-        n = self.n + other.n
+        n, total = self.n + other.n, self.total + other.total
+        mine, theirs = self.mass, other.mass
         with np.errstate(invalid="ignore", divide="ignore"):
-            apart = (self.total / self.n - other.total / other.n) ** 2 * (self.n / n) * other.n
+            apart = (self.total / mine - other.total / theirs) ** 2 * (mine / (mine + theirs)) * theirs
         squares = self.squares + other.squares + np.where((self.n > 0) & (other.n > 0), apart, 0.0)
-        return Moments(self.rows + other.rows, n, self.total + other.total, squares)
+        weights = None
+        if self.weights is not None and other.weights is not None:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                mean = total / (mine + theirs)
+                parts = [
+                    one.weights.around(np.nan_to_num(mean - one.total / one.mass)).arrays()
+                    for one in (self, other)
+                    if one.weights is not None
+                ]
+            weights = WeightSums(*(one + two for one, two in zip(*parts, strict=True)))
+        return Moments(self.rows + other.rows, n, total, squares, weights)
+
+    @property
+    def mass(self) -> np.ndarray:
+        """What the sums are divided by for a mean: the number of lists, or the sum of their weights."""
+        return self.n if self.weights is None else self.weights.total
 
     def take(self, groups: np.ndarray) -> Moments:
         """Return the moments of some groups."""
-        return Moments(self.rows[groups], self.n[groups], self.total[groups], self.squares[groups])
+        weights = None if self.weights is None else WeightSums(*(one[groups] for one in self.weights.arrays()))
+        return Moments(self.rows[groups], self.n[groups], self.total[groups], self.squares[groups], weights)
 
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
         """Return the columns of the summary that follow from the moments."""
         n = self.n
+        found = {}
         with np.errstate(invalid="ignore", divide="ignore"):
-            value = np.where(n > 0, self.total / n, np.nan)
-            std = np.where(n > 1, np.sqrt(self.squares / (n - 1)), np.nan)
-            se = std / np.sqrt(n) if self.se is None else self.se
+            value = np.where(n > 0, self.total / self.mass, np.nan)
+            if self.weights is None:
+                std = np.where(n > 1, np.sqrt(self.squares / (n - 1)), np.nan)
+                se = std / np.sqrt(n)
+            else:
+                w = self.weights
+                std = np.where(n > 1, np.sqrt(self.squares / (w.total - w.squares / w.total)), np.nan)
+                se = np.where(n > 1, np.sqrt(n / (n - 1) * np.maximum(w.second, 0.0)) / w.total, np.nan)
+                found["n_effective"] = np.where(n > 0, w.total**2 / w.squares, 0.0)
+            se = se if self.se is None else self.se
         half = NormalDist().inv_cdf((1 + confidence) / 2) * se
         count = n.astype(np.int64)
         return {
@@ -84,31 +136,60 @@ class Moments:
             "ci_high": value + half,
             "n": count,
             "n_undefined": self.rows[:, None] - count,
+            **found,
         }
 
 
+def _weighted(columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, weight: np.ndarray) -> Moments:
+    """Compute weighted moments. They are sums of one array after the other, so that no array of all columns is made."""
+    counts = np.flatnonzero(weight > 0)
+    group, weight = group[counts], weight[counts]
+
+    def sums(values: np.ndarray) -> np.ndarray:
+        return np.bincount(group, values, n_groups)
+
+    found = []
+    for column in columns:
+        defined = ~np.isnan(column[counts])
+        x, w = np.where(defined, column[counts], 0.0), np.where(defined, weight, 0.0)
+        total, mass = sums(w * x), sums(w)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            off = x - np.nan_to_num(total / mass, nan=0.0, posinf=np.inf, neginf=-np.inf)[group]
+            with_off = w * off
+        n = sums(defined.astype(np.float64))
+        found.append((n, total, sums(with_off * off), mass, sums(w * w), sums(w * with_off), sums(with_off**2)))
+    n, total, squares, *of_weights = (np.stack(each, axis=1) for each in zip(*found, strict=True))
+    return Moments(np.bincount(group, minlength=n_groups), n, total, squares, WeightSums(*of_weights))
+
+
 def clustered(
-    columns: Iterable[np.ndarray], group: np.ndarray, unit: np.ndarray, moments: Moments
+    columns: Iterable[np.ndarray],
+    group: np.ndarray,
+    unit: np.ndarray,
+    moments: Moments,
+    weight: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the standard errors of the means where the lists of a unit are alike, and the number of units.
 
     Both are (groups × columns) arrays. `unit` is the code of the unit of each list; a unit may have lists in several
-    groups. The error follows from the sums of the differences from the mean, one sum per unit and group.
+    groups. The error follows from the sums of the differences from the mean, times `weight`, one sum per unit and
+    group.
     """
+    weight = np.ones(len(group)) if weight is None else weight
     n_units = int(unit.max(initial=-1)) + 1
     pair, place = np.unique(group * n_units + unit, return_inverse=True)
     group_of_pair = pair // max(n_units, 1)
     n_groups, errors, counts = len(moments.rows), [], []
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = moments.total / moments.n
+        mean = moments.total / moments.mass
         for number, column in enumerate(columns):
-            defined = ~np.isnan(column)
-            off = np.where(defined, column - mean[group, number], 0.0)
+            defined = ~np.isnan(column) & (weight > 0)
+            off = np.where(defined, weight * (column - mean[group, number]), 0.0)
             of_pair = np.bincount(place, weights=off, minlength=len(pair))
             known = np.bincount(place, weights=defined, minlength=len(pair)) > 0
             u = np.bincount(group_of_pair[known], minlength=n_groups)
             squares = np.bincount(group_of_pair, weights=of_pair**2, minlength=n_groups)
-            errors.append(np.where(u > 1, np.sqrt(u / (u - 1) * squares) / moments.n[:, number], np.nan))
+            errors.append(np.where(u > 1, np.sqrt(u / (u - 1) * squares) / moments.mass[:, number], np.nan))
             counts.append(u)
     return np.stack(errors, axis=1), np.stack(counts, axis=1)
 

@@ -201,7 +201,7 @@ def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Mea
             order=matched.order,
             relevance_col=matched.relevance_col,
             n_lists=np.bincount(matched.list_by, minlength=n_by),
-            moments=Moments.of(columns.values(), matched.list_by, n_by) if columns else None,
+            moments=Moments.of(columns.values(), matched.list_by, n_by, matched.weight) if columns else None,
             counts=matched.counts,
             side_counts=matched.side_counts,
             overlap=matched.overlap,
@@ -209,9 +209,11 @@ def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Mea
         )
         if len(matched):
             measured = _with_the_rest(measured, matched, call, part, pred)
-        counts = {"n_true": matched.n_true, "n_pred": matched.n_pred}
+        first = {"n_true": matched.n_true, "n_pred": matched.n_pred}
+        if options.weight_name is not None and matched.weight is not None:
+            first = {options.weight_name: matched.weight, **first}
         carried = carried_columns(matched, pred, call.carry)
-        return measured, ListRows(matched.keys, matched.by, matched.list_by, {**counts, **columns}, carried)
+        return measured, ListRows(matched.keys, matched.by, matched.list_by, {**first, **columns}, carried)
 
 
 def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame) -> Measured:

@@ -25,7 +25,7 @@ from ..matching.counts import Over
 from ..matching.overlap import Overlap
 from .exposure_sums import ExposureSums, Role, SumKey
 from .item_groups import ItemGroups
-from .moments import Moments
+from .moments import Moments, WeightSums
 from .part import Failure, Measured, PartResult
 
 SCHEMA = pa.schema(
@@ -115,8 +115,10 @@ def _measured(measured: Measured) -> Iterator[_Piece]:
 
 
 def _moments(piece: str, moments: Moments) -> Iterator[_Piece]:
-    numbers = np.concatenate([moments.n.ravel(), moments.total.ravel(), moments.squares.ravel()])
-    yield _Piece(piece, {"columns": moments.n.shape[1]}, numbers, moments.rows)
+    of_weights = () if moments.weights is None else moments.weights.arrays()
+    arrays = (moments.n, moments.total, moments.squares, *of_weights)
+    details = {"columns": moments.n.shape[1], "arrays": len(arrays)}
+    yield _Piece(piece, details, np.concatenate([one.ravel() for one in arrays]), moments.rows)
 
 
 def _stream(frame: pd.DataFrame) -> bytes:
@@ -207,8 +209,9 @@ def _exposure(pieces: list[_Piece]) -> ExposureSums | None:
 
 
 def _moments_of(piece: _Piece) -> Moments:
-    n, total, squares = _floats(piece).reshape(3, -1, piece.details["columns"])
-    return Moments(_integers(piece), n, total, squares)
+    details = piece.details
+    n, total, squares, *of_weights = _floats(piece).reshape(details["arrays"], -1, details["columns"])
+    return Moments(_integers(piece), n, total, squares, WeightSums(*of_weights) if of_weights else None)
 
 
 def _integers(piece: _Piece) -> np.ndarray:

@@ -34,7 +34,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["PER_USER", "SUMMARY_FILE", "repair_summary", "staged", "staging_folder", "sweep"]
+__all__ = ["PER_USER", "SUMMARY_FILE", "made", "repair_summary", "staged", "staging_folder", "sweep"]
 
 PER_USER, SUMMARY_FILE = "per_user.parquet", "summary.parquet"
 PREFIX = ".recdf-writing-"
@@ -53,17 +53,23 @@ def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
     A failure at any point leaves only the old result.
     """
     target = Path(folder).absolute()
-    there = target.exists()
-    target.mkdir(parents=True, exist_ok=True)
+    with made(target), staging_folder(target, wait=True) as staging:
+        _refuse_present(target, overwrite)
+        yield staging
+        _publish(staging, target, overwrite)
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[None]:
+    """Make a folder; where it is new and the block fails, remove it again."""
+    there = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        with staging_folder(target, wait=True) as staging:
-            _refuse_present(target, overwrite)
-            yield staging
-            _publish(staging, target, overwrite)
+        yield
     except BaseException:
         if not there:
             with suppress(OSError):  # another process has written something into it
-                target.rmdir()
+                folder.rmdir()
         raise
 
 

@@ -29,7 +29,7 @@ class Evaluation:
         arguments that returns this frame; it is called once, when the frame is first asked for.
     summary : DataFrame
         `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64), `n`,
-        `n_undefined` (int64).
+        `n_undefined` (int64), and with `weight_col` also `n_effective` (float64).
     spec : dict
         JSON-safe record of what was computed: definitions, options, order of `pred`, counts of what was
         dropped, package version. Also in `attrs["recdf"]` of both tables.
@@ -203,7 +203,8 @@ class Evaluation:
             Default: the columns of `by` and of the list key that are neither model nor unit.
         **options
             `baseline`, `test`, `users`, `alternative`, `confidence`, `margin`, `correction`, `family`, `n_resamples`,
-            `seed`, `smaller_is_better`, `larger_is_better`, as in `rd.compare_models`.
+            `seed`, `smaller_is_better`, `larger_is_better`, `weight_col`, as in `rd.compare_models`; the weights are
+            those of the evaluation by default.
 
         Returns
         -------
@@ -239,6 +240,7 @@ class Evaluation:
         if fold is None:
             fold = [name for name in [*recommenders, *key] if name not in (*units, model_col)]
         options |= {"user_col": units, "model_col": model_col, "fold": fold}
+        options.setdefault("weight_col", self.spec.get("weight"))
         if metrics is None:
             metrics = [name for name in self.spec["metrics"] if name in self.per_user.columns]
         return compare_models(self.per_user, metrics, **options)

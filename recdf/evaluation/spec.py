@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from .._version import __version__
 from ..inputs.options import Options, as_columns
@@ -36,6 +36,7 @@ class Spec(TypedDict):
     side_tables: NotRequired[dict[str, Described]]
     item_by: NotRequired[str]
     carry: NotRequired[dict[str, str]]
+    weight: NotRequired[str]
 
 
 def spec_of(
@@ -60,11 +61,27 @@ def spec_of(
         "counts": dict(counts),
         "confidence": CONFIDENCE,
     }
+    if options.weight_name is not None:
+        spec["weight"] = options.weight_name
     if side_tables:
         spec["side_tables"] = dict(side_tables)
     if item_by is not None:
         spec["item_by"] = item_by
-    return spec
+    return cast(Spec, OneSpec(spec))
+
+
+class OneSpec(dict[str, Any]):
+    """A spec of which there is one for all frames: a deep copy is the spec itself, and no part of it may be changed.
+
+    pandas copies `attrs` deeply for each column that is taken out of a frame, which would take longer than the work on
+    the column. A pickle holds a plain dict.
+    """
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OneSpec:
+        return self
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
+        return dict, (dict(self),)
 
 
 def _columns(request: Request) -> list[tuple[str, MetricSpec]]:

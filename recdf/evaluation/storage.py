@@ -21,6 +21,7 @@ from ..errors import DataError, OptionError
 from .dtypes import categories_of, describe, know_extension_types, read_categories, refuse_lossy, restore, to_table
 from .publishing import PER_USER, SUMMARY_FILE, repair_summary, staged, sweep
 from .sealed import Carried, Sealed, open_sealed, seal, unseal
+from .spec import OneSpec
 
 __all__ = ["Tables", "Written", "local_path", "read_tables", "write_files", "write_tables"]
 
@@ -147,7 +148,7 @@ def _read(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     try:
         table = pq.ParquetFile(sealed.handle).read()
         metadata = table.schema.metadata
-        spec, described = json.loads(metadata[SPEC]), json.loads(metadata[DTYPES])
+        spec, described = OneSpec(json.loads(metadata[SPEC])), json.loads(metadata[DTYPES])
         categories = read_categories(sealed.carried.categories)
         columns = {name: restore(table[name], dtype, categories.get(name)) for name, dtype in described.items()}
         frame = pd.DataFrame(columns)

@@ -14,9 +14,11 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest
+from ..inputs.frames import column
 from ..inputs.ids import check_labels
-from ..inputs.options import as_columns
+from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns
+from ..inputs.tables import read_weights
 from ..metrics.metric import METRICS
 from .moments import Moments, clustered
 
@@ -24,6 +26,7 @@ __all__ = ["summarize"]
 
 CONFIDENCE = 0.95
 
+OF_WEIGHTS = ("n_effective",)  # columns of the summary that only weighted means have
 SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined")
 
 
@@ -51,13 +54,17 @@ def summarize(
     user_col: str | Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     confidence: float = CONFIDENCE,
+    weight_col: str | None = None,
     unit: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Mean of each metric over groups of per-user rows, with its interval.
 
     Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n, interval
-    value ∓ z · se, z the normal quantile of (1 + confidence) / 2. With `unit`, the rows of a unit are not taken for
-    independent: se = √(u / (u − 1) · Σ_units (Σ_rows of the unit (x − value))²) / n for u units.
+    value ∓ z · se, z the normal quantile of (1 + confidence) / 2. With weights w: value m = Σ w x / Σ w,
+    std² = Σ w (x − m)² / (Σ w − Σ w² / Σ w), se = √(n/(n − 1) · Σ w² (x − m)²) / Σ w (delta method of the ratio), and
+    n_effective = (Σ w)² / Σ w², the number of equal weights that would be as precise (Kish 1965). With `unit`,
+    the rows of a unit are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x − m))²) / Σ w,
+    for u units; w is 1 without weights.
 
     Parameters
     ----------
@@ -66,7 +73,8 @@ def summarize(
         to one. There must be one row per list (and `by` value of the evaluation): a join that repeats lists is refused.
     by : str or list of str, optional
         Columns to group by; [] for none. By default the `by` columns of the evaluation. A merge can lose which columns
-        those are; if there may be some, an error then asks for them. A null is a group of its own.
+        those are; if there may be some, an error then asks for them. A null is a group of its own. Columns that are
+        given are taken as they are: name that of the recommenders among them, or their rows are averaged together.
     user_col : str or list of str, optional
         Columns that together name a list, including `by` columns; a list may occur only once. By default those that the
         evaluation recorded, or, where a join has lost its attrs, all columns before `n_true`.
@@ -75,6 +83,9 @@ def summarize(
         like `ndcg@10` or `rprecision`, so that metrics under names of your own must be given here.
     confidence : float, default 0.95
         Coverage of the interval.
+    weight_col : str, optional
+        Column of weights, at least 0; rows of weight 0 count as if they were not there. An `Evaluation` with weights
+        needs no word, but its `per_user` alone does: without `weight_col` every row counts alike.
     unit : str or list of str, optional
         Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
         a user are alike, so that an interval that takes them for independent is too narrow.
@@ -83,8 +94,9 @@ def summarize(
     -------
     DataFrame
         `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64; std, se and
-        interval null for n = 1, se and interval also for one unit), `n`, `n_undefined` (int64), and with `unit` also
-        `n_users` (int64: units with a defined row); groups in order of first appearance.
+        interval null for n = 1, se and interval also for one unit), `n`, `n_undefined` (int64), with weights
+        `n_effective` (float64), with `unit` `n_users` (int64: units with a defined row); groups in order of first
+        appearance.
 
     Raises
     ------
@@ -93,7 +105,7 @@ def summarize(
     NullKeyError
         If a unit is null.
     DataError
-        If a list occurs in several rows, or a metric column is not numeric.
+        If a list occurs in several rows, a metric column is not numeric, or a weight is null, negative or infinite.
 
     Examples
     --------
@@ -106,14 +118,20 @@ def summarize(
     0     new    mrr  1    1.0  1
     1     old    mrr  1    0.0  1
     """
+    whole = not isinstance(per_user, pd.DataFrame)
     per_user = table_of(per_user)
     spec = evaluated(per_user)
+    if whole and weight_col is None:
+        weight_col = spec.get("weight")
+    weights = None
+    if weight_col is not None:
+        weights = read_weights(column(per_user, weight_col, "per_user"), f"per_user[{weight_col!r}]", Options())
     keys = as_columns(user_col)
     if by is None:
         _refuse_repeated_lists(per_user, keys, spec)
-        by = recommender_columns(per_user, "by")
+        by = recommender_columns(per_user, "by", weight_col)
     by = as_columns(by)
-    names = _metric_columns(per_user, metrics, spec)
+    names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
     units = as_columns(unit)
     for name in [*by, *names, *keys, *units]:
         if name not in per_user.columns:
@@ -127,20 +145,20 @@ def summarize(
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
     plain = per_user.copy(deep=False)
     plain.attrs = {}
-    table = means(plain, by, names, spec, confidence, units)
+    table = means(plain, by, names, spec, confidence, units, weights)
     if spec:
         table.attrs["recdf"] = spec
     return table
 
 
-def recommender_columns(per_user: pd.DataFrame, argument: str) -> list[str]:
+def recommender_columns(per_user: pd.DataFrame, argument: str, weight_col: str | None = None) -> list[str]:
     """Return the columns that tell the recommenders of a per-user table apart; a mean must not mix recommenders.
 
     `evaluate` writes them before the list key. If several columns precede `n_true` (`model, user_id, n_true, ...`) and
     a merge has lost which of them tell recommenders apart, the caller must say it in `argument`.
     """
     known = as_columns(evaluated(per_user).get("by"))
-    listed = list_columns(per_user)
+    listed = [name for name in list_columns(per_user) if name != weight_col]
     if known:
         return [name for name in known if name in per_user.columns]
     if len(listed) > 1 and not evaluated(per_user):
@@ -158,6 +176,7 @@ def means(
     spec: Mapping[str, Any],
     confidence: float,
     units: Sequence[str] = (),
+    weights: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Return the mean and the interval of some columns in each group of rows."""
     if by:
@@ -175,12 +194,12 @@ def means(
     def columns() -> Iterator[np.ndarray]:
         return (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
 
-    moments = Moments.of(columns(), group, n_groups)
+    moments = Moments.of(columns(), group, n_groups, weights)
     if not units:
         return mean_table(labels, names, moments, spec, confidence)
     if "n_users" in by:
         raise ColumnError("the by column 'n_users' has the name of a column of the summary; rename it")
-    se, n_users = clustered(columns(), group, _unit_codes(per_user, units), moments)
+    se, n_users = clustered(columns(), group, _unit_codes(per_user, units), moments, weights)
     table = mean_table(labels, names, replace(moments, se=se), spec, confidence)
     return table.assign(n_users=n_users.ravel())
 
@@ -196,7 +215,7 @@ def _unit_codes(per_user: pd.DataFrame, units: Sequence[str]) -> np.ndarray:
 
 def refuse_summary_names(by: pd.DataFrame) -> None:
     """Raise if a `by` column has the name of a column of the summary, which would replace it."""
-    taken = [name for name in map(str, by.columns) if name in SUMMARY]
+    taken = [name for name in map(str, by.columns) if name in (*SUMMARY, *OF_WEIGHTS)]
     if taken:
         raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
 

@@ -14,7 +14,7 @@ from ..metrics.record import Request
 from .item_groups import ItemGroups
 from .moments import Moments
 from .spec import Spec
-from .summary import SUMMARY, mean_table, refuse_summary_names
+from .summary import OF_WEIGHTS, SUMMARY, mean_table, refuse_summary_names
 
 STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
 
@@ -50,7 +50,8 @@ def summary_table(
     table, labelled = _in_order(parts, by)
     if groups is not None and item_by is not None:
         labelled[item_by] = groups.column(table["_group"].to_numpy())
-    return pd.DataFrame({**labelled, **{name: table[name] for name in SUMMARY}})
+    names = [*SUMMARY, *(name for name in OF_WEIGHTS if name in table)]
+    return pd.DataFrame({**labelled, **{name: table[name] for name in names}})
 
 
 def _in_order(parts: Sequence[pd.DataFrame], by: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.Series]]:

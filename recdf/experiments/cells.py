@@ -23,7 +23,7 @@ _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "∞": r"$\infty$", "<": "$<$", ">": "$>$",
     "±": r"$\pm$", "≤": r"$\leq$", "≥": r"$\geq$", "–": "--", "·": r"$\cdot$", "…": r"\ldots{}", "|": r"$|$",
-    '"': r"\textquotedbl{}", "⟨": r"$\langle$", "⟩": r"$\rangle$", "×": r"$\times$", "↑": r"$\uparrow$",
+    '"': r"\symbol{34}", "⟨": r"$\langle$", "⟩": r"$\rangle$", "×": r"$\times$", "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
 }  # fmt: skip
 

@@ -17,7 +17,8 @@ from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import encode
 from ..inputs.frames import column, read_numbers
 from ..inputs.ids import check_labels, read_ids
-from ..inputs.options import as_columns
+from ..inputs.options import Options, as_columns
+from ..inputs.tables import read_weights
 from .stats.numbers import Floats
 
 __all__ = ["Codes", "Floats", "Mask", "Spec"]
@@ -27,6 +28,11 @@ Mask = npt.NDArray[np.bool_]
 
 # A metric is one column (a mean) or a pair of columns (a ratio of sums).
 Spec = tuple[str, str | None]
+
+
+def read_weight(frame: pd.DataFrame, role: str, name: str) -> Floats:
+    """Return a column of weights: finite and at least 0."""
+    return read_weights(column(frame, name, role), f"{role}[{name!r}]", Options())
 
 
 def share(name: str, value: Any) -> float:

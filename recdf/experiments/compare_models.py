@@ -15,7 +15,7 @@ from .columns import Floats, count, require, share
 from .missing_users import zero_is_worst
 from .options import Alternative, Correction, PairTest, PairUsers, check_literal
 from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
-from .runs import Runs, paired_values, read_runs
+from .runs import Runs, mean, paired_values, read_runs, unit_weights
 from .shown_tables import Comparison
 from .verdict import Families, adjusted_columns, directions, model_verdicts
 
@@ -46,6 +46,7 @@ def compare_models(
     smaller_is_better: str | Sequence[str] | None = None,
     larger_is_better: str | Sequence[str] | None = None,
     progress: bool | None = None,
+    weight_col: str | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -56,6 +57,9 @@ def compare_models(
     * "bootstrap": percentile interval and p of Poisson(1) weights per user.
     * "wilcoxon": signed ranks, normal approximation. It does not test the mean, whose t interval stands beside it:
       with skewed differences it rejects although the means are equal (warning "wilcoxon_not_mean").
+
+    With weights w, d̄ = Σ w d / Σ w and its standard error is √(n/(n − 1) · Σ w² (d − d̄)²) / Σ w; signs and weights of
+    the resampling tests are drawn for the products w d.
 
     Parameters
     ----------
@@ -92,6 +96,9 @@ def compare_models(
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
         and only after two seconds.
+    weight_col : str, optional
+        Column of the users' weights, at least 0 and the same for all models of a user; users of weight 0 do not count.
+        `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights.
 
     Returns
     -------
@@ -118,7 +125,8 @@ def compare_models(
     DuplicateError
         Several rows of a user for one model.
     DataError
-        Users with values for one model only (`users="raise"`); a metric that is infinite or not numeric.
+        Users with values for one model only (`users="raise"`); a metric that is infinite or not numeric; a weight that
+        is null, negative or infinite, or that differs between the models of a user.
     MissingExtraError
         If SciPy is not installed and the test or `margin` needs it.
 
@@ -145,15 +153,18 @@ def compare_models(
     settings = PairSettings(
         test, users, alternative, confidence, count("n_resamples", n_resamples), count("seed", seed, 0)
     )
+    if weight_col is not None and test == "wilcoxon":
+        raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col)
-    names = _metric_names(metrics, runs, [*keys, model_col])
+    names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
     margins = _margins(margin, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
+    weights = None if weight_col is None else unit_weights(runs, weight_col)
     pairs = _pairs(runs.models, baseline)
     steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
     with Progress(steps, "compare_models", progress) as shown:
-        result = _table(_compare(names, runs, pairs, settings, margins, shown), runs, settings)
+        result = _table(_compare(names, runs, pairs, settings, margins, weights, shown), runs, settings)
     families = Families(correction, family, alpha)
     result["p_adj"], result["reject"] = adjusted_columns(result, families)
     result["p_equivalence_adj"], equivalent = adjusted_columns(result, families, p_col="p_equivalence")
@@ -196,23 +207,24 @@ def _compare(
     pairs: list[tuple[int, int]],
     settings: PairSettings,
     margins: dict[str, float],
+    weights: Floats | None,
     progress: Progress,
 ) -> list[dict[str, Any]]:
     """One row of numbers per metric and pair."""
     rows: list[dict[str, Any]] = []
     waiting: list[tuple[dict[str, Any], Floats]] = []
     for name in names:
-        for row, d in _compare_pairs(name, runs.table(name), pairs, runs, settings, margins.get(name)):
+        for row, d in _compare_pairs(name, runs.table(name), pairs, runs, settings, margins.get(name), weights):
             rows.append(row)
             if settings.test in RESAMPLED and row["se"] > 0:
                 waiting.append((row, d))
             # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
             if len(waiting) == PAIRS_AT_ONCE:
-                _resample(waiting, settings)
+                _resample(waiting, settings, weights)
                 progress.add()
         if settings.test not in RESAMPLED:
             progress.add()
-    _resample(waiting, settings)
+    _resample(waiting, settings, weights)
     return rows
 
 
@@ -256,27 +268,35 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
     return {name: float(value) for name, value in margins.items()}
 
 
-def _resample(waiting: list[tuple[dict[str, Any], Floats]], settings: PairSettings) -> None:
+def _resample(waiting: list[tuple[dict[str, Any], Floats]], settings: PairSettings, weights: Floats | None) -> None:
     """Fill the rows that wait for their resamples, and empty the list."""
     if waiting:
-        found = paired_resamples([d for _, d in waiting], settings)
+        found = paired_resamples([d for _, d in waiting], settings, weights)
         for (row, _), numbers in zip(waiting, found, strict=True):
             row.update(numbers)
         waiting.clear()
 
 
 def _compare_pairs(
-    metric: str, table: Floats, pairs: list[tuple[int, int]], runs: Runs, settings: PairSettings, margin: float | None
+    metric: str,
+    table: Floats,
+    pairs: list[tuple[int, int]],
+    runs: Runs,
+    settings: PairSettings,
+    margin: float | None,
+    weights: Floats | None,
 ) -> Iterator[tuple[dict[str, Any], Floats]]:
     """Row and differences (NaN: not a unit of this pair) of every pair for one metric."""
+    if weights is not None:  # users of weight 0 do not count, whatever their values
+        table = np.where(runs.of_cells(weights) > 0, table, np.nan)
     complete = not np.isnan(table).any()
     # One mean per model, not one per pair, where all models have the same users.
-    averages = [float(runs.per_user(values).mean()) for values in table] if complete else []
+    averages = [mean(runs.per_user(values), weights) for values in table] if complete else []
     for b, m in pairs:
         if complete:
             only = (0, 0)
             d = units = runs.per_user(table[m] - table[b])
-            means = (averages[b], averages[m])
+            means, of_units = (averages[b], averages[m]), weights
         else:
             base, model, only = paired_values(metric, table, (b, m), runs, settings.users)
             n_only = only[0] + only[1]
@@ -287,8 +307,8 @@ def _compare_pairs(
                 )
             base, model, d = runs.per_user(base), runs.per_user(model), runs.per_user(model - base)
             kept = ~np.isnan(d)
-            units = d[kept]
-            means = (float(base[kept].mean()), float(model[kept].mean())) if len(units) else (np.nan, np.nan)
+            units, of_units = d[kept], None if weights is None else weights[kept]
+            means = (mean(base[kept], of_units), mean(model[kept], of_units)) if len(units) else (np.nan, np.nan)
         row = {
             "metric": metric,
             "baseline": b,
@@ -299,6 +319,6 @@ def _compare_pairs(
             "mean_baseline": means[0],
             "mean_model": means[1],
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-            **vars(paired_test(units, settings, margin)),
+            **vars(paired_test(units, settings, margin, of_units)),
         }
         yield row, d

@@ -63,6 +63,7 @@ def compare_variants(
     time_col: str | None = None,
     user_col: Columns | None = None,
     progress: bool | None = None,
+    weight_col: str | None = None,
 ) -> pd.DataFrame:
     """Compare every variant with the control, metric by metric, on independent users.
 
@@ -76,6 +77,7 @@ def compare_variants(
     * strata: Σ W_h(ȳ_th − ȳ_ch) with W_h the share of stratum h in both arms, se² = Σ W_h²(s²_th/n_th + s²_ch/n_ch).
     * cluster: N and D are summed per cluster and arm; a mean becomes the ratio of its sum to the number of rows. With
       fewer than 40 clusters in an arm, counted as clusters of equal size, v is the jackknife's.
+    * weight_col: a mean becomes the ratio Σ w y / Σ w, a ratio of sums Σ w N / Σ w D, with the delta method above.
     * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N* users).
     * method "bootstrap": percentile interval and p of Poisson(1) weights per user.
     * method "permutation": t of the data against t under shuffled labels; it holds where a small arm is skewed.
@@ -139,6 +141,10 @@ def compare_variants(
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
         and only after two seconds.
+    weight_col : str, optional
+        Column of the users' weights, at least 0, which must not depend on the variant (revenue before the experiment,
+        1/probability of being sampled). Users of weight 0 are left out and counted in `n_dropped`. It takes no strata,
+        no proportions and one covariate.
 
     Returns
     -------
@@ -154,7 +160,7 @@ def compare_variants(
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
-        denominators of an arm carry no more than those of 20 equal users would: (Σd)²/Σd² < 20), "skewed" (skewness of
+        denominators of an arm carry no more than those of 12 equal users would: (Σd)²/Σd² < 12), "skewed" (skewness of
         the difference beyond 0.2), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio",
         "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both arms, which are taken
         as independent), "no_covariate" (its denominators are all 0 in an arm).
@@ -211,10 +217,13 @@ def compare_variants(
         _tests(test, specs),
     )
     _check_options(settings, correction, nan, strata, cluster, covariates)
+    if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
+        other = "strata=" if strata is not None else 'test="proportion"'
+        raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
     by_cols = by_columns(data, "data", by, RESULT_COLUMNS)
     decisive = subset("primary", primary, specs)
     better = directions(_measured(specs), smaller_is_better, larger_is_better)
-    columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap)
+    columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
     _check_metrics(columns, settings, strata, cluster)
     rows = read_rows(data, control, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     ratio = check_sample_ratio(expected, health, rows)
@@ -304,6 +313,8 @@ def _check_metrics(
     for metric in metrics:
         if strata is not None and metric.den is not None:
             raise OptionError(f"metric {metric.name!r} is a ratio of sums; strata are for means only")
+        if len(metric.covariates) > 1 and metric.den is not None:
+            raise OptionError(f"covariates of {metric.name!r} are several; weight_col= takes one")
         if len(metric.covariates) > 1 and (settings.method == "bootstrap" or cluster is not None):
             where = "cluster=" if cluster is not None else 'method="bootstrap"'
             raise OptionError(f"covariates of {metric.name!r} are several; {where} takes one")

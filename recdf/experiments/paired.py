@@ -61,18 +61,18 @@ class PairRow:
     warning: str = ""
 
 
-def paired_test(d: Floats, settings: PairSettings, margin: float | None) -> PairRow:
-    """Statistics of the differences."""
+def paired_test(d: Floats, settings: PairSettings, margin: float | None, weights: Floats | None = None) -> PairRow:
+    """Statistics of the differences, of which each counts as its weight says."""
     wins, losses = int(np.count_nonzero(d > TIE)), int(np.count_nonzero(d < -TIE))
     row = PairRow(wins=wins, losses=losses, ties=len(d) - wins - losses, warning=_warning(d, settings))
     if len(d) < 2 or np.abs(d).max() >= HUGE:
         return replace(row, diff=float(d[0]) if len(d) == 1 else np.nan)
-    units = arm(d)
+    units = arm(d) if weights is None else arm(weights * d, weights)
     diff = float(units.mean)
     if not units.var > 0:
         return replace(row, diff=diff)
     se = float(np.sqrt(units.var))
-    row = replace(row, diff=diff, se=se, d_z=diff / (se * np.sqrt(len(d))))
+    row = replace(row, diff=diff, se=se, d_z=diff / _spread(d, diff, weights))
     if margin is not None:
         row = replace(row, p_equivalence=float(equivalence_p(diff, se, len(d) - 1, margin)))
     if settings.test in RESAMPLED:
@@ -83,6 +83,14 @@ def paired_test(d: Floats, settings: PairSettings, margin: float | None) -> Pair
         ranks = wilcoxon(d, settings.alternative)
         return replace(row, statistic=ranks.statistic, p_value=ranks.p_value, ranks_higher=ranks.positive)
     return replace(row, statistic=float(t.statistic), df=float(t.df), p_value=float(t.p_value))
+
+
+def _spread(d: Floats, mean: float, weights: Floats | None) -> float:
+    """Standard deviation of the differences; with weights Σ w (d − mean)² / (Σ w − Σ w² / Σ w) is its square."""
+    if weights is None:
+        return float(d.std(ddof=1))
+    total = weights.sum()
+    return float(np.sqrt((weights * (d - mean) ** 2).sum() / (total - (weights**2).sum() / total)))
 
 
 def _warning(d: Floats, settings: PairSettings) -> str:
@@ -99,17 +107,23 @@ def _warning(d: Floats, settings: PairSettings) -> str:
     return "; ".join(named)
 
 
-def paired_resamples(differences: list[Floats], settings: PairSettings) -> list[dict[str, Any]]:
-    """Interval and p of every column of differences (NaN: not a unit of this pair) by one set of resamples."""
+def paired_resamples(
+    differences: list[Floats], settings: PairSettings, of_units: Floats | None = None
+) -> list[dict[str, Any]]:
+    """Interval and p of every column of differences (NaN: not a unit of this pair) by one set of resamples.
+
+    With weights `of_units` the sums are those of the products, and a mean is divided by the sum of the weights.
+    """
     masks: list[Floats] = []
     mask_of = []
     for d in differences:
-        mask = (~np.isnan(d)).astype(np.float64)
+        mask = (~np.isnan(d)).astype(np.float64) if of_units is None else np.where(np.isnan(d), 0.0, of_units)
         known = next((j for j, other in enumerate(masks) if np.array_equal(other, mask)), len(masks))
         masks += [mask] if known == len(masks) else []
         mask_of.append(known)
-    filled = [np.nan_to_num(d, nan=0.0) for d in differences]
+    filled = [np.nan_to_num(d, nan=0.0) * (1.0 if of_units is None else of_units) for d in differences]
     n = np.array([masks[j].sum() for j in mask_of])
+    n_units = np.array([np.count_nonzero(masks[j]) for j in mask_of])
     total = np.array([d.sum() for d in filled])
     b = settings.n_resamples
     bootstrap = settings.test == "bootstrap"
@@ -126,7 +140,7 @@ def paired_resamples(differences: list[Floats], settings: PairSettings) -> list[
         return [{"ci_low": low[j], "ci_high": high[j], "se": se[j], "p_value": p[j], "n_resamples": b} for j in columns]
     mean = total / n
     # Flipped differences around their mean, spread by the n/(n − 1) that centring took away.
-    centred = (sums - mean * weights) / n * np.sqrt(n / (n - 1))
+    centred = (sums - mean * weights) / n * np.sqrt(n_units / (n_units - 1))
     low, high = sign_flip_interval(centred, mean, **options)
     p = sign_flip_p(sums, total, settings.alternative)
     found = [{"ci_low": low[j], "ci_high": high[j], "p_value": p[j], "n_resamples": b} for j in columns]

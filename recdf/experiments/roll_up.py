@@ -150,7 +150,8 @@ def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) 
             f"per_user was evaluated by {mixed}, which unit={units} lacks; a unit would mix them: "
             f"pass unit={[*mixed, *units]}, or select one of them first"
         )
-    unknown = [name for name in listed if name not in (*as_columns(spec.get("user_col")), *spec.get("carry", {}))]
+    known = (*as_columns(spec.get("user_col")), *spec.get("carry", {}), spec.get("weight"))
+    unknown = [name for name in listed if name not in known]
     if unknown:
         raise DataError(
             f"per_user has {unknown} before n_true, beside unit={units}; name in over= the columns that the rows of a "

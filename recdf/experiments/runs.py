@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, DuplicateError, OptionError
-from .columns import Codes, Floats, frame_of, group_codes, key_codes, metric_values, require, some_keys
+from .columns import Codes, Floats, frame_of, group_codes, key_codes, metric_values, read_weight, require, some_keys
 from .options import PairUsers
 
 __all__: list[str] = []
@@ -43,6 +43,31 @@ class Runs:
         n = int(self.user_of_cell.max(initial=-1)) + 1
         with np.errstate(invalid="ignore"):
             return np.bincount(of, weights=values[defined], minlength=n) / np.bincount(of, minlength=n)
+
+    def of_cells(self, of_users: Floats) -> Floats:
+        """The number of each cell's user."""
+        return of_users if self.user_of_cell is None else of_users[self.user_of_cell]
+
+
+def mean(values: Floats, weights: Floats | None) -> float:
+    """Mean of some users, each of whom has a value."""
+    return float(values.mean()) if weights is None else float((weights * values).sum() / weights.sum())
+
+
+def unit_weights(runs: Runs, name: str) -> Floats:
+    """Weight of each user, which all rows of the user must agree on."""
+    read = np.concatenate([read_weight(frame, role, name) for role, frame in runs.parts])
+    cell = runs.place % runs.n_cells
+    user = cell if runs.user_of_cell is None else runs.user_of_cell[cell]
+    weights = np.zeros(runs.n_cells if runs.user_of_cell is None else int(runs.user_of_cell.max(initial=-1)) + 1)
+    weights[user] = read
+    differ = weights[user] != read
+    if differ.any():
+        raise DataError(
+            f"{name!r} differs between the rows of {len(np.unique(user[differ])):,} users "
+            f"({runs.show(np.unique(cell[differ]))}); a user has one weight, whatever the model"
+        )
+    return weights
 
 
 def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str) -> Runs:

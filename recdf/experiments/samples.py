@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
-from .columns import Codes, Floats, Mask, Spec, metric_specs, metric_values, share
+from .columns import Codes, Floats, Mask, Spec, metric_specs, metric_values, read_weight, share
 from .options import Columns, RaiseOrDrop
 from .stats.arms import Sample
 
@@ -105,8 +105,14 @@ def read_metrics(
     nan: RaiseOrDrop,
     role: str = "data",
     cap: Mapping[str, float] | None = None,
+    weight_col: str | None = None,
 ) -> list[Metric]:
-    """Columns of every metric, checked; a null metric raises or marks its row as not defined."""
+    """Columns of every metric, checked; a null metric raises or marks its row as not defined.
+
+    A weighted mean is the ratio Σ w y / Σ w, and a weighted ratio of sums is Σ w N / Σ w D. A row of weight 0 does not
+    count.
+    """
+    weight = None if weight_col is None else read_weight(data, role, weight_col)
     read: dict[str, Floats] = {}
 
     def values(name: str) -> Floats:
@@ -119,6 +125,8 @@ def read_metrics(
     for name, (num, den) in specs.items():
         denominator = None if den is None else _denominator(values(den), role, den)
         null, empty = _undefined(values(num), denominator)
+        if weight is not None:
+            null, empty = null & (weight > 0), empty | (weight == 0)
         if null.any() and nan == "raise":
             raise DataError(
                 f"metric {name!r} is null in {int(null.sum()):,} of {len(data):,} rows (first: rows "
@@ -131,6 +139,8 @@ def read_metrics(
         if name in caps and not dropped.all():
             limit = float(np.quantile(numbers[~dropped], caps[name]))
             numbers = np.minimum(numbers, limit)
+        if weight is not None:
+            numbers, denominator, xs = _weighted(numbers, denominator, xs, weight)
         metrics.append(
             Metric(
                 name,
@@ -143,6 +153,17 @@ def read_metrics(
             )
         )
     return metrics
+
+
+def _weighted(
+    num: Floats, den: Floats | None, covariates: tuple[Covariate, ...], weight: Floats
+) -> tuple[Floats, Floats, tuple[Covariate, ...]]:
+    """Multiply numerators and denominators by the weights; a mean has the denominator 1."""
+
+    def times(values: Floats | None) -> Floats:
+        return weight if values is None else weight * values
+
+    return times(num), times(den), tuple(Covariate(times(one.num), times(one.den)) for one in covariates)
 
 
 def _denominator(values: Floats, role: str, name: str) -> Floats:

@@ -49,6 +49,9 @@ class OptionArguments(TypedDict, total=False):
     relevance_col: str | Literal[False] | None
     min_relevance: float | None
     value_col: str | None
+    weight_col: str | Mapping[Any, float] | None
+    propensity_col: str | None
+    propensity_floor: float
     judged_only: bool
     by: str | Sequence[str] | None
     users: PopulationRule | Ids

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
+import numpy as np
 import pandas as pd
 
 from ..errors import OptionError, closest
@@ -37,6 +38,14 @@ min_relevance : float, optional
     Rows of `true` below it are judged, not relevant.
 value_col : str, optional
     Value of an item (price) for the money metrics: in `pred` as recommended and in `true` as bought, else in `items`.
+weight_col : str or mapping, optional
+    Weight of a list in every mean, at least 0: a column of the frame `users` if that has it, else a column of `true`
+    that is constant within a list; or a mapping of users to weights. `per_user` has the weights as a column.
+propensity_col : str, optional
+    Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed. A relevant item then
+    counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it.
+propensity_floor : float, default 0
+    Propensities below it count as this number, which limits how much one item can count.
 judged_only : bool, default False
     Drop recommended items that `true` does not judge, then rank again (condensed lists).
 by : str or list of str, optional
@@ -71,6 +80,9 @@ class Options:
     relevance_col: str | Literal[False] | None = None
     min_relevance: float | None = None
     value_col: str | None = None
+    weight_col: str | Mapping[Any, float] | None = None
+    propensity_col: str | None = None
+    propensity_floor: float = 0.0
     judged_only: bool = False
     by: str | Sequence[str] | None = None
     users: PopulationRule | Ids = "true"
@@ -116,12 +128,38 @@ class Options:
             raise OptionError("relevance_col=True; expected the name of a column of true, False or None")
         if not isinstance(self.judged_only, bool):
             raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")
+        if not isinstance(self.weight_col, Hashable | Mapping):
+            raise OptionError(
+                f"weight_col is a {type(self.weight_col).__name__}; expected the name of a column, or a mapping of "
+                "users to weights, such as series.to_dict()"
+            )
+        if isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1:
+            raise OptionError(
+                f"weight_col is a mapping, which has one key, but user_col={self.user_col!r}; give the weights as a "
+                "column of true, or of users="
+            )
+        floor = self.propensity_floor
+        if isinstance(floor, bool) or not isinstance(floor, int | float | np.number) or not 0 <= floor <= 1:
+            raise OptionError(f"propensity_floor={floor!r}; expected a number from 0 to 1")
         if self.min_relevance is not None and (
             isinstance(self.min_relevance, bool | str)
             or pd.isna(self.min_relevance)
             or abs(self.min_relevance) == float("inf")
         ):
             raise OptionError(f"min_relevance={self.min_relevance!r}; expected a finite number or None")
+
+    @property
+    def weight_name(self) -> str | None:
+        """The column of weights in the per-user table; None without weights."""
+        return "weight" if isinstance(self.weight_col, Mapping) else self.weight_col
+
+    @property
+    def weight_source(self) -> Literal["true", "users", "mapping"] | None:
+        """Where the weights of lists come from; None without weights."""
+        if self.weight_col is None or isinstance(self.weight_col, Mapping):
+            return None if self.weight_col is None else "mapping"
+        columns = getattr(self.population.given, "columns", ())
+        return "users" if self.weight_col in columns else "true"
 
     def updated(self, **changes: Any) -> Options:
         return replace(self, **changes)
@@ -130,6 +168,8 @@ class Options:
         """Return the options in types that JSON has; a population given by ids is described and not copied."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values["users"] = self.population.words
+        if isinstance(self.weight_col, Mapping):
+            values["weight_col"] = f"{len(self.weight_col)} given weights"
         for name, value in values.items():
             if name in ("user_col", "by") and value is not None and not isinstance(value, str):
                 values[name] = [str(one) for one in as_columns(value)]
@@ -137,6 +177,7 @@ class Options:
                 values[name] = str(value)
         if self.min_relevance is not None:
             values["min_relevance"] = float(self.min_relevance)
+        values["propensity_floor"] = float(self.propensity_floor)
         values["like"] = None if self.convention is None else self.convention.name
         return values
 

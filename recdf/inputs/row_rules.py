@@ -71,6 +71,33 @@ def _bad_relevance(what: str) -> Callable[[str, Mapping[str, Count], int], DataE
     return error
 
 
+def _bad_propensity(what: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
+    def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
+        ((where, count),) = found.items()
+        hint = ""
+        if what == "null":
+            hint = "; a join leaves null where an item has none: drop these rows or fill in a propensity"
+        elif what == "zero or negative" and count.n == n_rows:
+            hint = "; all of them look like logarithms: take np.exp"
+        return DataError(
+            f"{where} holds {count.n:,} {what} propensities of {n_rows:,} ({examples(count.some)}); expected the "
+            f"probability that a relevant item was observed, above 0 and at most 1{hint}"
+        )
+
+    return error
+
+
+def _bad_weight(what: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
+    def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
+        ((where, count),) = found.items()
+        return DataError(
+            f"{where} holds {count.n:,} {what} weights of {n_rows:,} ({examples(count.some)}); "
+            "expected finite numbers, at least 0"
+        )
+
+    return error
+
+
 def _null_order(by: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
     def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
         ((where, count),) = found.items()
@@ -99,19 +126,46 @@ def _of_null_keys(options: Options) -> Answer:
 NULL_RELEVANCE = RowRule("null relevance", _refused, _bad_relevance("null"))
 INFINITE_RELEVANCE = RowRule("infinite relevance", _refused, _bad_relevance("infinite"))
 NEGATIVE_RELEVANCE = RowRule("negative relevance", _refused, _bad_relevance("negative"))
+NULL_PROPENSITY = RowRule("null propensity", _refused, _bad_propensity("null"))
+NO_PROPENSITY = RowRule("propensity not above 0", _refused, _bad_propensity("zero or negative"))
+LARGE_PROPENSITY = RowRule("propensity above 1", _refused, _bad_propensity("larger than 1"))
+NULL_WEIGHT = RowRule("null weight", _refused, _bad_weight("null"))
+BAD_WEIGHT = RowRule("negative or infinite weight", _refused, _bad_weight("negative or infinite"))
 NULL_SCORE = RowRule("null score", _of_nan_score, _null_order("score"), "null_scores")
 NULL_RANK = RowRule("null rank", _of_nan_score, _null_order("rank"), "null_scores")
 NULL_ID = RowRule("null id", _of_null_keys, _null_ids, "null_keys")
-RULES = (NULL_RELEVANCE, INFINITE_RELEVANCE, NEGATIVE_RELEVANCE, NULL_SCORE, NULL_RANK, NULL_ID)
+OF_RELEVANCE = (NULL_RELEVANCE, INFINITE_RELEVANCE, NEGATIVE_RELEVANCE)
+OF_PROPENSITY = (NULL_PROPENSITY, NO_PROPENSITY, LARGE_PROPENSITY)
+OF_WEIGHT = (NULL_WEIGHT, BAD_WEIGHT)
+RULES = (*OF_RELEVANCE, *OF_PROPENSITY, *OF_WEIGHT, NULL_SCORE, NULL_RANK, NULL_ID)
 
 
 def broken_relevance(gain: np.ndarray, where: str) -> list[Broken]:
     """Return the rules that some relevances break."""
+    return _broken(gain, where, zip(OF_RELEVANCE, (np.isnan, np.isinf, _negative), strict=True))
+
+
+def broken_propensity(propensity: np.ndarray, where: str) -> list[Broken]:
+    """Return the rules that some propensities break."""
+    tests = (np.isnan, lambda values: values <= 0, lambda values: values > 1)
+    return _broken(propensity, where, zip(OF_PROPENSITY, tests, strict=True))
+
+
+def broken_weights(weights: np.ndarray, where: str) -> list[Broken]:
+    """Return the rules that some weights of lists break."""
+    tests = (np.isnan, lambda values: (values < 0) | np.isinf(values))
+    return _broken(weights, where, zip(OF_WEIGHT, tests, strict=True))
+
+
+def _broken(
+    values: np.ndarray, where: str, tests: Iterable[tuple[RowRule, Callable[[np.ndarray], np.ndarray]]]
+) -> list[Broken]:
+    """Return the rules whose test is true for some values."""
     found = []
-    for rule, bad in ((NULL_RELEVANCE, np.isnan), (INFINITE_RELEVANCE, np.isinf), (NEGATIVE_RELEVANCE, _negative)):
-        rows = bad(gain)
+    for rule, bad in tests:
+        rows = bad(values)
         if rows.any():
-            found.append(Broken(rule, where, rows, gain[rows]))
+            found.append(Broken(rule, where, rows, values[rows]))
     return found
 
 

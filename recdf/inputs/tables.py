@@ -17,7 +17,16 @@ from ..errors import DataError, NullKeyError, OptionError
 from .frames import column, id_frame, read_numbers, read_order
 from .ids import Ids, read_by, read_ids
 from .options import Options, as_columns
-from .row_rules import Broken, Findings, RowFindings, broken_ids, broken_order, broken_relevance
+from .row_rules import (
+    Broken,
+    Findings,
+    RowFindings,
+    broken_ids,
+    broken_order,
+    broken_propensity,
+    broken_relevance,
+    broken_weights,
+)
 
 
 class Order(TypedDict):
@@ -115,24 +124,49 @@ def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
         return None
     if options.relevance_col is not None:
         return options.relevance_col
-    taken = {*as_columns(options.user_col), options.item_col, options.value_col}
+    taken = {*as_columns(options.user_col), options.item_col, options.value_col, options.propensity_col}
+    taken.add(options.weight_name)
     return RELEVANCE if RELEVANCE in frame.columns and RELEVANCE not in taken else None
 
 
 def read_true(frame: pd.DataFrame, options: Options, findings: dict[str, Findings] | None = None) -> Table:
     """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
     name = relevance_source(frame, options)
+    broken = broken_of_true(frame, options)
     if name is None:
         if options.min_relevance is not None:
             raise OptionError(
                 f"min_relevance={options.min_relevance} needs relevance_col=, or a column of true named {RELEVANCE!r}"
             )
         ones = np.broadcast_to(1.0, len(frame))  # a view that repeats one number
-        return _read(frame, "true", ones, [], options, [], findings)
+        return _read(frame, "true", ones, [], options, broken, findings)
     where = f"true[{name!r}]"
     given = read_relevance(frame, name, options)
-    table = _read(frame, "true", gains(given, options), [], options, broken_relevance(given, where), findings)
+    broken = [*broken_relevance(given, where), *broken]
+    table = _read(frame, "true", gains(given, options), [], options, broken, findings)
     return replace(table, number_col=name)
+
+
+def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
+    """Return the rules that the propensities and the weights in `true` break."""
+    found: list[Broken] = []
+    for name, broken in (
+        (options.propensity_col, broken_propensity),
+        (options.weight_name if options.weight_source == "true" else None, broken_weights),
+    ):
+        if name is not None:
+            where = f"true[{name!r}]"
+            found += broken(read_numbers(column(frame, name, "true"), where).astype(np.float64), where)
+    return found
+
+
+def read_weights(values: pd.Series, where: str, options: Options) -> np.ndarray:
+    """Read the weights of lists that stand beside `true`, and raise for those that are no weights."""
+    numbers = read_numbers(values, where).astype(np.float64)
+    findings = RowFindings(where, options)
+    findings.add(broken_weights(numbers, where))
+    findings.settle(len(numbers))
+    return numbers
 
 
 def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarray:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.tables import Order
-from .grouping import offsets
+from .grouping import offsets, rank_within
 from .hits import HitArrays, Hits, ratio
 from .overlap import Overlap
 from .pred_lists import PredLists
@@ -35,8 +35,10 @@ class Matched:
     recommended rows, `pred_lists` · true_list : the list's entry in `true_lists`, -1 for none · judged : recommended
     rows that `true` judges · counts : numbers of rows that were dropped or repeated ·
     order, relevance_col : columns that rank and grade the rows · overlap : what both frames share ·
-    sides : the side tables · responses : a function from the name of a column of `true`, such as "clicks", to its
-    number for each row of `true`, or to None where there is no such column.
+    sides : the side tables · weight : how much each list counts in a mean, None if all count alike ·
+    item_weights : 1/propensity of each row of `true`, None without propensities ·
+    responses : a function from the name of a column of `true`, such as "clicks", to its number for each row of `true`,
+    or to None where there is no such column.
     """
 
     keys: pd.DataFrame
@@ -60,6 +62,8 @@ class Matched:
     has_true: bool = True
     repeats_kept: bool = False
     values: Values | None = None
+    weight: np.ndarray | None = None
+    item_weights: np.ndarray | None = None
     rating: Rating | None = None
     responses: Callable[[str], np.ndarray | None] = lambda name: None
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
@@ -151,6 +155,7 @@ class Matched:
             true_lists=true_lists,
             n_true=np.append(true_lists.n_relevant, 0)[self.true_list],
             values=None if values is None else Values(values.pred, values.true[rows], values.where),
+            item_weights=None if self.item_weights is None else self.item_weights[rows],
             rating=None if rating is None else Rating(lambda: rating.given()[rows], rating.predicted),
             responses=of_rows,
         )
@@ -322,6 +327,17 @@ class Lists:
             total = ideal.sum_upto(self.cut, len(lists.n_relevant), {}, value, *args)
         return np.append(total, 0.0).take(self.matched.true_list)
 
+    def sum_best(self, worth: np.ndarray, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
+        """Sum value(entries, *args) over the min(k, n_true) relevant items of each list with the largest worth.
+
+        `worth` has one number per row of `true`, at least 0; it is the gain of the entries.
+        """
+        lists = self.matched.true_lists
+        # Rows that are not relevant go behind the others, beyond the ideal list.
+        worth = np.where(lists.gain > 0, worth, -1.0)
+        ranked = rank_within(worth, lists.start, descending=True)
+        return self.sum_ideal(value, *args, gain=worth if ranked is None else ranked[1])
+
     @cached_property
     def n_candidates(self) -> np.ndarray:
         """Number of items that could have been shown: the judged items with `judged_only`, else the catalogue."""
@@ -342,6 +358,11 @@ class Lists:
                     f"items= lacks {len(outside):,} items of {role}; the catalogue must hold every candidate"
                 )
         return np.full(len(matched), len(catalogue.codes))
+
+    @property
+    def item_weights(self) -> np.ndarray | None:
+        """1/propensity of each row of `true`, as `Hits.true_place` counts them; None without `propensity_col`."""
+        return self.matched.item_weights
 
     @property
     def values(self) -> Values:

@@ -26,6 +26,7 @@ from ..inputs.threads import keep_freed_memory
 from .grouping import offsets
 from .hits import HitArrays, Hits
 from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
+from .list_weights import list_weights
 from .lists import Matched
 from .overlap import Overlap, compared, overlap_of
 from .pred_lists import PredLists
@@ -34,7 +35,7 @@ from .side_tables.baseline import base_lists
 from .side_tables.given import NOTHING, Doors, Given, read_sides
 from .side_tables.sides import Sides
 from .true_lists import TrueByKey, TrueLists
-from .values import Rating, responses_of, values_of
+from .values import Rating, item_weights_of, responses_of, values_of
 
 
 def match(
@@ -103,7 +104,9 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
         users = "pred" if options.population.given is None else options.users
-        return true_frame, pred_frame, options.updated(users=users, relevance_col=False, min_relevance=None)
+        return true_frame, pred_frame, options.updated(
+            users=users, relevance_col=False, min_relevance=None, propensity_col=None
+        )
     true_frame = as_frame(true, "true", options.user_col, options.item_col)
     if isinstance(true, Mapping) and options.population.rule == "true":
         options = options.updated(users=list(true))  # this includes users whose list is empty
@@ -207,6 +210,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     true_of_key[true.code] = np.arange(len(true.code))
     true_list = true_of_key.take(key)
     true_lists = _true_lists(rows.true, true, gain)
+    users = None if rows.users is None else rows.users[0]
     of_list = place_of(lists, pred.code, n_keys * n_by)
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     start[of_list], n_pred[of_list] = pred.start[:-1], np.diff(pred.start)
@@ -232,12 +236,14 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         side_counts=rows.doors.counts,
         order=rows.order,
         relevance_col=rows.true.number_col,
-        overlap=_overlap(rows, codes, ranked, true_list, compare),
+        overlap=_overlap(rows, codes, ranked, (true_list, n_pred), compare),
         sides=Sides(rows.doors, side_codes, codes.items, labels, _base(rows, codes, key)),
         judged_only=options.judged_only,
         has_true=rows.has_true,
         repeats_kept=_repeats_kept(options, ranked.counts),
         values=values_of(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
+        weight=list_weights(labels, rows.true, true, true_list, users, options),
+        item_weights=item_weights_of(rows.true, true, options),
         rating=Rating(
             lambda: raw_ratings(rows.true, true.all_rows(), options),
             lambda: raw_scores(rows.pred, pred.all_rows(), rows.order),
@@ -278,10 +284,14 @@ def _repeats_kept(options: Options, counts: Mapping[str, int]) -> bool:
     return options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts)
 
 
-def _overlap(rows: _Rows, codes: _Codes, ranked: _RankedLists, true_list: np.ndarray, compare: bool) -> Overlap:
+def _overlap(
+    rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: tuple[np.ndarray, np.ndarray], compare: bool
+) -> Overlap:
+    """Compare both frames; `lists` has the number of each list's list of `true`, and its length in `pred`."""
+    true_list, n_pred = lists
     # With nan_score="last" null ranks are repeated by the caller's own choice, so repeated ranks are no warning.
     by_rank = rows.order["by"] == "rank" and rows.options.nan_score != "last"
-    of_list = split(ranked.pred.code, codes.n_keys, codes.n_by)[0]
+    of_list, key = split(ranked.pred.code, codes.n_keys, codes.n_by)
     n_judged = np.bincount(of_list, weights=ranked.pred.n_pairs, minlength=codes.n_by).astype(np.int64)
     overlap = overlap_of(
         rows.true,
@@ -292,7 +302,12 @@ def _overlap(rows: _Rows, codes: _Codes, ranked: _RankedLists, true_list: np.nda
         given=rows.users is not None,
         n_with_true=int(np.count_nonzero(true_list >= 0)),
     )
-    overlap = replace(overlap, ranks_repeat=by_rank and ranked.pred.some_tie)
+    overlap = replace(
+        overlap,
+        ranks_repeat=by_rank and ranked.pred.some_tie,
+        n_without_pred=int(np.count_nonzero(n_pred == 0)),
+        alone=codes.n_by == 1 or bool(np.bincount(key).max(initial=0) <= 1),
+    )
     if not compare:
         return overlap
     return compared(overlap, (codes.true_key, codes.pred_key), codes.items, ranked.pred, of_list)

@@ -33,7 +33,8 @@ class Overlap:
     n_with_true : lists of the population that `true` judges · n_judged : recommended rows that `true` judges, for each
     `by` value · shares_user, shares_item : some user, some item is in both frames · by_shares_item : for each `by`
     value, some item that it recommends to the population is in `true` · samples : two ids of each frame as text, by
-    what they are, such as "true user" · ranks_repeat : some list has a rank twice.
+    what they are, such as "true user" · ranks_repeat : some list has a rank twice · n_without_pred : lists of the
+    population that `pred` does not have · alone : no key has lists of two `by` values.
     """
 
     n_true_rows: int
@@ -48,6 +49,8 @@ class Overlap:
     by_shares_item: np.ndarray
     samples: Mapping[str, str]
     ranks_repeat: bool = False
+    n_without_pred: int = 0
+    alone: bool = True
 
     def __add__(self, other: Overlap) -> Overlap:
         return Overlap(
@@ -63,6 +66,8 @@ class Overlap:
             self.by_shares_item | other.by_shares_item,
             {**other.samples, **self.samples},
             self.ranks_repeat or other.ranks_repeat,
+            self.n_without_pred + other.n_without_pred,
+            self.alone and other.alone,
         )
 
     @property

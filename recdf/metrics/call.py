@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError
+from ..errors import ColumnError, OptionError
 from ..inputs.options import NAMES, Options, check_names
 from ..inputs.row_rules import Findings
 from ..matching.lists import Matched
@@ -68,7 +68,13 @@ class Call:
             for need in request.metric.needs:
                 if not there[need]:
                     raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
-        return replace(self, requests=tuple(requests), item_by=item_by)
+            if self.options.propensity_col is not None and true is not None:
+                _refuse_propensities(request)
+        call = replace(self, requests=tuple(requests), item_by=item_by)
+        weight = self.options.weight_name
+        if weight is not None and call.result_columns.count(weight) > 1:
+            raise ColumnError(f"weight_col={weight!r} has the name of another result column; rename it")
+        return call
 
     def knowing(self, max_gain: float) -> Call:
         """Return the call for a part: metrics that need the largest gain in `true` get that of all parts.
@@ -97,6 +103,12 @@ class Call:
         """The metric columns of the per-user table."""
         return [name for request in self.per_list for name in request.columns]
 
+    @property
+    def result_columns(self) -> list[str]:
+        """The columns of the per-user table that are computed: the weight, the lengths of both lists, the metrics."""
+        weight = [] if self.options.weight_name is None else [self.options.weight_name]
+        return [*weight, "n_true", "n_pred", *self.columns]
+
     def match(self, true: Any, pred: Any) -> Matched:
         """Match two whole frames by the options of this call, and warn of what makes hits impossible.
 
@@ -122,6 +134,16 @@ class Call:
         raises the error for the rows that `findings` refuse.
         """
         return match(true, pred, self.options, self.given, by_values, not whole, findings)
+
+
+def _refuse_propensities(request: Request) -> None:
+    """Raise if a metric reads `true` and has no definition with propensities."""
+    metric = request.metric
+    if "true" in metric.arguments and "propensity" not in metric.optional:
+        raise OptionError(
+            f"{request.columns[0]} has no form with propensity_col=, which weighs relevant items in recall, precision, "
+            "ndcg, mapr and mrr; measure it in a call without propensity_col="
+        )
 
 
 def check_k(k: Any) -> int:

@@ -89,7 +89,10 @@ def _settle_undefined(column: str, values: Floats, options: Options) -> Floats:
     return np.where(missing, 0.0, values)
 
 
-def mean(values: Floats) -> float:
-    """Return the mean of the defined values, or NaN if there are none."""
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else float("nan")
+def mean(values: Floats, weights: Floats | None = None) -> float:
+    """Return the mean of the defined values, or NaN if there are none; with weights Σ w·x / Σ w."""
+    defined = ~np.isnan(values)
+    if weights is not None:
+        total = float(weights[defined].sum())
+        return float((weights * values)[defined].sum()) / total if total else float("nan")
+    return float(values[defined].mean()) if defined.any() else float("nan")

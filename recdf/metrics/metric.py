@@ -86,7 +86,8 @@ class ListMetric(Metric):
         with call.match(true, pred) as matched:
             if call.options.by:
                 raise OptionError(f"{self.name}(...) is one number; with by= use {self.name}.per_user or evaluate")
-            found = {name: mean(values) for name, values in compute(matched, call.requests[0], call.options).items()}
+            columns = compute(matched, call.requests[0], call.options)
+            found = {name: mean(values, matched.weight) for name, values in columns.items()}
         return found if len(found) > 1 else next(iter(found.values()))
 
     def per_user(self, *args: Any, **kwargs: Any) -> pd.DataFrame:
@@ -169,7 +170,8 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     arguments : sequence of str, default ("true", "pred")
         Positional arguments before k: "pred" and what the metric is about, such as ("log", "pred").
     optional : sequence of str
-        Arguments and side tables that may be None.
+        Arguments and side tables that may be None. "propensity" says that the kernel counts relevant items by
+        `Lists.item_weights`; other metrics that read `true` are refused in a call with `propensity_col`.
     k : int or None, default 10
         Default of k; None is the whole list.
     per : {"list", "item"}, default "list"

@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 
-from ..matching.grouping import rank_within
 from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists
 from .metric import metric
@@ -154,11 +153,8 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     >>> rd.money_ndcg(true, pred, k=2, value_col="price", items=true[["item_id", "price"]])
     1.0
     """
-    bought, true_lists = lists.values.checked(negative).true, lists.matched.true_lists
-    # Rows that are not relevant go behind the others, beyond the ideal list.
-    worth = np.where(true_lists.gain > 0, bought, -1.0)
-    ranked = rank_within(worth, true_lists.start, descending=True)
-    ideal = lists.sum_ideal(_discounted_gain, gain=worth if ranked is None else ranked[1])
+    bought = lists.values.checked(negative).true
+    ideal = lists.sum_best(bought, _discounted_gain)
     return ratio(lists.sum(bought[lists.hits.true_place] / np.log2(lists.hits.rank + 1)), ideal)
 
 

@@ -10,6 +10,7 @@ from ..errors import OptionError
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
+from .observed import observed_precision, observed_recall
 
 
 @metric(aliases=("hr", "success"))
@@ -66,13 +67,15 @@ def hits(lists: Lists) -> np.ndarray:
     return lists.n_hits
 
 
-@metric
+@metric(optional=("propensity",))
 def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k") -> np.ndarray:
     """Share of the first k that is relevant; larger is better, in [0, 1].
 
     Formula
     -------
-    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor.
+    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor. With `propensity_col`:
+    Σ_{i ≤ k} h_i v_i / (d · v̄), where v = 1/max(propensity, propensity_floor) and v̄ is the mean v of the min(k, n_true)
+    relevant items of largest v.
 
     Parameters
     ----------
@@ -98,17 +101,21 @@ def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k
     >>> rd.precision({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=4, divisor="shown")
     0.5
     """
+    if lists.item_weights is not None:
+        return observed_precision(lists, divisor)
     below = {"k": lists.k, "shown": lists.n_shown, "achievable": np.minimum(lists.k, lists.n_true)}
     return ratio(lists.n_hits, below[divisor])
 
 
-@metric
+@metric(optional=("propensity",))
 def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "relevant") -> np.ndarray:
     """Share of the relevant items that the first k hold; larger is better, in [0, 1].
 
     Formula
     -------
-    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor.
+    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor. With `propensity_col`:
+    Σ_{i ≤ k} h_i v_i / Σ_t v_t over the relevant items t, or over the min(k, n_true) of largest v for "achievable",
+    where v = 1/max(propensity, propensity_floor).
 
     Parameters
     ----------
@@ -124,7 +131,7 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
 
     References
     ----------
-    trec_eval `recall`.
+    trec_eval `recall`; Yang et al. (2018), RecSys, for propensities.
 
     Examples
     --------
@@ -134,6 +141,8 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
     >>> rd.recall({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=1, divisor="achievable")
     1.0
     """
+    if lists.item_weights is not None:
+        return observed_recall(lists, divisor)
     return ratio(lists.n_hits, lists.n_true if divisor == "relevant" else np.minimum(lists.k, lists.n_true))
 
 

@@ -86,7 +86,7 @@ def ope_diagnostics(
     sample_weight_col : str, optional
         1/(probability that the row was kept in the log).
     by : str or list of str, optional
-        Columns whose every value is diagnosed alone.
+        Columns each of whose values is diagnosed alone.
 
     Returns
     -------

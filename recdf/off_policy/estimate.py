@@ -129,12 +129,13 @@ def ope_estimate(
     interaction : {"independent", "cascade", "standard"}, optional
         Which other positions the reward of a position depends on: none, those above, all.
     propensity_kind : {"item", "conditional", "prefix", "slate"}, default "item"
-        What both probability columns hold: that of the item at its position, the same given the items above it, that of
-        all items down to the position, that of the slate. cascade and standard both follow from conditional.
+        What both probability columns hold. "item": the probability of the item at its position. "conditional": the
+        same, given the items above it. "prefix": that of all items down to the position. "slate": that of the slate.
+        cascade and standard both follow from conditional.
     slate_propensity_col : str, optional
         Logged probability of the slate, to check that conditional propensities multiply to it.
     ragged : {"raise", "as_logged"}, default "raise"
-        Units of different length: an error, or taken as logged, which assumes that no policy sets the length.
+        Units of different length are an error, or are taken as logged, which assumes that no policy sets the length.
     cluster : str, list of str or None, default "user_id"
         Key of the rows that belong together. Rows of one user are not independent: with None intervals are too narrow.
     sample_weight_col : str, optional
@@ -144,14 +145,16 @@ def ope_estimate(
     q_target : str, optional
         Column of the mean of that model under the target policy.
     clip : float or list of float, optional
-        Largest weight, one row of the result each. switch_dr and dros need one; dm ignores it. None in a list: no clip.
+        Largest weight; the result has a row for each of a list, where None is no clip. switch_dr and dros need one, and
+        dm ignores it.
     by : str or list of str, optional
-        Columns whose every value is estimated alone, such as the model of a stacked log.
+        Columns such as the model of a stacked log. Each of their values is estimated alone.
     confidence : float, default 0.95
         Coverage of the intervals.
     method : {"delta", "bootstrap", "bounded"}, default "delta"
-        Interval: normal with the standard error above; percentiles of `n_resamples` Poisson resamples of clusters;
-        or empirical likelihood (Cressie–Read), which holds with few rewards, for ips and snips without a clip.
+        "delta": a normal interval with the standard error above. "bootstrap": percentiles of `n_resamples` Poisson
+        resamples of clusters. "bounded": an empirical-likelihood interval (Cressie–Read), which holds with few rewards,
+        for ips and snips without a clip.
     reward_range, weight_range : (float, float), optional
         Smallest and largest reward and weight that are possible, seen or not. `method="bounded"` needs both.
     n_resamples : int, default 2000
@@ -199,8 +202,9 @@ def ope_estimate(
     * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 20, or the influence is skewed, so
       that few rows or users carry the standard error.
     * `clip_bias`: clipping may have moved the value by 0.3 standard errors. `model_only`: the interval of dm knows
-      nothing of the model's error. `mean_weight_untestable`: ess is too small to test the mean weight. `unclustered`:
-      cluster=None, but a user of the column user_id has several rows. Neither of these two forbids use.
+      nothing of the model's error. `unclustered`: cluster=None, but a user of the column user_id has several rows, so
+      that the interval is too narrow.
+    * `mean_weight_untestable`: ess is too small to test the mean weight. It does not forbid use.
 
     Without a flag that forbids use, `trust` is "wide" if half the interval is above a fifth of the value, else "ok".
 

@@ -41,7 +41,7 @@ FLAGS: dict[str, str] = {
     "clip_bias": "do not use: clipping bias",
     "model_only": "do not use alone: reward model only",
     "mean_weight_untestable": "",
-    "unclustered": "",
+    "unclustered": "do not use the interval: users have several rows",
 }
 
 # What a flag means and what to do, in a sentence for those who meet it first.
@@ -56,7 +56,7 @@ MEANINGS: dict[str, str] = {
     "clip_bias": "clipping may have moved the value by 0.3 standard errors or more; use a larger clip",
     "model_only": "the interval knows nothing of errors of the reward model; compare with dr",
     "mean_weight_untestable": "too few effective rows to test whether the propensities fit",
-    "unclustered": "cluster=None, but users have several rows: intervals are too narrow if these are alike",
+    "unclustered": "cluster=None, but users have several rows, which are alike: the interval is too narrow",
 }
 
 # What the bounded interval allows for, so that the interval may be used although the value may not.
@@ -99,9 +99,10 @@ def find_flags(found: Evidence) -> list[str]:
 def trust(flags: list[str], value: float, ci_low: float, ci_high: float, method: Method) -> str:
     """One word for an estimate: "ok", "wide", or why it should not be used.
 
-    The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use: <reason>". Without one, the
-    answer is "wide" where half the interval is more than a fifth of the value, and else "ok". With a bounded interval,
-    flags that it allows for give "use the interval only: <reason>".
+    The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use: <reason>". `unclustered`
+    says nothing about the value and gives "do not use the interval: <reason>". Without such a flag, the answer is
+    "wide" where half the interval is more than a fifth of the value, and else "ok". With a bounded interval, flags that
+    it allows for give "use the interval only: <reason>".
     """
     reasons = [name for name in flags if FLAGS[name]]
     if reasons:

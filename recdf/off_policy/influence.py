@@ -99,14 +99,14 @@ def sum_requests(rows: Rows, requests: Sequence[Request]) -> list[Totals]:
 
 
 def value_of(request: Request, totals: Totals, log: LogTotals) -> float:
-    """The estimate: per unit, the sum over positions."""
+    """Return the estimate, which is per unit and a sum over positions."""
     if not request.estimator.normalised:
         return (totals.base + float(totals.gain.sum())) / log.units
     return totals.base / log.units + float((normalised_gain(totals) * (log.rows / log.units)).sum())
 
 
 def normalised_gain(totals: Totals) -> Floats:
-    """Σ g·e/Σ g per position."""
+    """Return Σ g·e/Σ g for each position."""
     return totals.gain / totals.weight
 
 
@@ -122,8 +122,8 @@ def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
     found = fit(rows, requests)
     values, logging = found.values, found.logging_value
     full = [_unclipped(request, requests) for request in requests]
-    # Array 0 is the logging policy. Of each request: its own deviation, that of its lift, and that of what clipping
-    # changed.
+    # Array 0 is the logging policy. Each request has three deviations: its own, that of its lift, and that of what
+    # clipping changed.
     pairs = [(1 + j, other) for j, whole in enumerate(full) for other in (None, 0, 1 + whole)]
     if rows.cluster is None:
         squares, powers, n_clusters = np.zeros(len(pairs)), np.zeros((len(requests), 2)), len(rows)
@@ -191,7 +191,7 @@ def _higher_powers(psis: Sequence[Floats]) -> Floats:
 
 
 def _unclipped(request: Request, requests: Sequence[Request]) -> int:
-    """Which request is this one without its clip: itself if it has none."""
+    """Return the position of the same request without its clip, which is its own if it has no clip."""
     if request.clip is None:
         return requests.index(request)
     for j, other in enumerate(requests):
@@ -218,7 +218,7 @@ def _reward(rows: Rows, piece: slice) -> Floats:
 
 
 def _parts(rows: Rows, request: Request, piece: slice) -> tuple[Floats, Floats, Floats | None]:
-    """Of each row: its effective weight, what that weight multiplies, and the model's value of the target policy."""
+    """Return each row's effective weight, what this weight multiplies, and the model's value of the target policy."""
     estimator = request.estimator
     g = effective_weight(rows.weight[piece], estimator.rule, request.clip)
     reward = _reward(rows, piece)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..experiments.stats.weights import poisson_sums
 from .bounded import Bounds, cressie_read
 from .estimators import Request, effective_weight
 from .influence import Estimates
-from .resampling import poisson_sums
 from .rows import Floats, Rows
 
 

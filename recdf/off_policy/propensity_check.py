@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
+from ..experiments.stats.many_tests import adjust
 from ..inputs.options import as_columns
 from .columns import key_codes, log_frame, read_probabilities, split_groups
 from .rows import Codes, Floats
@@ -71,12 +72,12 @@ def propensity_check(
 
     Notes
     -----
-    Use it first, on the raw log. A ratio near a constant other than 1 for all items: propensities of another event
-    (the slate, another position), or rows that were sampled. Ratios that differ with the rate of rewards of the items:
-    rows were kept by their reward. A ratio near the share of time in which an item was available: the candidates
-    changed; use strata in which they did not. Items that were never shown have no row here: `n_actions` finds them.
-    Where the propensities of one item differ by orders of magnitude, as those of a bandit that learns, p-values are
-    too small: look at the ratios.
+    Use it first, on the raw log. Where all ratios are near one constant other than 1, the propensities are those of
+    another event (the slate, another position), or rows were sampled. Where ratios differ with the items' rates of
+    rewards, rows were kept by their reward. Where a ratio is near the share of time in which its item was available,
+    the candidates changed: use strata in which they did not. Items that were never shown have no row here, but
+    `n_actions` finds them. Where the propensities of one item differ by orders of magnitude, as those of a bandit that
+    learns do, p-values are too small: look at the ratios.
 
     References
     ----------
@@ -116,7 +117,7 @@ def propensity_check(
     table = pd.DataFrame({"n_rows": n, "n_shown": shown, "inverse_sum": total, "ratio": total / n})
     table["z"] = np.divide(total - n, np.sqrt(spread), out=np.zeros(len(n)), where=spread > 0)
     table["p_value"] = np.where(shown >= LEAST_SHOWN, two_sided(table["z"].to_numpy()), np.nan)
-    table["p_adj"] = holm(table["p_value"].to_numpy())
+    table["p_adj"] = adjust(table["p_value"].to_numpy(), "holm")
     for name, values in _actions(stratum, inverse, n_actions).items():
         table[name] = values[of_cell]
     odd = [(table["p_adj"] < ALPHA).to_numpy(), (table["actions_p"] < ALPHA).to_numpy()]
@@ -152,16 +153,6 @@ def two_sided(z: Floats) -> Floats:
     return np.array([math.erfc(abs(one) / math.sqrt(2)) for one in z.tolist()])
 
 
-def holm(p: Floats) -> Floats:
-    """p-values after Holm's correction; nulls stay null and do not count."""
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    adjusted = np.full(len(p), np.nan)
-    steps = (len(order) - np.arange(len(order))) * p[order]
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps) if len(steps) else steps, 1.0)
-    return adjusted
-
-
 def popularity_propensity(
     log: Any, *, item_col: str = "item_id", gamma: float = 1.5, floor: float = 0.0
 ) -> pd.DataFrame:
@@ -194,8 +185,10 @@ def popularity_propensity(
 
     Notes
     -----
-    Use it to weigh relevant items in ranking metrics against popularity bias. Do not use it as `propensity` of
-    `ope_estimate`: it is an assumption on observation, not the probability with which a policy showed an item.
+    Use it to weigh relevant items in ranking metrics against popularity bias: merge it to `true` on the item id, and
+    pass `propensity_col="propensity"` to `evaluate`. Give `floor` where rare items would otherwise decide alone. Do not
+    use it as `propensity` of `ope_estimate`: it is an assumption on observation, not the probability with which a
+    policy showed an item.
 
     References
     ----------

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.frames import column
@@ -188,6 +189,7 @@ def read_log(frame: pd.DataFrame, columns: LogColumns) -> Log:
     cluster = (
         key_codes(frame, columns.cluster, "cluster", NO_CLUSTER, ordered=columns.ordered) if columns.cluster else None
     )
+    pa.default_memory_pool().release_unused()  # the tables of string ids, before the weights take memory
     slate = columns.slate_propensity
     return Log(
         columns,

@@ -52,8 +52,8 @@ def reward_table(
     prior : float, default 50
         Rows that the mean reward is worth in every cell.
     folds : int, default 5
-        Parts of the log; the model of a part is made of the others. 1: one model of all rows, whose own reward then
-        leaks into q_logged.
+        Number of parts of the log. The model of a part is made of the other parts. With 1 there is one model of all
+        rows, so that a row's own reward leaks into its q_logged.
     fold_by : str or list of str or None, default "user_id"
         Key whose rows stay in one fold. None, for rows without a key, makes only `folds=1` possible.
     reward_col, target_col : str

@@ -24,7 +24,7 @@ LONGEST_PIECE = 2**21
 
 
 def dot(one: Floats, other: Floats) -> float:
-    """Sum of products. A product of the linear algebra library would wait for its threads on a busy machine."""
+    """Return the sum of products. On a busy machine, the linear algebra library would wait for its threads."""
     return float((one * other).sum())
 
 
@@ -67,7 +67,7 @@ class Rows:
         return np.bincount(self.position[piece], values, self.n_positions).astype(np.float64, copy=False)
 
     def at_position(self, table: Floats, piece: slice) -> Floats | np.float64:
-        """Numbers per position, as one per row of a piece."""
+        """Return the number of each row's position, for the rows of a piece."""
         return table[0] if self.position is None else table[self.position[piece]]
 
     def weighted(self, values: Floats, piece: slice) -> Floats:

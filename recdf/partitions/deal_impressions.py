@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -20,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
+from ..evaluation.publishing import made, staging_folder
 from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
 from .source import Source, as_frame
 from .store import Store, memory_bytes, part_of
@@ -60,9 +60,9 @@ def deal_impressions(
     sources = {role: Source(path, role) for role, path in paths.items()}
     names = {role: list(source.schema.names) for role, source in sources.items()}
     n_parts = _n_parts(sources, memory_bytes(memory_limit))
-    out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=out)))
+        stack.enter_context(made(out))
+        folder = stack.enter_context(staging_folder(out))
         stores = {
             role: stack.enter_context(closing(Store(folder / f"{role}.arrow", n_parts, source.fields(names[role]))))
             for role, source in sources.items()

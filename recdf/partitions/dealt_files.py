@@ -23,7 +23,6 @@ from ..errors import IdTypeError, OptionError
 from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import ListRows, Part, PartResult, measure
 from ..evaluation.storage import Written, write_files
-from ..evaluation.time_by import warn_of_time_by
 from ..inputs.codes import check_kinds
 from ..inputs.ids import read_ids
 from ..inputs.progress import Progress
@@ -158,7 +157,6 @@ class DealtFiles:
             overlap=replace(overlap, samples=self._samples()),
         )
         summary, spec = finish_summary(asked.call, replace(total, measured=measured))
-        warn_of_time_by(by, measured.n_lists, self.n_without_pred, asked.call.options)
         plain = cast(dict[str, Any], spec)
         written = write_files(self.folder, self._blocks(results, by), summary, plain)
         summary.attrs["recdf"] = plain
@@ -247,5 +245,5 @@ class DealtFiles:
             else:
                 labels.append(asked.given[asked.user_cols].take(place % self.span).reset_index(drop=True))
             carried = asked.carried_frame(block, self.n_without_pred > 0)
-            numbers = block.select(["n_true", "n_pred", *asked.call.columns]).to_pandas()
+            numbers = block.select(asked.call.result_columns).to_pandas()
             yield pd.concat([*labels, carried, numbers], axis=1)

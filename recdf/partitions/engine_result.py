@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..evaluation.carry import nullable
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import result_html, result_text
+from ..evaluation.spec import OneSpec
 from ..evaluation.storage_parts import sorted_rows, staged_parts, write_head
 
 Frame = TypeVar("Frame")
@@ -51,7 +52,7 @@ class EngineEvaluation(Generic[Frame]):
         by: pd.DataFrame,
     ) -> None:
         self._engine, self._per_user, self._schema = engine, per_user, schema
-        self._summary, self._spec = summary, dict(spec)
+        self._summary, self._spec = summary, OneSpec(spec)
         self._labels, self._by = labels, by
 
     @property

@@ -15,11 +15,10 @@ from typing import Any, Unpack
 
 from ..errors import OptionError
 from ..evaluation.carry import Carry, carry_rules
-from ..evaluation.finish import checked, finish
+from ..evaluation.finish import finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, write_files
-from ..evaluation.time_by import warn_of_time_by
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import takes_options
 from ..inputs.progress import Progress
@@ -157,10 +156,7 @@ def evaluate_parquet(
         passes = 1 if whole else 2
         shown = stack.enter_context(Progress(passes * asked.n_rows, "evaluate_parquet", progress))
         if whole:
-            found = measure_whole(asked, shown)
-            result, measured = finish(asked.call, found), checked(asked.call, found)
-            n_missing = int((result.per_user["n_pred"] == 0).sum())
-            warn_of_time_by(measured.by, measured.n_lists, n_missing, call.options)
+            result = finish(asked.call, measure_whole(asked, shown))
             if staging is None:
                 return result
             written = write_files(staging, [result.per_user], result.summary, result.spec)

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, EmptyPopulationError
+from ..errors import ColumnError, DataError, EmptyPopulationError
 from ..evaluation.item_groups import check_item_by
 from ..evaluation.summary import SUMMARY
 from ..inputs.frames import column
@@ -33,7 +34,7 @@ class Needed:
     """What a call reads of `true` and `pred`.
 
     schemas : by role, the columns to read with their types · order, relevance : the columns that rank and grade the
-    rows · given : the population that the caller gave, if any · per_user : the columns of the per-user table.
+    rows · given : the population that the caller gave, if any.
     """
 
     call: Call
@@ -41,7 +42,6 @@ class Needed:
     order: Order
     relevance: str | None
     given: pd.DataFrame | None
-    per_user: pa.Schema
 
     @classmethod
     def of(cls, call: Call, schemas: Schemas) -> Needed:
@@ -61,7 +61,12 @@ class Needed:
         given = None if given is None else read_users(given, as_columns(options.user_col))[0]
         names = _names(call, empty, doors, order, relevance)
         read = {role: pa.schema([schemas[role].field(name) for name in names[role]]) for role in schemas}
-        return cls(call, read, order, relevance, given, _per_user(call, read, given))
+        return cls(call, read, order, relevance, given)
+
+    @cached_property
+    def per_user(self) -> pa.Schema:
+        """The columns of the per-user table, with the types that they have in all parts."""
+        return _per_user(self.call, self.schemas, self.given)
 
     @property
     def keys(self) -> list[str]:
@@ -91,7 +96,7 @@ class Needed:
 def _check_names(call: Call) -> None:
     """Raise for columns whose names results or the summary have."""
     by, keys = as_columns(call.options.by), as_columns(call.options.user_col)
-    taken = [name for name in ("n_true", "n_pred", *call.columns) if name in (*by, *keys)]
+    taken = [name for name in call.result_columns if name in (*by, *keys)]
     if taken:
         raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
     taken = [name for name in by if name in SUMMARY]
@@ -106,8 +111,9 @@ def _names(
     options, keys = call.options, [*as_columns(call.options.user_col), call.options.item_col]
     answered = "true" in empty and any(request.metric.family == "responses" for request in call.requests)
     answers = [name for name in RESPONSES if answered and name in empty["true"].columns]
+    weights = [options.weight_name] if options.weight_source == "true" else []
     names: dict[str, Sequence[Any]] = {
-        "true": [*keys, relevance, *answers],
+        "true": [*keys, relevance, options.propensity_col, *weights, *answers],
         "pred": [*as_columns(options.by), *keys, order["column"], *call.carry],
     }
     if options.value_col is not None:
@@ -126,15 +132,23 @@ def _per_user(call: Call, schemas: Schemas, given: pd.DataFrame | None) -> pa.Sc
     fields = [pred.field(name) for name in as_columns(call.options.by)]
     for name in as_columns(call.options.user_col):
         if given is not None:
-            kind = decoded(pa.array(given[name].array, from_pandas=True).type)
+            kind = decoded(_given_type(given[name]))
         else:
             kinds = [schemas[role].field(name).type for role in roles]
             kind = (kinds[0] if len(set(kinds)) == 1 else common_type(kinds)) or kinds[0]
         fields.append(pa.field(name, kind))
     fields += [pred.field(name) for name in call.carry]
-    fields += [pa.field("n_true", pa.int64()), pa.field("n_pred", pa.int64())]
-    fields += [pa.field(name, pa.float64()) for name in call.columns]
+    whole = ("n_true", "n_pred")
+    fields += [pa.field(name, pa.int64() if name in whole else pa.float64()) for name in call.result_columns]
     return pa.schema([pa.field(str(field.name), field.type) for field in fields])
+
+
+def _given_type(users: pd.Series) -> pa.DataType:
+    """Return the type of a key column of the users that the caller gave."""
+    try:
+        return pa.array(users.array, from_pandas=True).type
+    except (OverflowError, pa.ArrowException) as error:
+        raise DataError(f"users[{users.name!r}] has ids that Arrow cannot hold in one column: {error}") from error
 
 
 def decoded(kind: pa.DataType) -> pa.DataType:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..inputs.options import Options, as_columns
 from ..inputs.row_rules import Broken, RowFindings, broken_ids, broken_order, broken_relevance
-from ..inputs.tables import Order, gains, read_relevance, relevance_source
+from ..inputs.tables import Order, broken_of_true, gains, read_relevance, relevance_source
 from .source import as_frame
 
 # So many rows are kept as examples for messages.
@@ -77,6 +77,8 @@ class RowCheck:
     def _broken(self, table: pa.Table, relevance: np.ndarray | None) -> Iterator[Broken]:
         if relevance is not None and self.relevance is not None:
             yield from broken_relevance(relevance, self._where(self.relevance))
+        if self.role == "true" and (self.options.propensity_col or self.options.weight_source == "true"):
+            yield from broken_of_true(as_frame(table), self.options)
         if self.order is not None and self.order["column"] is not None:
             name = self.order["column"]
             yield from broken_order(nulls(table[name]), self._where(name), self.order["by"])

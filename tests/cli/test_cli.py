@@ -80,6 +80,9 @@ def test_every_option_has_an_argument_that_reaches_the_result(capsys, files):
         "relevance_col": "gain",
         "min_relevance": 2.0,
         "value_col": "value",
+        "weight_col": "weight",
+        "propensity_col": "observed",
+        "propensity_floor": 0.25,
         "judged_only": True,
         "by": "model",
         "users": "both",
@@ -91,11 +94,13 @@ def test_every_option_has_an_argument_that_reaches_the_result(capsys, files):
         "like": "trec_eval",
     }
     assert set(given) | {"score_col"} == set(NAMES)
+    true = TRUE.assign(weight=[2.0, 2.0, 1.0], observed=[0.5, 0.1, 1.0])
+    true.to_parquet("true.parquet", index=False)
     arguments = []
     for name, value in given.items():
         arguments += ["--" + name.replace("_", "-")] + ([] if value is True else [value])
     written = evaluate(capsys, "-m", "recall@2", *arguments)
-    assert written == rd.evaluate(TRUE, PRED, "recall@2", **given)
+    assert written == rd.evaluate(true, PRED, "recall@2", **given)
     assert {name: written.spec["options"][name] for name in given} == given
 
 

@@ -6,6 +6,7 @@ What the numbers are is tested in test_experiment.py and test_compare.py; here, 
 import re
 import shlex
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,8 @@ def test_join_takes_the_lists_of_the_users_own_variant():
     """Evaluated by variant, over the users shown (one row each) or over all (a row of zeros for the other variant)."""
     want = shown().join_experiment(GROUPS, missing="zero")
     for users in ("pred", "all"):
-        result = shown(by="variant", users=users)
+        with pytest.warns(rd.ByWarning) if users == "all" else nullcontext():
+            result = shown(by="variant", users=users)
         before = result.per_user.copy()
         joined = result.join_experiment(GROUPS, missing="zero")
         pd.testing.assert_frame_equal(joined[METRICS], want[METRICS])

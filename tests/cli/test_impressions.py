@@ -117,6 +117,15 @@ def test_none_of_the_events_belongs_to_an_impression(shop, capsys):
 )
 def test_fails_in_one_line(shop, capsys, arguments, words):
     assert words in fails(capsys, "impressions", *arguments)
+    assert not Path("lists").exists()
+
+
+def test_what_a_killed_process_left_is_removed(shop, capsys):
+    Path("lists/.recdf-writing-gone").mkdir(parents=True)
+    shop["log"].to_csv("log.csv", index=False)
+    files = ["log.csv", "--purchases", "purchases.parquet", "--out", "lists"]
+    assert run(capsys, "impressions", *files)[0] == 0
+    assert sorted(path.name for path in Path("lists").iterdir()) == ["impressions.json", "pred.parquet", "true.parquet"]
 
 
 def test_a_result_that_is_there_is_kept(shop, capsys):

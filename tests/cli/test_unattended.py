@@ -1,5 +1,6 @@
 """The command as a nightly job calls it: exit codes, files of every layout, formats, a file of options, signals."""
 
+import errno
 import json
 import os
 import re
@@ -150,6 +151,12 @@ def test_every_command_speaks_json(capsys):
     )
     assert all({"finding", "severity"} <= set(row) for row in found)
     assert {"summary", "segments"} == set(json.loads(run(capsys, "demo", "--format", "json")[1]))
+    (report,) = json.loads(run(capsys, "report", "result", "--out", "r.html", "--format", "json")[1])
+    assert report == {"file": "r.html", "bytes": Path("r.html").stat().st_size}
+    PRED[PRED["model"] == "a"].assign(clicked=[1, 0, 1, 0]).to_parquet("log.parquet")
+    call = ["impressions", "log.parquet", "--list-cols", "--clicked-col", "clicked", "--rank-by-time", "--out", "lists"]
+    counts = {(row["of"], row["count"]): row["n"] for row in json.loads(run(capsys, *call, "--format", "json")[1])}
+    assert counts["log", "impressions"] == 4
 
 
 def test_quiet_prints_errors_alone_and_verbose_says_more(capsys):
@@ -208,6 +215,43 @@ def test_a_folder_of_several_kinds_is_refused(capsys):
     PRED.to_parquet("mixed/a.parquet")
     PRED.to_csv("mixed/b.csv")
     assert "several kinds (.csv, .parquet)" in fails(capsys, *CALL[:3], "--pred", "mixed", *CALL[5:])
+
+
+@pytest.mark.parametrize("kinds", [("category", "str"), ("str", "category"), ("category", "ordered")])
+def test_categories_in_some_files_of_a_folder(capsys, kinds):
+    """As with --stream: a job that began to write categories is evaluated as before."""
+    Path("days").mkdir()
+    for number, (kind, part) in enumerate(zip(kinds, (PRED[:3], PRED[3:]), strict=True)):
+        label = pd.CategoricalDtype(sorted(part["model"].unique()), ordered=True) if kind == "ordered" else kind
+        part.astype({"model": label}).to_parquet(f"days/{number}.parquet")
+    call = [*CALL[:3], "--pred", "days", *CALL[5:]]
+    for options in ([], ["--stream"]) if "ordered" not in kinds else ([],):
+        assert run(capsys, *call, *options, "--out", "out", "--overwrite")[0] == 0
+        found = rd.read_parquet("out").per_user
+        assert found.astype({"model": str}).equals(expected().per_user.astype({"model": str}))
+        assert isinstance(found["model"].dtype, pd.CategoricalDtype) == (kinds == ("category", "str"))
+
+
+@pytest.mark.parametrize("name", ["score", "model", "item_id"])
+def test_a_file_of_a_folder_that_lacks_a_column_is_named(capsys, name):
+    """Its rows were null there, and --nan-score last would have ranked them without a word."""
+    Path("days").mkdir()
+    PRED[:3].assign(new=1).to_parquet("days/0.parquet")
+    PRED[3:].drop(columns=name).to_parquet("days/1.parquet")
+    call = [*CALL[:3], "--pred", "days", *CALL[5:]]
+    for options in ([], ["--stream"]):
+        assert f"days/1.parquet has no column '{name}'" in fails(capsys, *call, *options)
+
+
+def test_a_full_disk_is_told_with_its_places(capsys, monkeypatch):
+    """Arrow names no file. The error is raised where a writer is made, since a test has no disk to fill."""
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
+
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
+    assert "No space left on the device of --out or of the temporary folder" in fails(capsys, *CALL, "--out", "out")
+    assert not Path("out").exists()
 
 
 def test_addresses_are_read_by_fsspec(capsys):

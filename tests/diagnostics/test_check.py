@@ -239,3 +239,40 @@ def test_inputs_stay_and_by_names_the_model() -> None:
     assert "'b'" in found["recommendations already in the log"]["examples"]
     assert found["recommendations already in the log"]["count"] == 600
     pd.testing.assert_frame_equal(both, before)
+
+
+def sampled(n_lists: int, n_others: int, n_items: int, popular: float = 0.0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One relevant item a user among others, drawn evenly or, with `popular`, by a power of the popularity rank."""
+    rng = np.random.default_rng(0)
+    chance = 1 / np.arange(1, n_items + 1) ** popular
+    items = [rng.choice(n_items, n_others + 1, replace=False, p=chance / chance.sum()) for _ in range(n_lists)]
+    users = np.repeat(np.arange(n_lists), n_others + 1)
+    pred = pd.DataFrame({"user_id": users, "item_id": np.concatenate(items), "score": rng.random(len(users))})
+    pred = pd.concat([pred.assign(model=model, score=rng.random(len(users))) for model in "ab"])
+    return pd.DataFrame({"user_id": range(n_lists), "item_id": [some[0] for some in items]}), pred
+
+
+@pytest.mark.parametrize(
+    ("args", "n_lists"),
+    [
+        ((100, 100, 2000), 200),
+        ((100, 9, 500), 200),  # few, but drawn evenly
+        ((100, 99, 500, 1.0), 200),  # drawn by popularity, but many
+        ((100, 9, 500, 1.0), 0),  # may be slates with one click each
+        ((30, 50, 51), 0),  # the whole catalogue
+        ((9, 99, 500), 0),  # few lists
+    ],
+)
+def test_sampled_candidates(args: tuple[int, int, int], n_lists: int) -> None:
+    found = findings(*sampled(*args), by="model")
+    assert ("candidates look sampled" in found) == (n_lists > 0)
+    if n_lists:
+        row = found["candidates look sampled"]
+        assert (row["severity"], row["count"], row["share"]) == ("warning", n_lists, 1.0)
+        assert f"rd.sampled_values(metric, n_items=..., n_sampled={args[1]})" in row["effect"]
+
+
+def test_lists_that_miss_relevant_items_are_not_sampled_candidates() -> None:
+    true, pred = sampled(100, 100, 2000)
+    missed = true.assign(item_id=true["item_id"].where(true.index % 5 > 0, -1))
+    assert "candidates look sampled" not in findings(missed, pred, by="model")

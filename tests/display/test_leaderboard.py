@@ -1,11 +1,15 @@
 """The leaderboard beside compare_models, summarize, and tables by hand."""
 
 import re
+import shutil
+import subprocess
 
 import pandas as pd
 import pytest
 
 import recdf as rd
+
+from .conftest import HOSTILE
 
 
 def test_values_are_those_of_the_summary(result):
@@ -47,6 +51,9 @@ def test_marks_against_a_baseline_are_those_of_the_comparison(result):
     assert {key: mark for key, mark in found.items() if key[1] != "coverage@10"} == expected
     assert not any(board.frame.loc[board.frame["metric"] == "coverage@10", "marks"])
     assert not any(board.frame.loc[board.frame["model"] == "popularity", "marks"])
+    own = board.comparisons[table.columns]
+    pd.testing.assert_frame_equal(own, pd.DataFrame(table), check_dtype=False, check_like=True)
+    assert set(board.comparisons["segment"]) == {"all"}
 
 
 def test_letters_name_the_models_that_are_beaten(result):
@@ -62,6 +69,48 @@ def test_letters_name_the_models_that_are_beaten(result):
     found = {(row.model, row.metric): row.marks for row in board.frame.itertuples() if row.marks}
     assert found == expected
     assert found  # the shop has differences
+
+
+# ranx 0.3.21 on the whole sample shop: compare(qrels, runs, ["ndcg@10", "recall@10", "mrr@10", "hit_rate@10"],
+# make_comparable=True) with the binary relevance of true. Scores, then p and win/tie/loss of knn against popularity.
+RANX = {
+    "ndcg@10": ({"knn": 0.18483708849244207, "popularity": 0.13852160034966576, "random": 0.011001940940401135},
+                4.889459989496672e-10, (536, 721, 280)),
+    "recall@10": ({"knn": 0.23065575355751022, "popularity": 0.18020341907784979, "random": 0.020380611581001948},
+                  7.866317127922569e-08, (432, 889, 216)),
+    "mrr@10": ({"knn": 0.2576225588912642, "popularity": 0.1883743326000971, "random": 0.012905474486476437},
+               1.7114460609604185e-10, (505, 758, 274)),
+    "hitrate@10": ({"knn": 0.4450227716330514, "popularity": 0.3604424202992843, "random": 0.04749512036434613},
+                   7.757957577540426e-09, (321, 1025, 191)),
+}  # fmt: skip
+
+
+def test_everything_that_ranx_shows():
+    shop = rd.sample_shop()
+    board = rd.leaderboard(rd.evaluate(shop.true, shop.pred, list(RANX), by="model", like="ranx"))
+    values = board.frame.set_index(["model", "metric"])
+    pairs = board.comparisons.set_index(["metric", "baseline", "model"])
+    for metric, (scores, p, counts) in RANX.items():
+        for model, score in scores.items():
+            assert values.loc[(model, metric), "value"] == pytest.approx(score, rel=1e-12)
+        assert [values.loc[(model, metric), "marks"] for model in scores] == ["bc", "c", ""]
+        row = pairs.loc[(metric, "knn", "popularity")]
+        assert row["p_value"] == pytest.approx(p, rel=1e-6)
+        assert (row["losses"], row["ties"], row["wins"]) == counts  # the baseline of this pair is knn
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed: apt-get install texlive-latex-base")
+def test_latex_compiles(result, tmp_path):
+    names = [name for name in HOSTILE if not re.search("[\u0590-\u05ff]", name)]  # Hebrew needs XeLaTeX or LuaLaTeX
+    pred = pd.DataFrame({"model": names, "user_id": "u", "item_id": "a"})
+    hostile = rd.evaluate({"u": ["a"]}, pred, "ndcg@3", by="model")
+    boards = [rd.leaderboard(result).to_latex(caption=r"Models, $p \le 0.05$", label="tab:models")]
+    boards.append(rd.leaderboard(hostile, correction=None).to_latex())
+    lines = [r"\documentclass{article}", r"\usepackage{booktabs}", r"\begin{document}", *boards, r"\end{document}"]
+    (tmp_path / "board.tex").write_text("\n".join(lines), encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "board.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
 def test_segments_are_one_family(shop, result):

@@ -1,6 +1,8 @@
 """`evaluate` and `Evaluation`: schemas, metric strings, own names, the spec, and how a result shows itself."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -197,4 +199,25 @@ def test_by_a_day_is_a_warning_that_says_what_to_do():
     assert rd.summarize(result.per_user, by="day")["value"].tolist() == [1.0, 1.0, 1.0]
     snapshots = pd.concat([true.assign(trained=day) for day in days])
     assert len(rd.evaluate(true, snapshots, "mrr@1", by="trained").summary) == 3
-    assert len(rd.evaluate(true, lists.assign(day=days.astype(str)), "mrr@1", by="day").summary) == 3
+
+
+def test_the_spec_travels_without_being_copied():
+    """Taking a column out of a frame does not copy the spec; a pickle holds a plain dict, which needs no recdf."""
+    result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1")
+    assert result.per_user["mrr@1"].attrs["recdf"] is result.spec
+    assert copy.deepcopy(result.per_user).attrs["recdf"] == result.spec
+    again = pickle.loads(pickle.dumps(result.per_user)).attrs["recdf"]
+    assert (type(again), again) == (dict, dict(result.spec))
+
+
+def test_by_a_column_that_tells_users_apart_is_a_warning():
+    """Each variant, or day as text, would be scored over the users of all; two models of the same users are fine."""
+    true = pd.DataFrame({"user_id": range(10), "item_id": "a"})
+    lists = true.assign(variant=["A"] * 5 + ["B"] * 5)
+    with pytest.warns(rd.ByWarning, match=r"50% of the lists are missing .* carry=\['variant'\]"):
+        result = rd.evaluate(true, lists, "mrr@1", by="variant")
+    assert result.summary["value"].tolist() == [0.5, 0.5]
+    carried = rd.evaluate(true, lists, "mrr@1", carry="variant")
+    assert rd.summarize(carried, by="variant")["value"].tolist() == [1.0, 1.0]
+    both = pd.concat([lists, lists.iloc[[0]].assign(variant="B")])  # user 0 has lists of both
+    assert len(rd.evaluate(true, both, "mrr@1", by="variant").summary) == 2

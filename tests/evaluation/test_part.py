@@ -19,6 +19,7 @@ from recdf.metrics.call import Call
 from recdf.metrics.strings import parse
 
 USERS, ITEMS = 9, 8
+WEIGHTS = {user: [1.0, 0.25, 0.0][user % 3] for user in range(USERS)}
 LISTS = ["ndcg", "err", "recall", "mapr(normalizer=achievable)", "mrr", "precision@3"]
 LISTS += ["unseen", "category_entropy", "ild@3"]
 EXPOSURE = ["hhi", "coverage", "user_coverage", "personalization", "pop_rsp", "exposure_share(group_col=category)"]
@@ -48,6 +49,7 @@ def cases(draw):
         "ties": draw(st.sampled_from(["item_desc", "worst"])),
         "duplicates": draw(st.sampled_from(["drop", "keep"])),
         "null_keys": "drop",
+        "weight_col": draw(st.sampled_from([None, WEIGHTS])),
         "by": "model" if "model" in pred else None,
     }
     n_buckets = draw(st.integers(1, 5))

@@ -33,7 +33,7 @@ def width(monkeypatch, columns):
 def test_a_comparison_shows_effect_interval_and_verdict(comparison, monkeypatch):
     width(monkeypatch, 200)
     text = repr(comparison)
-    assert isinstance(comparison, Comparison)
+    assert type(comparison) is Comparison
     row = comparison.iloc[0]
     assert f"{row['diff']:+.4f}".replace("-", "−") in text
     assert row["verdict"] in text

@@ -44,7 +44,7 @@ def test_messages_docstrings_and_codes(name):
 
 
 def test_what_metrics_need_and_take_is_a_record():
-    others = {"true", "pred", "value", "candidates"}
+    others = {"true", "pred", "value", "candidates", "propensity"}
     for metric in rd.METRICS.values():
         assert {*metric.needs, *metric.arguments, *metric.optional, *metric.sides} <= {*NAMES, *others}
         for name in metric.sides:

@@ -97,8 +97,9 @@ def test_rows_of_users_that_are_taken_for_independent():
     # A log that is stacked by model repeats its users, but not within a model.
     stacked = pd.concat([even_log(2000).assign(model=model) for model in "ab"])
     assert rd.ope_estimate(stacked, by="model", cluster=None)["flags"].tolist() == [""] * 4
-    # A note does not forbid use.
-    assert rd.ope_estimate(log, cluster=None)["trust"].tolist() == ["ok", "ok"]
+    # The value does not depend on clusters, but its interval does.
+    word = "do not use the interval: users have several rows"
+    assert rd.ope_estimate(log, cluster=None)["trust"].tolist() == [word, word]
 
 
 def test_concentrated():

@@ -10,8 +10,7 @@ from oracles.off_policy import logging_value, units_of, value
 from scipy import optimize, stats
 
 import recdf as rd
-from recdf.experiments.stats import weights as of_experiments
-from recdf.off_policy import resampling
+from recdf.experiments.stats.weights import poisson_sums
 from recdf.off_policy.bounded import student_quantile
 
 Q = {"q_logged": "q_logged", "q_target": "q_target"}
@@ -32,19 +31,9 @@ def test_delta_is_normal(confidence):
 # ------------------------------------------------------------------------------------------ bootstrap
 
 
-def test_tiles_are_those_of_model_comparison():
-    rng = np.random.default_rng(0)
-    columns = [rng.random(2500), np.ones(2500)]
-    for n_resamples in (5, 1500):
-        ours = resampling.poisson_sums(columns, n_resamples, 3)
-        np.testing.assert_allclose(ours, of_experiments.poisson_sums(columns, n_resamples, 3), rtol=1e-12)
-    # A replicate does not depend on how many are asked for.
-    np.testing.assert_allclose(resampling.poisson_sums(columns, 40, 3), ours[:40], rtol=1e-12)
-
-
 def counts_of(n_clusters, n_resamples, seed):
     """The Poisson counts of every replicate and cluster: sums of the columns of an identity matrix."""
-    return resampling.poisson_sums(list(np.eye(n_clusters)), n_resamples, seed)
+    return poisson_sums(list(np.eye(n_clusters)), n_resamples, seed)
 
 
 ASKED = [("ips", None), ("snips", None), ("dr", None), ("sndr", 2.0), ("switch_dr", 2.0), ("dros", 2.0), ("dm", None)]

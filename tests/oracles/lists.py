@@ -28,11 +28,15 @@ class World:
 
 @dataclass
 class TrueItem:
-    """One row of `true`: gain is 0 when the row is judged but not relevant; value is the value as bought."""
+    """One row of `true`: gain is 0 when the row is judged but not relevant; value is the value as bought.
+
+    propensity is the probability that the row was observed.
+    """
 
     item: object
     gain: float
     value: float | None = None
+    propensity: float = 1.0
 
 
 @dataclass
@@ -204,7 +208,12 @@ def value_of(row, prices, negative):
 def judged_rows(rows, relevance, min_relevance, duplicates, prices, negative):
     """Rows of `true` of one user, best gain first (equal gains in row order)."""
     judged = [
-        TrueItem(row["item_id"], gain_of(row, relevance, min_relevance), value_of(row, prices, negative))
+        TrueItem(
+            row["item_id"],
+            gain_of(row, relevance, min_relevance),
+            value_of(row, prices, negative),
+            row.get("propensity", 1.0),
+        )
         for row in rows
     ]
     judged.sort(key=lambda t: -t.gain)

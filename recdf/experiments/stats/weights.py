@@ -29,6 +29,14 @@ _POISSON_COUNTS = (24110, 24109, 12054, 4018, 1005, 200, 35, 5)
 _POISSON = np.repeat(np.arange(8, dtype=np.float64), _POISSON_COUNTS)
 
 
+# Replicates that are multiplied at once. Larger products are split between threads by the linear algebra library, which
+# takes longer than it saves, and several times longer on a busy machine.
+FEW = 32
+
+# A function that writes the weights of one tile into an array (replicates, TILE), from the tile's seeds.
+Fill = Callable[[Floats, Seed, int, int], None]
+
+
 def poisson_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats:
     """Return sums of every column under Poisson(1) weights per unit: an array (n_resamples, columns)."""
     return _tiled_sums(columns, n_resamples, seed, _poisson_tile)
@@ -41,12 +49,11 @@ def sign_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats
     return totals - 2 * _tiled_sums(columns, n_resamples, seed, _sign_tile)
 
 
-def _tiled_sums(
-    columns: Sequence[Floats], n_resamples: int, seed: Seed, tile: Callable[[Seed, int, int, int], Floats]
-) -> Floats:
+def _tiled_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed, fill: Fill) -> Floats:
     n = len(columns[0])
     sums = np.zeros((n_resamples, len(columns)))
-    block = np.empty((TILE, len(columns)))
+    # Both arrays are used again for each tile, because new ones would cost most of the time.
+    block, weights = np.empty((TILE, len(columns))), np.empty((TILE, TILE))
     with Progress(n, "the resamples") as progress:
         for unit_tile, start in enumerate(range(0, n, TILE)):
             width = min(TILE, n - start)
@@ -54,21 +61,22 @@ def _tiled_sums(
                 block[:width, j] = values[start : start + width]
             for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
                 rows = min(TILE, n_resamples - first)
-                weights = tile(seed, unit_tile, replicate_tile, rows)
-                sums[first : first + rows] += weights[:, :width] @ block[:width]
+                fill(weights[:rows], seed, unit_tile, replicate_tile)
+                for start_row in range(0, rows, FEW):
+                    some = slice(start_row, min(start_row + FEW, rows))
+                    sums[first + some.start : first + some.stop] += weights[some, :width] @ block[:width]
             progress.add(width)
     return sums
 
 
-def _poisson_tile(seed: Seed, unit_tile: int, replicate_tile: int, rows: int) -> Floats:
-    raw = random_words(seed, unit_tile, replicate_tile, rows * TILE // 4)
-    return _POISSON.take(raw.astype("<u8", copy=False).view("<u2")).reshape(rows, TILE)
+def _poisson_tile(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
+    raw = random_words(seed, unit_tile, replicate_tile, weights.size // 4)
+    _POISSON.take(raw.astype("<u8", copy=False).view("<u2"), out=weights.reshape(-1), mode="clip")
 
 
-def _sign_tile(seed: Seed, unit_tile: int, replicate_tile: int, rows: int) -> Floats:
-    raw = random_words(seed, unit_tile, replicate_tile, rows * TILE // 64)
-    bits = np.unpackbits(raw.astype("<u8", copy=False).view(np.uint8)).reshape(rows, TILE)
-    return bits.astype(np.float64)
+def _sign_tile(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
+    raw = random_words(seed, unit_tile, replicate_tile, weights.size // 64)
+    weights.reshape(-1)[:] = np.unpackbits(raw.astype("<u8", copy=False).view(np.uint8))
 
 
 def random_words(seed: Seed, unit_tile: int, replicate_tile: int, words: int) -> npt.NDArray[np.uint64]:

@@ -9,6 +9,7 @@ import numpy as np
 from ...matching.hits import Hits, ratio
 from ...matching.lists import Lists
 from ..metric import metric
+from ..observed import observed_average_precision
 
 Normalizer = Literal["relevant", "achievable", "hits", "k", "shown"]
 
@@ -26,14 +27,15 @@ def _normalized(lists: Lists, total: np.ndarray, normalizer: str) -> np.ndarray:
     return ratio(total, n if normalizer == "relevant" else np.minimum(lists.k, n))
 
 
-@metric(aliases=("map", "ap"))
+@metric(aliases=("map", "ap"), optional=("propensity",))
 def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
     """Average precision at the ranks of the hits (MAP over lists); larger is better, in [0, 1].
 
     Formula
     -------
     (1/d) Σ_{i ≤ k} h_i · P@i, where h_i = 1 if the item at rank i is a hit, P@i is the number of hits in ranks 1 to i
-    over i, and d is the normalizer.
+    over i, and d is the normalizer. With `propensity_col`: Σ_{i ≤ k} h_i v_i · P@i / Σ_t v_t over the relevant items t,
+    or over the min(k, n_true) of largest v for "achievable", where v = 1/max(propensity, propensity_floor).
 
     Parameters
     ----------
@@ -58,6 +60,8 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
     >>> rd.mapr({"u": ["a", "b"]}, {"u": ["a", "x", "y", "b"]}, k=10)
     0.75
     """
+    if lists.item_weights is not None:
+        return observed_average_precision(lists, normalizer)
     return _normalized(lists, lists.sum_hits(_precision_there), normalizer)
 
 

@@ -12,6 +12,7 @@ from ...errors import DataError, OptionError, examples
 from ...matching.hits import Hits, ratio
 from ...matching.lists import Lists
 from ..metric import metric
+from ..observed import refuse, weights_of
 from .tied_ranks import tied_ranks
 
 Gain = Literal["linear", "exp2", "binary"]
@@ -106,13 +107,33 @@ def _dcg(lists: Lists, gain: str, discount: str | Callable[[int], float], base: 
         # Where all hits have gain 1, all kinds of gain are one sum.
         kind = "binary" if lists.matched.true_lists.constant_gain else gain
         return lists.sum_hits(_discounted, kind, _as_key(discount), base)
-    # Each hit of the whole list has the mean discount of the ranks of its score; ranks beyond k have none.
+    return _dcg_of_ties(lists, _gains(gain, lists.whole.hits.gain), discount, base)
+
+
+def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: str | Callable[[int], float], base: float) -> np.ndarray:
+    """DCG where each hit of the whole list has the mean discount of the ranks of its score; ranks beyond k have none.
+
+    `gains` has one number for each of these hits.
+    """
     hits = lists.whole.hits
     top, bottom = tied_ranks(lists.whole, hits)
     ranks = np.arange(1, min(lists.k, int(bottom.max(initial=0))) + 1)
     total = np.concatenate([[0.0], np.cumsum(_discounts(discount, base, ranks))])
     upto = total[np.minimum(bottom, lists.k)] - total[np.minimum(top - 1, lists.k)]
-    return lists.sum(_gains(gain, hits.gain) * upto / (bottom - top + 1), hits)
+    return lists.sum(gains * upto / (bottom - top + 1), hits)
+
+
+def _observed_ndcg(
+    lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, ideal: str, tied: str
+) -> np.ndarray:
+    """NDCG with propensities: a row of `true` is worth its gain times 1/propensity, in the list and in the ideal."""
+    refuse("ideal", ideal, ("relevant",))
+    worth = _gains(gain, lists.matched.true_lists.gain) * weights_of(lists)
+    if tied == "averaged" and lists.matched.tie_level is not None:
+        total = _dcg_of_ties(lists, worth[lists.whole.hits.true_place], discount, base)
+    else:
+        total = lists.sum(worth[lists.hits.true_place] * _discounts(discount, base, lists.hits.rank))
+    return ratio(total, lists.sum_best(worth, _discounted, "linear", _as_key(discount), base))
 
 
 def _idcg_of_list(
@@ -125,7 +146,7 @@ def _idcg_of_list(
     return lists.sum(np.where(hits.number <= lists.k, discounted, 0.0), hits)
 
 
-@metric
+@metric(optional=("propensity",))
 def ndcg(
     lists: Lists,
     *,
@@ -140,7 +161,8 @@ def ndcg(
     Formula
     -------
     DCG / IDCG, DCG = Σ_{i ≤ k} gain(g_i) · disc(i), where g_i is the gain of the item at rank i, 0 for a miss, and
-    IDCG is the same sum over the ideal list.
+    IDCG is the same sum over the ideal list. With `propensity_col`, both have gain(g_i) · v_i in place of gain(g_i),
+    where v = 1/max(propensity, propensity_floor); the ideal list then begins with the largest products.
 
     Parameters
     ----------
@@ -181,6 +203,8 @@ def ndcg(
         raise OptionError(
             'tied="averaged" credits items below rank k, which ideal="shown" leaves out; take ideal="listed"'
         )
+    if lists.item_weights is not None:
+        return _observed_ndcg(lists, gain, discount, base, ideal, tied)
     gains = lists.matched.true_lists.gain
     if ideal == "k" and gain != "binary" and (gains > 1).any():
         raise DataError(

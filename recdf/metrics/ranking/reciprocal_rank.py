@@ -10,15 +10,18 @@ from ...errors import DataError, examples
 from ...matching.hits import Hits, ratio
 from ...matching.lists import Lists
 from ..metric import metric
+from ..observed import observed_reciprocal_rank
 
 
-@metric(aliases=("rr",))
+@metric(aliases=("rr",), optional=("propensity",))
 def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
     """Reciprocal rank of the first hit, 0 without one; larger is better, in [0, 1].
 
     Formula
     -------
     1 / min{i ≤ k : h_i = 1}, where h_i = 1 if the item at rank i is a hit. With of="all": Σ_{i ≤ k} (h_i / i) / n_true.
+    With `propensity_col`: v of the first hit over its rank and over the largest v of a relevant item, where
+    v = 1/max(propensity, propensity_floor); with of="all" Σ_{i ≤ k} (h_i v_i / i) / Σ_t v_t over the relevant items t.
 
     Parameters
     ----------
@@ -42,6 +45,8 @@ def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
     >>> rd.mrr({"u": ["a"]}, {"u": ["x", "a"]}, k=10)
     0.5
     """
+    if lists.item_weights is not None:
+        return observed_reciprocal_rank(lists, of)
     if of == "all":
         return ratio(lists.sum_hits(_reciprocal_rank), lists.n_true)
     return 1 / lists.first_rank
