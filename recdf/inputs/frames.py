@@ -213,13 +213,18 @@ def from_labelled(
     return true, pd.concat(parts, ignore_index=True)
 
 
-def column(frame: pd.DataFrame, name: Any, role: str) -> pd.Series:
-    """Return one column, or raise a ColumnError that lists the columns of the frame."""
+def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] | None = None) -> pd.Series:
+    """Return one column, or raise a ColumnError that lists the columns of the frame.
+
+    `suggest` holds the columns that "did you mean" may name, by default all. A similar name with another meaning would
+    lead to a wrong number.
+    """
     if name not in frame.columns:
         have = ", ".join(map(repr, frame.columns)) or "none"
+        known = frame.columns if suggest is None else suggest
         if name in frame.index.names:
             raise ColumnError(f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()")
-        raise ColumnError(f"{role} has no column {name!r}; it has {have}{closest(str(name), frame.columns)}")
+        raise ColumnError(f"{role} has no column {name!r}; it has {have}{closest(str(name), known)}")
     found: pd.Series | pd.DataFrame = frame[name]
     if isinstance(found, pd.DataFrame):
         raise ColumnError(f"{role} has {found.shape[1]} columns named {name!r}; expected one")

@@ -6,7 +6,7 @@ mend it. Nothing here changes a frame or reads its index.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,9 @@ from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.ids import check_labels, read_ids
 from ..inputs.options import as_columns
 from .rows import Codes, Floats
+
+# Smaller numbers than this have lost digits, and their inverses are infinite.
+LEAST_PROPENSITY = float(np.finfo(np.float64).tiny)
 
 # What rounding may add to probabilities that sum to 1.
 ROUNDING = 1e-6
@@ -37,11 +40,18 @@ class Groups(NamedTuple):
     rows: list[Codes | None]
 
 
-def log_frame(log: Any, role: str = "log") -> pd.DataFrame:
+def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item") -> pd.DataFrame:
     """Return a log as a frame with at least one row."""
+    if isinstance(log, Mapping):
+        raise TypeError(f"{role} is a {type(log).__name__}; expected a table of rows: pass pandas.DataFrame({role})")
+    if not isinstance(log, pd.DataFrame) and not hasattr(log, "__arrow_c_stream__"):
+        raise TypeError(
+            f"{role} is a {type(log).__name__}; expected a DataFrame, or an object with the Arrow stream interface "
+            "(pyarrow, polars, DuckDB)"
+        )
     frame = as_frame(log, role)
     if not len(frame):
-        raise EmptyPopulationError(f"{role} has no rows; expected one row per shown item")
+        raise EmptyPopulationError(f"{role} has no rows; expected {rows}")
     return frame
 
 
@@ -60,13 +70,26 @@ def read_floats(frame: pd.DataFrame, name: str, role: str = "log") -> Floats:
 
 
 def read_probabilities(
-    frame: pd.DataFrame, name: str, *, zero: bool, what: str, role: str = "log", hint: str = ""
+    frame: pd.DataFrame,
+    name: str,
+    *,
+    zero: bool,
+    what: str,
+    role: str = "log",
+    hint: str = "",
+    least: float = LEAST_PROPENSITY,
 ) -> Floats:
-    """A column of probabilities in [0, 1], or in (0, 1] unless `zero`."""
+    """A column of probabilities in [0, 1], or from `least` to 1 unless `zero`."""
     where = f"{role}[{name!r}]"
     values = read_numbers(column(frame, name, role), where).astype(np.float64, copy=False)
     with np.errstate(invalid="ignore"):
         low, high = float(values.min()), float(values.max())
+    if not zero and 0 < low < least:
+        raise DataError(
+            f"{where} is below {least:.3g} in {np.count_nonzero(values < least):,} of {len(values):,} rows (from "
+            f"{low:.3g}); {what}. So small a number is no probability with which an item was shown; was it multiplied "
+            f"too often, or is it exp of a score?{hint}"
+        )
     if (low >= 0 if zero else low > 0) and high <= 1:
         return values
     # Sums over positions and items may leave a probability above 1 by rounding.
@@ -90,7 +113,7 @@ def key_codes(frame: pd.DataFrame, names: Sequence[str], argument: str, hint: st
     for name in names:
         if name not in frame.columns:
             try:
-                column(frame, name, "log")
+                column(frame, name, "log", suggest=())
             except ColumnError as error:
                 given = names[0] if len(names) == 1 else list(names)
                 raise ColumnError(f"{error} ({argument}={given!r}; {hint})") from None

@@ -13,6 +13,7 @@ from ..errors import OptionError
 from ..experiments.stats.many_tests import adjust
 from ..inputs.options import as_columns
 from .columns import key_codes, log_frame, read_probabilities, split_groups
+from .read_log import LARGEST_WEIGHT
 from .rows import Codes, Floats
 
 __all__ = ["popularity_propensity", "propensity_check"]
@@ -102,7 +103,8 @@ def propensity_check(
     whole = isinstance(n_actions, int | np.integer) and not isinstance(n_actions, bool)
     if n_actions is not None and not (whole and n_actions >= 1):
         raise OptionError(f"n_actions={n_actions!r}; expected a number of items of at least 1")
-    inverse = 1 / read_probabilities(frame, propensity_col, zero=False, what="expected the probability of a shown item")
+    what = "expected the probability of a shown item"
+    inverse = 1 / read_probabilities(frame, propensity_col, zero=False, what=what, least=1 / LARGEST_WEIGHT)
     cells = split_groups(frame, names, COLUMNS)
     cell = _codes(cells.rows, len(frame))
     strata = split_groups(frame, names[:-1], COLUMNS)

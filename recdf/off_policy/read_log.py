@@ -7,15 +7,16 @@ under one interaction. The same checks run for frames of any dtype.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import DataError, DuplicateError, OptionError
+from ..errors import ColumnError, DataError, DuplicateError, OptionError, examples
 from ..inputs.frames import column
-from .columns import Keys, key_codes, read_floats, read_probabilities
+from .columns import ROUNDING, Keys, key_codes, read_floats, read_probabilities
 from .estimators import Interaction
 from .rows import Codes, Floats, Rows
 from .slates import (
@@ -28,7 +29,11 @@ from .slates import (
     slate_weights,
 )
 
-NO_CLUSTER = "pass cluster=None if every row is independent of all others"
+NO_CLUSTER = "name the column of users in cluster=, or pass cluster=None if every row is independent of all others"
+WRITE_TARGET = (
+    "write there the probability with which the other policy would show the item of the row: 1/n for a policy that "
+    "picks one of n items at random, or let target_from_recs write it for a recommender"
+)
 # Fourth powers of weight times reward are summed, and must stay below the largest float.
 LARGEST_WEIGHT = 1e15
 LARGEST_REWARD = 1e55
@@ -166,6 +171,7 @@ class Log:
 
 def read_log(frame: pd.DataFrame, columns: LogColumns) -> Log:
     """Read and check the columns of a log."""
+    _check_names(frame, columns)
     propensity = read_probabilities(
         frame, columns.propensity, zero=False, what="a logged item was shown, so its probability was above 0"
     )
@@ -206,6 +212,33 @@ def read_log(frame: pd.DataFrame, columns: LogColumns) -> Log:
     )
 
 
+def _check_names(frame: pd.DataFrame, columns: LogColumns) -> None:
+    """Refuse absent columns, and one column in two roles.
+
+    No column of another role is suggested in place of an absent one, because the estimate would be wrong in silence.
+    """
+    roles = {"reward_col": columns.reward, "propensity_col": columns.propensity, "target_col": columns.target}
+    for one, other in combinations(roles, 2):
+        if roles[one] == roles[other]:
+            raise OptionError(
+                f"{one} and {other} are both {roles[one]!r}; expected two columns. For {columns.target!r}, "
+                f"{WRITE_TARGET}"
+            )
+    models = (columns.q_logged, columns.q_target)
+    taken = {*roles.values(), *models, columns.sample_weight, "target_propensity", "q_logged", "q_target"}
+    for argument, name in roles.items():
+        # The target has no usual other name: what looks like one is a propensity.
+        free = [other for other in frame.columns if other not in taken] if argument != "target_col" else []
+        try:
+            column(frame, name, "log", suggest=free)
+        except ColumnError as error:
+            hint = WRITE_TARGET if argument == "target_col" else "name the column that holds it"
+            raise ColumnError(f"{error} ({argument}={name!r}; {hint})") from None
+    for optional in (*models, columns.sample_weight):
+        if optional is not None:
+            column(frame, optional, "log", suggest=())
+
+
 def _model(frame: pd.DataFrame, name: str | None) -> Floats | None:
     return None if name is None else read_floats(frame, name).astype(np.float64, copy=False)
 
@@ -214,11 +247,15 @@ def _sample_weight(frame: pd.DataFrame, name: str | None) -> Floats | None:
     if name is None:
         return None
     values = read_floats(frame, name).astype(np.float64, copy=False)
-    if (values <= 0).any():
-        raise DataError(
-            f"log[{name!r}] is at most 0 in {np.count_nonzero(values <= 0):,} of {len(values):,} rows; expected "
-            "1/(probability that the row was kept), which is at least 1"
+    low = values < 1 - ROUNDING
+    if low.any():
+        text = (
+            f"log[{name!r}] is below 1 in {np.count_nonzero(low):,} of {len(values):,} rows ({examples(values[low])}); "
+            "expected 1/(probability that the row was kept), which is at least 1"
         )
+        if values.min() > 0 and values.max() <= 1 + ROUNDING:
+            text += ". All values are in (0, 1], so they look like the probabilities: pass 1/probability"
+        raise DataError(text)
     return values
 
 
@@ -256,8 +293,8 @@ def _usable(weight: Floats) -> Floats:
     if not weight.max() <= LARGEST_WEIGHT:
         n = int(np.count_nonzero(~(weight <= LARGEST_WEIGHT)))
         raise DataError(
-            f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; propensities that are this small are no "
-            "probabilities with which an item was shown"
+            f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; a propensity that small is no probability "
+            "with which an item was shown"
         )
     return weight
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError
+from ..errors import DataError, OptionError, RecdfWarning, outside_recdf
 from ..inputs.codes import check_kinds
-from ..inputs.frames import as_frame, column
+from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
 from .columns import ROUNDING, key_codes, log_frame, read_floats, read_probabilities
 from .rows import Codes, Floats
 
 __all__ = ["reward_table"]
+
+# Rounded probabilities of many candidates may miss 1 by this much.
+LEAST_MISSING = 1e-3
 
 ADDED = ("q_logged", "q_target", "target_mass")
 
@@ -65,6 +69,11 @@ def reward_table(
         The log in its order, with `q_logged`, `q_target`, and `target_mass`: the sum of π_e over the candidates of the
         row, which is 1 unless candidates are missing.
 
+    Warns
+    -----
+    RecdfWarning
+        If probabilities of a row's candidates sum to less than 1: candidates are missing, or those of another policy.
+
     Raises
     ------
     ColumnError, NullKeyError, IdTypeError
@@ -95,10 +104,11 @@ def reward_table(
     2      0.25       0.5
     3      0.25       0.5
     """
-    frame, offered = log_frame(log), as_frame(candidates, "candidates")
+    frame, offered = log_frame(log), log_frame(candidates, "candidates", "one row per item that may be shown")
     names = as_columns(by) if isinstance(by, str) else list(by)
     _check_options(frame, names, prior, folds, fold_by)
     what = "the target policy's probability"
+    column(offered, target_col, "candidates", suggest=())
     target = read_probabilities(offered, target_col, zero=True, what=what, role="candidates")
     reward = read_floats(frame, reward_col).astype(np.float64, copy=False)
     fold = _folds(frame, as_columns(fold_by), folds)
@@ -107,8 +117,22 @@ def reward_table(
     ]
     model = _model(frame, offered, names, context, fold, folds, reward, float(prior))
     expected = _expected(model, target, context)
+    _warn_of_missing_mass(expected[1])
     result = frame.reset_index(drop=True)
     return result.assign(q_logged=model.logged, q_target=expected[0], target_mass=expected[1])
+
+
+def _warn_of_missing_mass(mass: Floats) -> None:
+    """Warn where the candidates of a row are not all that the target policy shows."""
+    short = mass < 1 - LEAST_MISSING
+    if short.any():
+        warnings.warn(
+            f"the target's probabilities of the candidates sum to less than 1 in {np.count_nonzero(short):,} of "
+            f"{len(mass):,} rows of log (from {mass.min():.3g}; see target_mass): what is missing counts as earning "
+            "nothing in q_target. Give all items that the target policy may show, or probabilities that sum to 1",
+            RecdfWarning,
+            stacklevel=outside_recdf(),
+        )
 
 
 def _check_options(frame: pd.DataFrame, names: list[str], prior: Any, folds: Any, fold_by: Any) -> None:

@@ -44,7 +44,22 @@ TABLE = [
     (LOG.assign(value=1), {"by": "value"}, rd.OptionError, ["by='value' is also a column of the result"]),
     (LOG.assign(user_id=0.5), {}, rd.IdTypeError, ["log['user_id']"]),
     (LOG.head(0), {}, rd.EmptyPopulationError, ["log has no rows"]),
-    (3, {}, TypeError, ["log is a int"]),
+    (3, {}, TypeError, ["log is a int; expected a DataFrame, or an object with the Arrow stream interface"]),
+    ({"a": 1}, {}, TypeError, ["log is a dict; expected a table of rows: pass pandas.DataFrame(log)"]),
+    (
+        LOG.rename(columns={"target_propensity": "propensity_score"}),
+        {},
+        rd.ColumnError,
+        ["no column 'target_propensity'", "the other policy would show", "1/n", "target_from_recs"],
+    ),
+    (
+        LOG.drop(columns="q_target"),
+        {"estimators": "dr", "q_logged": "q_logged", "q_target": "q_target"},
+        rd.ColumnError,
+        ["no column 'q_target'"],
+    ),
+    (LOG, {"target_col": "propensity"}, rd.OptionError, ["propensity_col and target_col are both 'propensity'", "1/n"]),
+    (LOG, {"reward_col": "propensity"}, rd.OptionError, ["reward_col and propensity_col are both 'propensity'"]),
     # propensities and targets
     (some("propensity", [0, -1]), {}, rd.DataError, ["log['propensity'] is outside (0, 1] in 2 of 40 rows", "0"]),
     (some("propensity", [1.5]), {}, rd.DataError, ["outside (0, 1] in 1 of 40 rows (1.5)"]),
@@ -67,12 +82,24 @@ TABLE = [
         rd.DataError,
         ["model='b': log['target_propensity'] is 0 in all 40 rows"],
     ),
-    (LOG.assign(propensity=5e-324), {}, rd.DataError, ["above 1e+15"]),
+    (
+        some("propensity", [5e-324, 5e-324]),
+        {},
+        rd.DataError,
+        ["log['propensity'] is below 2.23e-308 in 2 of 40 rows", "4.94e-324"],
+    ),
+    (LOG.assign(propensity=1e-300), {}, rd.DataError, ["target/propensity is above 1e+15"]),
     (some("reward", [-1e60]), {}, rd.DataError, ["log['reward']", "up to 1e+60"]),
     # rewards, sample weights and models
     (some("reward", [None, np.inf]), {}, rd.DataError, ["log['reward'] holds 2 null or infinite values in 40 rows"]),
     (LOG, {"reward_range": (0, 2)}, rd.DataError, ["log['reward'] is outside reward_range=(0, 2)", "from 0 to 3"]),
-    (some("kept", [0, -1]), {"sample_weight_col": "kept"}, rd.DataError, ["log['kept'] is at most 0 in 2 of 40 rows"]),
+    (some("kept", [0, -1]), {"sample_weight_col": "kept"}, rd.DataError, ["log['kept'] is below 1 in 2 of 40 rows"]),
+    (
+        LOG.assign(kept=np.where(LOG["reward"] > 0, 1, 0.2)),
+        {"sample_weight_col": "kept"},
+        rd.DataError,
+        ["is below 1", "look like the probabilities", "1/probability"],
+    ),
     (LOG, {"estimators": "dr"}, rd.OptionError, ["'dr'", "q_logged= and q_target=", "reward_table"]),
     (LOG, {"estimators": "dm", "q_logged": "q_logged"}, rd.OptionError, ["'dm'", "q_target="]),
     (
@@ -198,6 +225,23 @@ def test_ope_estimate(log, options, error, words):
     assert all(word in message for word in words), message
 
 
+@pytest.mark.parametrize("absent", ["target_propensity", "propensity", "user_id", "q_logged", "q_target"])
+def test_no_column_of_another_meaning_is_suggested(absent):
+    # A user who follows "did you mean" must not get a number that is wrong in silence.
+    q = {"q_logged": "q_logged", "q_target": "q_target"}
+    with pytest.raises(rd.ColumnError) as found:
+        rd.ope_estimate(LOG.drop(columns=absent), estimators="dr", **q)
+    assert f"no column {absent!r}" in str(found.value)
+    assert "did you mean" not in str(found.value)
+
+
+def test_candidates_that_are_not_all_are_warned_of():
+    log = TARGET[["user_id", "item_id", "reward"]]
+    with pytest.warns(rd.RecdfWarning, match=r"sum to less than 1 in 40 of 40 rows of log \(from 0.5"):
+        found = rd.reward_table(log, by="item_id", candidates=CANDIDATES.assign(target_propensity=0.1))
+    assert found["target_mass"].tolist() == pytest.approx([0.5] * 40)
+
+
 def test_what_looks_wrong_and_is_right():
     # A uniform policy that draws with replacement has the same conditional probability at every position.
     uniform = SLATES.assign(propensity=0.2, target_propensity=0.1)
@@ -243,6 +287,8 @@ OTHERS = [
     ("target_from_recs", (TARGET, PRED), {"position_col": "position"}, rd.ColumnError, ["'position'"]),
     ("target_from_recs", (TARGET, PRED.assign(kept=1)), {"by": "kept"}, rd.ColumnError, ["by='kept'", "rename"]),
     ("propensity_check", (LOG,), {}, rd.ColumnError, ["'position'"]),
+    ("propensity_check", (some("propensity", [1e-200]),), {"by": "item_id"}, rd.DataError, ["below 1e-15 in 1 of 40"]),
+    ("ope_diagnostics", (LOG,), {"target_col": "propensity"}, rd.OptionError, ["are both 'propensity'"]),
     ("propensity_check", (LOG,), {"by": []}, rd.OptionError, ["by is empty"]),
     ("propensity_check", (LOG,), {"by": "item_id", "n_actions": 0}, rd.OptionError, ["n_actions=0"]),
     (
@@ -264,6 +310,13 @@ OTHERS = [
         TABLES | {"fold_by": None},
         rd.OptionError,
         ["folds=1"],
+    ),
+    (
+        "reward_table",
+        (TARGET[["user_id", "item_id", "reward"]],),
+        TABLES | {"candidates": {"a": 0.5}},
+        TypeError,
+        ["candidates is a dict"],
     ),
     (
         "reward_table",

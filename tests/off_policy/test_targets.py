@@ -136,7 +136,8 @@ def test_personal_candidates_take_the_position_of_the_row():
     candidates = pd.DataFrame(
         {"user_id": [1, 1, 2, 3], "item_id": ["a", "b", "c", "a"], "target_propensity": [0.5, 0.5, 1, 0.25]}
     )
-    found = rd.reward_table(LOG, candidates=candidates, prior=0, folds=1)
+    with pytest.warns(rd.RecdfWarning, match="in 1 of 5 rows"):
+        found = rd.reward_table(LOG, candidates=candidates, prior=0, folds=1)
     # Mean rewards: (a, 1) is 1, (b, 2) 0, (c, 2) 1; cells without rows take the mean of all, 4/5.
     assert found["q_logged"].tolist() == pytest.approx([1, 0, 1, 1, 1])
     assert found["q_target"].tolist() == pytest.approx([0.5 + 0.4, 0.4 + 0.0, 0.8, 1.0, 0.25])
