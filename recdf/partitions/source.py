@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,11 +33,16 @@ POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
 
 
 class _RowGroups(NamedTuple):
-    """Some row groups of one file, which are read together."""
+    """Some row groups of one file, which are read together; `first` is the number of their first row in all files."""
 
     fragment: Any
     numbers: list[int]
+    first: int
     n_rows: int
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.first, self.first + self.n_rows)
 
 
 class Source:
@@ -137,14 +143,23 @@ class Source:
         """
         groups = self._row_groups()
         texts = [name for name in ids if self._is_dictionary(name)]
-        # Where there are fewer row groups than threads, the threads share the columns of a row group.
-        by_column = len(groups) < n_threads()
-        tables = each(lambda group: self._read(group, names, texts, by_column), groups)
-        fields = [pa.field(name, POSITIONS) if name in texts else self.schema.field(name) for name in names]
-        columns = [
-            pa.chunked_array(self._chunks(groups, tables, field.name, field.type), field.type) for field in fields
-        ]
-        return pa.table(columns, pa.schema(fields))
+        # Numbers are copied to their place as soon as they are read, so that they are in memory only once.
+        kinds = {name: self.schema.field(name).type for name in names if name not in self.folder_columns}
+        numbers = {
+            name: np.empty(self.n_rows, kind.to_pandas_dtype())
+            for name, kind in kinds.items()
+            if kind in (pa.int64(), pa.float64())
+        }
+        by_column = len(groups) < n_threads()  # few row groups: the threads share the columns
+        tables = each(lambda group: self._read(group, names, texts, numbers, by_column), groups)
+        columns = {}
+        for name in names:
+            kind = POSITIONS if name in texts else self.schema.field(name).type
+            if name in numbers and not any(name in table.column_names for table in tables):
+                columns[name] = pa.chunked_array([numbers[name]], kind)
+            else:
+                columns[name] = pa.chunked_array(self._chunks(groups, tables, name, kind, numbers.get(name)), kind)
+        return pa.table(columns)
 
     def _is_dictionary(self, name: str) -> bool:
         """Tell whether a column of strings is stored as positions in dictionaries.
@@ -165,7 +180,7 @@ class Source:
 
     def _row_groups(self) -> list[_RowGroups]:
         """Return all row groups in order. Small ones are joined with the next ones of the same file."""
-        most, found = rows_at_a_time(TOGETHER_ROWS), []
+        most, found, first = rows_at_a_time(TOGETHER_ROWS), [], 0
         for fragment in self.fragments:
             numbers: list[int] = []
             n_rows = 0
@@ -173,32 +188,55 @@ class Source:
                 numbers.append(number)
                 n_rows += fragment.metadata.row_group(number).num_rows
                 if n_rows >= most:
-                    found.append(_RowGroups(fragment, numbers, n_rows))
-                    numbers, n_rows = [], 0
+                    found.append(_RowGroups(fragment, numbers, first, n_rows))
+                    numbers, first, n_rows = [], first + n_rows, 0
             if n_rows:
-                found.append(_RowGroups(fragment, numbers, n_rows))
+                found.append(_RowGroups(fragment, numbers, first, n_rows))
+                first += n_rows
         return found
 
-    def _read(self, group: _RowGroups, names: Sequence[str], texts: Sequence[str], by_column: bool) -> pa.Table:
+    def _read(
+        self,
+        group: _RowGroups,
+        names: Sequence[str],
+        texts: Sequence[str],
+        numbers: dict[str, np.ndarray],
+        by_column: bool,
+    ) -> pa.Table:
+        """Read some row groups; columns of `numbers` that have no nulls are written there and left out of the table."""
         import pyarrow.parquet as pq
 
         _, stored = self._stored(group.fragment, names)
-        with pq.ParquetFile(
-            group.fragment.path, metadata=group.fragment.metadata, read_dictionary=texts, pre_buffer=True
-        ) as file:
-            return file.read_row_groups(group.numbers, columns=stored, use_threads=by_column)
+        metadata = group.fragment.metadata
+        with pq.ParquetFile(group.fragment.path, metadata=metadata, read_dictionary=texts, pre_buffer=True) as file:
+            table = file.read_row_groups(group.numbers, columns=stored, use_threads=by_column)
+        for name in [name for name in stored if name in numbers]:
+            column = table[name]
+            if column.type == self.schema.field(name).type and not column.null_count:
+                np.concatenate([chunk.to_numpy() for chunk in column.chunks], out=numbers[name][group.rows])
+                table = table.drop_columns([name])
+        return table
 
-    def _chunks(self, groups: list[_RowGroups], tables: list[pa.Table], name: str, kind: pa.DataType) -> list[pa.Array]:
-        """Return the chunks of one column, in the order of the rows. Their type is the same for all files."""
-        found = []
+    def _chunks(
+        self,
+        groups: list[_RowGroups],
+        tables: list[pa.Table],
+        name: str,
+        kind: pa.DataType,
+        numbers: np.ndarray | None,
+    ) -> list[pa.Array]:
+        """Return the chunks of one column, in the order of the rows and in the same type in all files."""
+        found: list[pa.Array] = []
         for group, table in zip(groups, tables, strict=True):
+            known, stored = self._stored(group.fragment, [name])
             if name in table.column_names:
-                chunks = table[name].chunks
+                made = self._positions if kind == POSITIONS else self._plain
+                found += [made(chunk, name) for chunk in table[name].chunks]
+            elif stored and numbers is not None:
+                found.append(pa.array(numbers[group.rows], kind))
             else:
-                known, _ = self._stored(group.fragment, [name])
-                chunks = [pa.repeat(pa.scalar(known[name], self.schema.field(name).type), group.n_rows)]
-            made = self._positions if kind == POSITIONS else self._plain
-            found += [made(chunk, name) for chunk in chunks]
+                value = pa.repeat(pa.scalar(known[name], self.schema.field(name).type), group.n_rows)
+                found.append(self._positions(value, name) if kind == POSITIONS else self._plain(value, name))
         return found
 
     def _positions(self, column: pa.Array, name: str) -> pa.DictionaryArray:

@@ -115,6 +115,17 @@ def test_uuids_in_files_beside_uuids_of_a_catalogue(tmp_path):
     assert found.summary["value"].tolist() == [0.5]
 
 
+@pytest.mark.parametrize("name", ["user_id", "item_id", "score"])
+def test_nulls_in_one_row_group_alone(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(source, "TOGETHER_ROWS", 1)
+    pred = PRED.astype({"user_id": "Int64", "item_id": "Int64"})
+    pred.loc[2, name] = None
+    options = {"null_keys": "drop", "nan_score": "last"}
+    for k in (1, 2):
+        found = rd.evaluate_parquet(*write(tmp_path, TRUE, pred, rows=1), "ndcg", k=k, **options)
+        assert found == rd.evaluate(TRUE, pd.read_parquet(tmp_path / "pred.parquet"), "ndcg", k=k, **options)
+
+
 def months(frame, frequency, name="user_id"):
     """Turn ids into periods: the n-th month, or the n-th of another frequency."""
     return frame.assign(**{name: pd.PeriodIndex.from_ordinals(frame[name].to_numpy(), freq=frequency)})
