@@ -57,6 +57,7 @@ class Packing:
     def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         table = cast_table(pa.Table.from_batches(batches), self.schema)
         bucket = bucket_of(table, self.keys, self.spread, self.n_buckets)
+        table = narrowed(table)
         order = np.argsort(bucket, kind="stable")
         table = table.take(pa.array(order)).combine_chunks()
         edges = np.searchsorted(bucket[order], np.arange(self.n_buckets + 1))
@@ -95,6 +96,22 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns)
 
 
+def narrowed(table: pa.Table) -> pa.Table:
+    """Return the table with integers in the narrowest type that holds them; `of_cells` makes them wide again.
+
+    A shuffle moves every byte several times.
+    """
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_integer(column.type):
+            low, high = (edge.as_py() for edge in pc.min_max(column).values())
+            if low is not None:
+                kind = pa.from_numpy_dtype(np.min_scalar_type(high if low >= 0 else min(low, -high - 1)))
+                column = column.cast(kind) if kind.bit_width < column.type.bit_width else column
+        columns[name] = column
+    return pa.table(columns)
+
+
 def _is_float(kind: pa.DataType) -> bool:
     return kind in (pa.float32(), pa.float64())
 
@@ -114,7 +131,7 @@ def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:
     """Return the rows of some cells, which are bytes or binary scalars. A null cell holds no rows."""
     buffers = [cell.as_buffer() if isinstance(cell, pa.Scalar) else cell for cell in cells]
     found = [ipc.open_stream(buffer).read_all() for buffer in buffers if buffer is not None]
-    return pa.concat_tables([schema.empty_table(), *found])
+    return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in found)])
 
 
 def add_up(results: Sequence[Any]) -> Any:
