@@ -143,14 +143,14 @@ class Source:
         """
         groups = self._row_groups()
         texts = [name for name in ids if self._is_dictionary(name)]
-        # Numbers are copied to their place as soon as they are read, so that they are in memory once.
+        # Numbers are copied to their place as soon as they are read, so that they are in memory only once.
         kinds = {name: self.schema.field(name).type for name in names if name not in self.folder_columns}
         numbers = {
             name: np.empty(self.n_rows, kind.to_pandas_dtype())
             for name, kind in kinds.items()
             if kind in (pa.int64(), pa.float64())
         }
-        by_column = len(groups) < n_threads()  # a file of few row groups
+        by_column = len(groups) < n_threads()  # few row groups: the threads share the columns
         tables = each(lambda group: self._read(group, names, texts, numbers, by_column), groups)
         columns = {}
         for name in names:
@@ -179,7 +179,7 @@ class Source:
         return bool(beside_dictionaries <= POSITION_BYTES * self.n_rows)
 
     def _row_groups(self) -> list[_RowGroups]:
-        """Return all row groups in order, those of few rows together with the next ones of the same file."""
+        """Return all row groups in order. Small ones are joined with the next ones of the same file."""
         most, found, first = rows_at_a_time(TOGETHER_ROWS), [], 0
         for fragment in self.fragments:
             numbers: list[int] = []
