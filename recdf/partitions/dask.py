@@ -151,8 +151,8 @@ class DaskEngine:
         as_dask = self.dd.from_pandas(like, npartitions=1)  # Dask has its own dtype for strings
         meta = like.astype(as_dask.dtypes.to_dict())
         found = frame.map_partitions(_Typed(dict(meta.dtypes)), meta=meta, enforce_metadata=False)
-        # As a frame of delayed parts. Dask would otherwise look into the two shuffles behind the frame, take a column of
-        # it for another frame's, and align both by an index whose numbers repeat.
+        # As a frame of delayed parts. Dask would otherwise look into the two shuffles behind the frame, take a column
+        # of it for one of another frame, and align both by an index whose numbers repeat.
         return self.dd.from_delayed(found.to_delayed(), meta=meta, verify_meta=False)
 
     def write(self, frame: Any, folder: Path) -> None:

@@ -186,7 +186,14 @@ class SparkEngine:
         return frame
 
     def write(self, frame: Any, folder: Path) -> None:
-        frame.write.parquet(folder.as_uri())
+        from pyspark.sql import functions as of
+
+        # Instants are written as the clock of the session shows them, as `to_pandas` gives them.
+        shown = [
+            of.col(quoted(name)).cast("timestamp_ntz").alias(name) if kind == "timestamp" else of.col(quoted(name))
+            for name, kind in frame.dtypes
+        ]
+        frame.select(*shown).write.parquet(folder.as_uri())
 
     def _spark_schema(self, schema: pa.Schema) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema

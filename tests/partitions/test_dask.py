@@ -114,10 +114,28 @@ def test_a_result_is_written_by_the_workers_and_read_back(tmp_path):
     assert rd.read_parquet(tmp_path / "out") == stored
     plain = pd.read_parquet(tmp_path / "out" / "per_user.parquet")
     assert len(plain) == len(stored.per_user)
-    for path in (tmp_path / "out" / "per_user.parquet").glob("*.parquet"):
-        path.unlink()
-    with pytest.raises(rd.DataError, match="holds no files of rows"):
-        rd.read_parquet(tmp_path / "out")
+
+
+def test_a_part_that_is_missing_or_foreign_is_no_result(tmp_path):
+    true, pred = frames(15)
+    result = rd.dask.evaluate(to_dask(true), to_dask(pred), "ndcg", 5, by="model", partitions=3)
+    result.to_parquet(tmp_path)
+    rows = tmp_path / "per_user.parquet"
+    first, *others = sorted(rows.glob("*.parquet"))
+    kept = first.read_bytes()
+    (rows / "more.parquet").write_bytes(kept)
+    with pytest.raises(rd.DataError, match=r"1 differ, more\.parquet \(not of this result\)"):
+        rd.read_parquet(tmp_path)
+    (rows / "more.parquet").unlink()
+    first.unlink()
+    with pytest.raises(rd.DataError, match=rf"{first.name} \(missing\)"):
+        rd.read_parquet(tmp_path)
+    first.write_bytes(kept[:-1])
+    with pytest.raises(rd.DataError, match=f"{len(kept) - 1:,} bytes for {len(kept):,}"):
+        rd.read_parquet(tmp_path)
+    first.write_bytes(kept)
+    assert others
+    assert rd.read_parquet(tmp_path) == result.to_pandas()
 
 
 def test_the_result_in_memory_is_compared_and_joined():

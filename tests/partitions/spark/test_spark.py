@@ -108,6 +108,20 @@ def test_many_empty_partitions(spark):
     pd.testing.assert_frame_equal(found.summary, expected.summary, rtol=1e-12)
 
 
+def test_instants_are_written_as_the_clock_of_the_session_shows_them(spark, tmp_path):
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        rows = spark.sql("select 1 user_id, 2 item_id, 1.0 score, to_timestamp('2026-07-01 10:00:00') seen")
+        result = rd.spark.evaluate(rows, rows, "mrr", 5, by="seen", carry="score", partitions=1)
+        result.to_parquet(tmp_path)
+        stored = rd.read_parquet(tmp_path)
+        assert stored.per_user["seen"].tolist() == [pd.Timestamp("2026-07-01 10:00:00")]
+        assert stored == result.to_pandas()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
 def test_files_whose_schemas_drift(spark, tmp_path):
     true, pred = frames(23)
     parts = [pred[:100].drop(columns="score"), pred[100:180].astype({"item_id": "int32"}), pred[180:]]
