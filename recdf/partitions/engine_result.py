@@ -105,6 +105,12 @@ class EngineEvaluation(Generic[Frame]):
             self._engine.write(self._per_user, rows)
             write_head(rows, self._empty, self._summary, self._spec)
 
+    def __getattr__(self, name: str) -> Any:
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if hasattr(Evaluation, name):
+            message += f"; bring the rows into memory first: result.to_pandas().{name}"
+        raise AttributeError(message)
+
     def __repr__(self) -> str:
         return result_text(self._title(), self._summary)
 

@@ -116,6 +116,21 @@ def test_a_result_is_written_by_the_workers_and_read_back(tmp_path):
     assert len(plain) == len(stored.per_user)
 
 
+def test_functions_of_memory_say_how_to_bring_the_rows_there():
+    true, pred = frames(15)
+    result = rd.dask.evaluate(to_dask(true), to_dask(pred), "ndcg", 5, by="model")
+    with pytest.raises(AttributeError, match=r"result\.to_pandas\(\)\.compare_models"):
+        result.compare_models()
+    for call in (
+        lambda: rd.evaluate(to_dask(true), to_dask(pred), "ndcg"),
+        lambda: rd.compare_models(result.per_user, "ndcg@5"),
+        lambda: rd.summarize(result.per_user),
+        lambda: rd.summarize(result),
+    ):
+        with pytest.raises(TypeError, match=r"frame of Dask; .* result\.to_pandas\(\)"):
+            call()
+
+
 def test_a_part_that_is_missing_or_foreign_is_no_result(tmp_path):
     true, pred = frames(15)
     result = rd.dask.evaluate(to_dask(true), to_dask(pred), "ndcg", 5, by="model", partitions=3)
