@@ -46,6 +46,8 @@ class Setting:
     reward: str = "click"  # or "money", "rating"
     fault: str = ""  # or "unsupported", "other_event", "sampled_down"
     deterministic: bool = False
+    worlds: int = 1  # policies and rewards are drawn anew so many times
+    tables: str = ""  # or "types", "rare": policies are tables and not functions of features
     estimators: tuple[str, ...] = ("ips", "snips")
     clip: tuple[float, ...] | None = None
     method: str = "delta"
@@ -95,6 +97,40 @@ class World:
         return (scores == scores.max(axis=1, keepdims=True)).astype(float)
 
 
+class TableWorld(World):
+    """Policies and rewards that are tables over the types of users.
+
+    "types": four types, policies of one softmax that differ by noise, and a reward level of each user. "rare": the
+    logging policy shows one of two items in 0.2 % of its decisions and the target policy in 25 %. Both earn the same,
+    so that the few heavy rows often have no reward, and nothing seen says that they carry the value.
+    """
+
+    def __init__(self, setting, rng):
+        self.setting = setting
+        if setting.tables == "rare":
+            self.logged, self.wanted = np.array([[0.998, 0.002]]), np.array([[0.75, 0.25]])
+            self.rates = np.full((1, 2), setting.rate)
+        else:
+            scores = rng.normal(size=(4, setting.n_actions))
+            self.logged = softmax(setting.logging * scores)
+            self.wanted = softmax(setting.logging * scores + setting.target * rng.normal(size=scores.shape))
+            self.rates = setting.rate * np.exp(0.5 * rng.normal(size=scores.shape) + 0.3 * scores)
+        self.truth = float((self.wanted * self.rates).sum(axis=1).mean())
+
+    def users(self, n, rng):
+        level = self.setting.user_effect * rng.normal(size=n) - self.setting.user_effect**2 / 2
+        return rng.integers(0, len(self.logged), n), level
+
+    def mean_reward(self, x, effect):
+        return np.minimum(self.rates[x] * np.exp(effect)[:, None], 1)
+
+    def logging(self, x):
+        return self.logged[x]
+
+    def target(self, x):
+        return self.wanted[x]
+
+
 def draw(world, runs, rng):
     """Logs of several runs, stacked."""
     setting = world.setting
@@ -135,10 +171,18 @@ def draw(world, runs, rng):
     return log
 
 
-def measure(setting, runs, seed=0):
-    """One row per estimator: coverage of all runs, of unflagged runs, and the share of flagged ones."""
+def estimates(setting, runs, seed=0):
+    """All estimates of all runs: the result of `ope_estimate`, with `covers` and `flagged`."""
     rng = np.random.default_rng([seed, sum(map(ord, setting.name)), setting.n])
-    world = World(setting, rng)
+    return pd.concat(
+        [in_one_world(setting, runs // setting.worlds, rng).assign(world=i) for i in range(setting.worlds)],
+        ignore_index=True,
+    )
+
+
+def in_one_world(setting, runs, rng):
+    """The estimates of runs that share their policies and rewards."""
+    world = (TableWorld if setting.tables else World)(setting, rng)
     at_once = max(ROWS_AT_ONCE // setting.n, 1)
     options = {
         "estimators": setting.estimators, "clip": None if setting.clip is None else list(setting.clip),
@@ -159,9 +203,13 @@ def measure(setting, runs, seed=0):
         found.append(rd.ope_estimate(log, **options))
     table = pd.concat(found, ignore_index=True)
     table["covers"] = (table["ci_low"] <= world.truth) & (world.truth <= table["ci_high"])
-    harm = [any(flag not in NO_HARM for flag in flags.split(", ") if flag) for flags in table["flags"]]
-    table["flagged"] = harm
-    rows = []
+    table["flagged"] = [any(flag not in NO_HARM for flag in flags.split(", ") if flag) for flags in table["flags"]]
+    return table
+
+
+def measure(setting, runs, seed=0):
+    """One row per estimator: coverage of all runs, of unflagged runs, and the share of flagged ones."""
+    table, rows = estimates(setting, runs, seed), []
     for (name, clip), own in table.groupby(["estimator", "clip"], sort=False, dropna=False):
         clean = own[~own["flagged"]]
         counts = own.loc[own["flagged"], "flags"].str.split(", ").explode().value_counts() / len(own)
@@ -172,7 +220,8 @@ def measure(setting, runs, seed=0):
                 "ess_reward": own["ess_reward"].median(), "ess_influence": own["ess_influence"].median(),
                 "coverage": own["covers"].mean(),
                 "flagged": own["flagged"].mean(),
-                "coverage_unflagged": clean["covers"].mean() if len(clean) >= 100 else np.nan,
+                "unflagged": len(clean),
+                "coverage_unflagged": clean["covers"].mean() if len(clean) else np.nan,
                 "flags": ", ".join(f"{flag} {part:.0%}" for flag, part in counts.items() if part >= 0.05),
             }
         )  # fmt: skip
@@ -182,6 +231,11 @@ def measure(setting, runs, seed=0):
 EASY = Setting("easy", 2000)
 MEDIUM = Setting("medium", 2000, logging=1.0, target=2.0)
 HARD = Setting("hard", 2000, logging=2.0, target=4.0, rate=0.03)
+BETWEEN = Setting("between", 10_000, logging=1.5, target=3.0, rate=0.06, worlds=10)
+TYPES = Setting(
+    "types", 15_000, users=3000, logging=1.8, target=2.5, rate=0.03, user_effect=0.5, worlds=50, tables="types"
+)
+RARE = Setting("rare item", 15_000, n_actions=2, rate=0.05, user_effect=0.0, tables="rare")
 CLUSTERS = {"users": 500, "user_effect": 1.5}
 
 
@@ -192,6 +246,10 @@ def settings():
         for n in (500, 2000, 10_000):
             found.append(replace(base, n=n))
             found.append(replace(base, name=f"{base.name}, users", n=n, **{**CLUSTERS, "users": n // 5}))
+    for n in (2000, 10_000, 30_000):
+        found.append(replace(BETWEEN, n=n))
+    found.append(replace(BETWEEN, name="between, users", **{**CLUSTERS, "users": 2000}))
+    found += [TYPES, replace(TYPES, name="types, near", logging=0.7, target=0.4, rate=0.02, worlds=10), RARE]
     big = replace(EASY, n=10_000)
     model = ("dr", "sndr", "dm")
     found += [

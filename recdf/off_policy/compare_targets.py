@@ -17,6 +17,7 @@ from .estimate import check_weights
 from .estimators import Interaction, Request
 from .flags import FLAGS, Evidence, find_flags, trust
 from .influence import Estimates, Fitted, estimate, fit, influence_sums, standard_error
+from .model_check import model_mismatch_z
 from .plan import RAGGED, Plan, Ranges, model_columns, read_plan, read_requests
 from .read_log import Log, LogColumns, read_log
 from .rows import Bools, Codes, Floats
@@ -193,12 +194,14 @@ def _target(log: Log, some: Codes | None, plan: Plan) -> _Target:
     fitted = fit(rows, requests)
     estimates = estimate(rows, requests)
     sums, present = influence_sums(rows, requests, fitted)
-    flags = []
+    flags, model_z = [], model_mismatch_z(rows)
     for request, one in zip(plan.requests, estimates.rows, strict=False):
         effective = effective_numbers(rows, request.estimator.rule, request.clip)
         model_only = request.estimator.rule == "model"
         clustered = bool(log.columns.cluster)
-        flags.append(find_flags(Evidence(one, weights, effective, estimates.n_clusters, clustered, False, model_only)))
+        z = model_z if request.estimator.uses_q else 0.0
+        evidence = Evidence(one, weights, effective, estimates.n_clusters, clustered, False, model_only, z)
+        flags.append(find_flags(evidence))
     codes = np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
     counts = np.bincount(codes, minlength=rows.n_codes)
     rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)

@@ -50,6 +50,7 @@ class Diagnosis(NamedTuple):
     ess: float
     ess_share: float
     ess_reward: float
+    ess_reward_expected: float
     flags: str
     trust: str
 
@@ -95,7 +96,8 @@ def ope_diagnostics(
         `logging_value`, `propensity_min`, `weight_mean`, `weight_mean_z`, `weight_p50`, `weight_p99`, `weight_max`,
         `max_weight_share`, `worst_rows_share` (share of all weight on the 1 % of rows with the largest weights),
         `zero_weight_share` (share of rows that the target policy would not show), `unsupported_mass`, `ess`,
-        `ess_share`, `ess_reward`, `flags` and `trust` (those of ips, whose interval may still make it "wide").
+        `ess_share`, `ess_reward`, `ess_reward_expected`, `flags` and `trust` (those of ips, whose interval may still
+        make it "wide").
 
     Raises
     ------
@@ -147,7 +149,7 @@ def _diagnose(log: Log, some: Codes | None, plan: Plan) -> Diagnosis:
     one = found.rows[0]
     limits = delta_intervals(found, plan.confidence)[0]
     clustered, unclustered = bool(log.columns.cluster), log.columns.unclustered
-    flags = find_flags(Evidence(one, weights, effective, found.n_clusters, clustered, unclustered, False))
+    flags = find_flags(Evidence(one, weights, effective, found.n_clusters, clustered, unclustered, False, 0.0))
     p50, p99 = np.quantile(rows.weight, [0.5, 0.99])
     n_worst = max(int(np.ceil(WORST * len(rows))), 1)
     worst = np.partition(rows.weight, len(rows) - n_worst)[-n_worst:]
@@ -171,6 +173,7 @@ def _diagnose(log: Log, some: Codes | None, plan: Plan) -> Diagnosis:
         ess=effective.ess,
         ess_share=effective.ess_share,
         ess_reward=effective.ess_reward,
+        ess_reward_expected=effective.ess_reward_expected,
         flags=", ".join(flags),
         trust=trust(flags, one.value, limits.ci_low, limits.ci_high, "delta"),
     )

@@ -17,6 +17,7 @@ from .estimators import Interaction, Request
 from .flags import Evidence, Method, find_flags, trust
 from .influence import Estimates, estimate
 from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals
+from .model_check import model_mismatch_z
 from .plan import RAGGED, Plan, Ranges, check_bounded, model_columns, read_plan, read_range, read_requests
 from .read_log import Log, LogColumns, read_log
 from .rows import Codes, Rows
@@ -46,6 +47,7 @@ class Row(NamedTuple):
     ess: float
     ess_share: float
     ess_reward: float
+    ess_reward_expected: float
     ess_influence: float
     weight_mean: float
     weight_max: float
@@ -139,7 +141,8 @@ def ope_estimate(
     cluster : str, list of str or None, default "user_id"
         Key of the rows that belong together. Rows of one user are not independent: with None intervals are too narrow.
     sample_weight_col : str, optional
-        1/(probability that the row was kept in the log), for logs whose rows without reward were sampled down.
+        1/(probability that the row was kept in the log), which is at least 1, for logs whose rows without reward were
+        sampled down.
     q_logged : str, optional
         Column of a reward model at the logged item, which dm and the dr family need; `reward_table` makes it.
     q_target : str, optional
@@ -176,6 +179,7 @@ def ope_estimate(
           `lift_ci_high` (paired: on the same rows), `rel_lift` = lift/logging_value;
         * `n_rows`, `n_units`, `n_clusters`;
         * `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` = (Σ|wr|)²/Σ(wr)²,
+          `ess_reward_expected` = ess·(Σw|r|)²/(Σw·Σwr²), which for a reward of 0 or 1 is ess times the value of snips,
           `ess_influence` = (Σψ²)²/Σψ⁴ over clusters; of slates, those of the worst position;
         * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`, `clipped_mass` =
           mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w > 0);
@@ -195,16 +199,21 @@ def ope_estimate(
     where propensities were not logged at serving time, or where `trust` says so. The flags, in the order in which they
     decide `trust`:
 
-    * `few_rewards`: ess_reward is below 100. `low_ess`: ess is below 300, or below 1 % of the rows.
+    * `few_rewards`: ess_reward or ess_reward_expected is below 100; the second sees heavy rows that happen to have
+      no reward. `low_ess`: ess is below 300, or below 1 % of the rows.
     * `dominated`: one row has more than a tenth of the weight.
-    * `mean_weight`: the mean weight is not 1 beyond chance, so propensities are wrong. `unsupported`: it is below 1,
-      because the target policy shows what the log never does.
+    * `unsupported`: the mean weight is below 1 beyond chance (z below −2, as it is by chance for one correct log in
+      44), because the target policy shows what the log never does, or propensities are wrong. `mean_weight`: it is not
+      1 (z beyond 3), so propensities are wrong.
+    * `model_mismatch`: the weighted mean of q_logged is not the mean of q_target (z beyond 3), so q_target is not that
+      of the target policy.
     * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 20, or the influence is skewed, so
       that few rows or users carry the standard error.
     * `clip_bias`: clipping may have moved the value by 0.3 standard errors. `model_only`: the interval of dm knows
       nothing of the model's error. `unclustered`: cluster=None, but a user of the column user_id has several rows, so
       that the interval is too narrow.
-    * `mean_weight_untestable`: ess is too small to test the mean weight. It does not forbid use.
+    * `mean_weight_untestable`: ess is too small to test the mean weight. `same_policy`: target and propensity are equal
+      in all rows, so the value is that of the log. They do not forbid use.
 
     Without a flag that forbids use, `trust` is "wide" if half the interval is above a fifth of the value, else "ok".
 
@@ -275,24 +284,27 @@ def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Row]:
         estimates = estimate(rows, asked)
         intervals = find_intervals(rows, asked, estimates, plan)
         effective: dict[object, EffectiveNumbers] = {}
+        model_z = model_mismatch_z(rows)
         for j, request in enumerate(asked):
             if request not in plan.requests:
                 continue
             key = (request.estimator.rule, request.clip)
             if key not in effective:
                 effective[key] = effective_numbers(rows, *key)
-            numbers = Numbers(weights, effective[key], bool(log.columns.cluster), log.columns.unclustered)
+            z = model_z if request.estimator.uses_q else 0.0
+            numbers = Numbers(weights, effective[key], bool(log.columns.cluster), log.columns.unclustered, z)
             found[request] = _row(request, rows, estimates, j, intervals[j], numbers, plan)
     return [found[request] for request in plan.requests]
 
 
 class Numbers(NamedTuple):
-    """What a row of the result says about the weights."""
+    """What a row of the result says about the weights and the reward model."""
 
     weights: WeightNumbers
     effective: EffectiveNumbers
     clustered: bool
     unclustered: bool
+    model_z: float
 
 
 def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogColumns) -> None:
@@ -335,9 +347,10 @@ def _row(
     request: Request, rows: Rows, estimates: Estimates, j: int, interval: Interval, numbers: Numbers, plan: Plan
 ) -> Row:
     one, logging = estimates.rows[j], estimates.logging_value
-    weights, effective, clustered, unclustered = numbers
+    weights, effective, clustered, unclustered, model_z = numbers
     model_only = request.estimator.rule == "model"
-    flags = find_flags(Evidence(one, weights, effective, estimates.n_clusters, clustered, unclustered, model_only))
+    evidence = Evidence(one, weights, effective, estimates.n_clusters, clustered, unclustered, model_only, model_z)
+    flags = find_flags(evidence)
     return Row(
         estimator=request.label,
         clip=np.nan if request.clip is None else request.clip,
@@ -351,6 +364,7 @@ def _row(
         ess=effective.ess,
         ess_share=effective.ess_share,
         ess_reward=effective.ess_reward,
+        ess_reward_expected=effective.ess_reward_expected,
         ess_influence=one.ess_influence,
         weight_mean=weights.mean,
         weight_max=weights.max,

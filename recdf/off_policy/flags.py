@@ -23,6 +23,7 @@ FEW_CLUSTERS = 50
 LOW_ESS_INFLUENCE = 20
 SKEWED = 0.2
 MEAN_WEIGHT_Z = 3.0
+MODEL_Z = 3.0
 UNSUPPORTED_Z = -2.0
 # A clipped estimate is flagged where clipping may have moved it by more than this share of its standard error.
 CLIP_BIAS = 0.3
@@ -34,28 +35,34 @@ FLAGS: dict[str, str] = {
     "few_rewards": "do not use: few rewards",
     "low_ess": "do not use: few effective rows",
     "dominated": "do not use: one row dominates",
+    "unsupported": "do not use: unsupported actions, or wrong propensities",
     "mean_weight": "do not use: propensities do not fit",
-    "unsupported": "do not use: unsupported actions",
+    "model_mismatch": "do not use: reward model does not fit the target policy",
     "few_clusters": "do not use: few clusters",
     "concentrated": "do not use: few rows carry the interval",
     "clip_bias": "do not use: clipping bias",
     "model_only": "do not use alone: reward model only",
     "mean_weight_untestable": "",
+    "same_policy": "",
     "unclustered": "do not use the interval: users have several rows",
 }
 
 # What a flag means and what to do, in a sentence for those who meet it first.
 MEANINGS: dict[str, str] = {
-    "few_rewards": "fewer than 100 effective rewards: too few to tell; collect more of the log",
+    "few_rewards": "fewer than 100 effective rewards, seen or to be expected: too few to tell; collect more of the log",
     "low_ess": "few rows carry the weight: the target policy is too different from the logging policy",
     "dominated": "one row has more than a tenth of the weight, so the value rests on it",
+    "unsupported": "weights average less than 1: the target policy shows what the log never does, or the propensities "
+    "are wrong",
     "mean_weight": "weights do not average 1: the propensities are not those of these rows; see propensity_check",
-    "unsupported": "the target policy shows what the log never does; its value there is unknown",
+    "model_mismatch": "q_target is not the mean of q_logged under the target policy: candidates are missing, or those "
+    "of another policy, or the columns are swapped",
     "few_clusters": "fewer than 50 clusters: standard errors are too small",
     "concentrated": "few rows or clusters carry most of the variance, so the interval is not to be believed",
     "clip_bias": "clipping may have moved the value by 0.3 standard errors or more; use a larger clip",
     "model_only": "the interval knows nothing of errors of the reward model; compare with dr",
     "mean_weight_untestable": "too few effective rows to test whether the propensities fit",
+    "same_policy": "all weights are 1, because target and propensity are equal: the value is that of the log itself",
     "unclustered": "cluster=None, but users have several rows, which are alike: the interval is too narrow",
 }
 
@@ -73,6 +80,7 @@ class Evidence(NamedTuple):
     clustered: bool
     unclustered: bool
     model_only: bool
+    model_z: float
 
 
 def find_flags(found: Evidence) -> list[str]:
@@ -81,16 +89,18 @@ def find_flags(found: Evidence) -> list[str]:
     z = found.weights.mean_cluster_z
     moved = abs(found.estimate.clip_change) + found.estimate.clip_change_se
     hold = {
-        "few_rewards": found.effective.ess_reward < FEW_REWARDS,
+        "few_rewards": min(found.effective.ess_reward, found.effective.ess_reward_expected) < FEW_REWARDS,
         "low_ess": not testable or found.effective.ess_share < LOW_ESS_SHARE,
         "dominated": found.effective.max_weight_share > DOMINATED,
-        "mean_weight": testable and abs(z) > MEAN_WEIGHT_Z,
         "unsupported": testable and z < UNSUPPORTED_Z,
+        "mean_weight": testable and abs(z) > MEAN_WEIGHT_Z,
+        "model_mismatch": testable and abs(found.model_z) > MODEL_Z,
         "few_clusters": found.clustered and found.n_clusters < FEW_CLUSTERS,
         "concentrated": found.estimate.ess_influence < LOW_ESS_INFLUENCE or abs(found.estimate.skewness) > SKEWED,
         "clip_bias": moved > CLIP_BIAS * found.estimate.se,
         "model_only": found.model_only,
         "mean_weight_untestable": not testable,
+        "same_policy": found.weights.all_one,
         "unclustered": found.unclustered,
     }
     return [name for name in FLAGS if hold[name]]

@@ -25,14 +25,19 @@ class WeightNumbers(NamedTuple):
     mean_z: float
     mean_cluster_z: float
     n_matched: int
+    all_one: bool
 
 
 class EffectiveNumbers(NamedTuple):
-    """What the weights after a clip say; of slates, at the position where the weights are spread least evenly."""
+    """What the weights after a clip say; of slates, at the position where the weights are spread least evenly.
+
+    `ess_reward_expected` is the effective number of rows times the share of the target's rows that have a reward.
+    """
 
     ess: float
     ess_share: float
     ess_reward: float
+    ess_reward_expected: float
     max_weight_share: float
     n_clipped: int
     clipped_mass: float
@@ -41,18 +46,23 @@ class EffectiveNumbers(NamedTuple):
 def effective_numbers(rows: Rows, rule: Rule, clip: float | None) -> EffectiveNumbers:
     """Effective sample sizes and shares of the weights that an estimator uses.
 
-    (Σw)²/Σw² for the rows, the same with w·r summed per unit in place of w for the rewards.
+    (Σw)²/Σw² for the rows, the same with w·r summed per unit in place of w for the rewards. Heavy rows that happen to
+    have no reward leave no trace in Σw·r, so the rewards to expect are counted too: ess·(Σw|r|)²/(Σw·Σwr²).
     """
     if rule == "model":  # a reward model uses no weights, so the numbers are those of the log itself
         clip = None
     k = rows.n_positions
-    total, square, largest, count = (np.zeros(k) for _ in range(4))
+    total, square, largest, count, spread, population = (np.zeros(k) for _ in range(6))
+    paid, paid_square, kept_square, sampled_square = 0.0, 0.0, 0.0, 0.0
     reward_sum, reward_square, n_clipped, above, row_weight = 0.0, 0.0, 0, 0.0, 0.0
     for piece in rows.pieces():
         raw = rows.weight[piece]
-        g = rows.weighted(effective_weight(raw, "cap" if rule == "model" else rule, clip), piece)
+        own = effective_weight(raw, "cap" if rule == "model" else rule, clip)
+        g = rows.weighted(own, piece)
         total += rows.position_sums(g, piece)
         square += rows.position_sums(g * g, piece)
+        spread += rows.position_sums(g * own, piece)
+        population += rows.position_sums(rows.weighted(np.ones(len(g)), piece), piece)
         count += rows.position_sums(np.ones(len(g)), piece) if k > 1 else len(g)
         if rows.position is None:
             largest[0] = max(largest[0], float(g.max()))
@@ -60,6 +70,11 @@ def effective_numbers(rows: Rows, rule: Rule, clip: float | None) -> EffectiveNu
             np.maximum.at(largest, rows.position[piece], g)
         earned = np.abs(rows.unit_sums(g * rows.reward[piece], piece))
         reward_sum, reward_square = reward_sum + float(earned.sum()), reward_square + dot(earned, earned)
+        reward = np.abs(rows.reward[piece]).astype(np.float64, copy=False)
+        paid, paid_square = paid + dot(g, reward), paid_square + dot(g, reward * reward)
+        if rows.sample_weight is not None:
+            sampled = rows.weighted(reward, piece)
+            kept_square, sampled_square = kept_square + dot(sampled, reward), sampled_square + dot(sampled, sampled)
         if clip is not None:
             over = raw > clip
             n_clipped += int(np.count_nonzero(over))
@@ -67,11 +82,17 @@ def effective_numbers(rows: Rows, rule: Rule, clip: float | None) -> EffectiveNu
             row_weight += float(rows.weighted(np.ones(len(raw)), piece).sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         ess, share = total**2 / square, largest / total
-        reward = np.divide(reward_sum**2, reward_square)
+        seen = np.divide(reward_sum**2, reward_square)
+        # The share of rows with a reward under the target policy; a slate of k rows has k chances of one.
+        paying = min(np.divide(paid**2 * k, total.sum() * paid_square), 1.0)
+        # With sample weights, as many rows as the log had before the rows without a reward were sampled down.
+        n_rows = population if rows.sample_weight is None else population * np.divide(kept_square, sampled_square)
+        expected = paying * np.nan_to_num(n_rows * total**2 / (population * spread)).min()
     return EffectiveNumbers(
         float(np.nan_to_num(ess).min()),
         float((np.nan_to_num(ess) / count).min()),
-        float(np.nan_to_num(reward)),
+        float(np.nan_to_num(seen)),
+        float(np.nan_to_num(expected)),
         float(share.max()) if (total > 0).all() else 1.0,
         n_clipped,
         above / row_weight if row_weight else 0.0,
@@ -81,18 +102,21 @@ def effective_numbers(rows: Rows, rule: Rule, clip: float | None) -> EffectiveNu
 def weight_numbers(rows: Rows) -> WeightNumbers:
     """Mean, largest value and the test of the mean against 1, which holds for every correct log."""
     k = rows.n_positions
-    total, count, largest, matched = np.zeros(k), np.zeros(k), 0.0, 0
+    total, count, smallest, largest, matched = np.zeros(k), np.zeros(k), np.inf, 0.0, 0
     for piece in rows.pieces():
         weight = rows.weight[piece]
         total += rows.position_sums(rows.weighted(weight, piece), piece)
         count += rows.position_sums(rows.weighted(np.ones(len(weight)), piece), piece)
-        largest, matched = max(largest, float(weight.max())), matched + int(np.count_nonzero(weight))
+        smallest, largest = min(smallest, float(weight.min())), max(largest, float(weight.max()))
+        matched += int(np.count_nonzero(weight))
     mean = total / count
     z = cluster_z = _worst_z(mean - 1, _row_errors(rows, mean, count))
     # Where the rows do not reject the mean, clusters do not either, so their sums are not needed.
     if rows.cluster is not None and abs(z) > CLUSTERS_ARE_ASKED_ABOVE:
         cluster_z = _worst_z(mean - 1, _cluster_errors(rows, mean, count))
-    return WeightNumbers(float(total.sum() / count.sum()), largest, z, cluster_z, matched)
+    return WeightNumbers(
+        float(total.sum() / count.sum()), largest, z, cluster_z, matched, smallest == 1.0 and largest == 1.0
+    )
 
 
 def _row_errors(rows: Rows, mean: Floats, count: Floats) -> Floats:

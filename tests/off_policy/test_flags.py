@@ -9,6 +9,8 @@ from off_policy.logs import bandit_log
 
 import recdf as rd
 from recdf.off_policy.flags import FLAGS, MEANINGS, trust
+from recdf.off_policy.model_check import model_mismatch_z
+from recdf.off_policy.read_log import LogColumns, read_log
 
 
 def even_log(n, rewards=None, users=None, weight=1.0):
@@ -21,12 +23,39 @@ def even_log(n, rewards=None, users=None, weight=1.0):
 
 
 def flags_of(log, estimator="ips", **options):
-    return rd.ope_estimate(log, estimators=estimator, **options).iloc[0]["flags"].split(", ")
+    """Flags but `same_policy`, which stands on every log of equal weights 1."""
+    flags = rd.ope_estimate(log, estimators=estimator, **options).iloc[0]["flags"]
+    return flags.removeprefix("same_policy").removeprefix(", ").split(", ")
 
 
 @pytest.mark.parametrize(("rewards", "flagged"), [(99, True), (100, False)])
 def test_few_rewards(rewards, flagged):
     assert ("few_rewards" in flags_of(even_log(1000, rewards))) is flagged
+
+
+@pytest.mark.parametrize(("n_heavy", "flagged"), [(0, False), (10, False), (30, True)])
+def test_rewards_that_heavy_rows_happen_not_to_have(n_heavy, flagged):
+    # Weights are 0.75 where there are rewards, and 12.5 in a few rows without one, of which the rewards say nothing.
+    heavy = np.arange(2000) >= 2000 - n_heavy
+    log = even_log(2000, 400).assign(target_propensity=0.75, propensity=np.where(heavy, 0.06, 1.0))
+    row = rd.ope_estimate(log, estimators="snips").iloc[0]
+    weights = np.where(heavy, 12.5, 0.75)
+    expected = weights.sum() ** 2 / (weights**2).sum() * 400 * 0.75 / weights.sum()
+    assert row["ess_reward"] == pytest.approx(400)
+    assert row["ess_reward_expected"] == pytest.approx(expected)
+    assert expected == pytest.approx(row["ess"] * row["value"])
+    assert (expected < 100) == flagged
+    assert ("few_rewards" in row["flags"]) is flagged
+
+
+def test_rewards_to_expect_of_amounts_and_of_negatives_that_were_sampled_down():
+    amounts = even_log(1000).assign(reward=np.arange(1000.0))
+    found = rd.ope_diagnostics(amounts).iloc[0]
+    assert found["ess_reward_expected"] == pytest.approx(499_500**2 / 332_833_500)
+    # 200 rewards are kept, and of the rows without one every fifth: as many rewards as there were.
+    kept = even_log(1000, 200).assign(kept=lambda log: np.where(log["reward"] > 0, 1.0, 5.0))
+    found = rd.ope_estimate(kept, sample_weight_col="kept")
+    assert found["ess_reward_expected"].tolist() == pytest.approx([200, 200])
 
 
 @pytest.mark.parametrize(("n", "flagged"), [(299, True), (300, False)])
@@ -93,10 +122,10 @@ def test_rows_of_users_that_are_taken_for_independent():
     assert flags_of(log) == [""]
     assert flags_of(even_log(2000), cluster=None) == [""]
     assert flags_of(log.drop(columns="user_id"), cluster=None) == [""]
-    assert rd.ope_diagnostics(log, cluster=None)["flags"][0] == "unclustered"
+    assert rd.ope_diagnostics(log, cluster=None)["flags"][0] == "same_policy, unclustered"
     # A log that is stacked by model repeats its users, but not within a model.
     stacked = pd.concat([even_log(2000).assign(model=model) for model in "ab"])
-    assert rd.ope_estimate(stacked, by="model", cluster=None)["flags"].tolist() == [""] * 4
+    assert rd.ope_estimate(stacked, by="model", cluster=None)["flags"].tolist() == ["same_policy"] * 4
     # The value does not depend on clusters, but its interval does.
     word = "do not use the interval: users have several rows"
     assert rd.ope_estimate(log, cluster=None)["trust"].tolist() == [word, word]
@@ -124,7 +153,7 @@ def test_clip_bias():
 def test_a_reward_model_alone_is_never_trusted():
     log = even_log(1000).assign(q_logged=0.5, q_target=0.5)
     row = rd.ope_estimate(log, estimators="dm", q_logged="q_logged", q_target="q_target").iloc[0]
-    assert row["flags"] == "model_only"
+    assert row["flags"] == "model_only, same_policy"
     assert row["trust"] == "do not use alone: reward model only"
 
 
@@ -137,7 +166,9 @@ def test_a_reward_model_alone_is_never_trusted():
         (["mean_weight_untestable"], 0.1, "delta", "ok"),
         (["few_rewards", "low_ess"], 0.1, "delta", "do not use: few rewards"),
         (["low_ess", "dominated"], 0.1, "bootstrap", "do not use: few effective rows"),
-        (["unsupported"], 0.1, "delta", "do not use: unsupported actions"),
+        (["unsupported"], 0.1, "delta", "do not use: unsupported actions, or wrong propensities"),
+        (["unsupported", "mean_weight"], 0.1, "delta", "do not use: unsupported actions, or wrong propensities"),
+        (["same_policy"], 0.1, "delta", "ok"),
         (["few_rewards", "low_ess"], 0.1, "bounded", "use the interval only: few rewards"),
         (["few_rewards", "unsupported"], 0.1, "bounded", "do not use: few rewards"),
     ],
@@ -153,6 +184,64 @@ def test_every_flag_has_a_meaning_and_stands_on_the_docstring():
 
 
 def test_flags_without_a_finding_are_empty():
-    row = rd.ope_estimate(even_log(2000), estimators="snips").iloc[0]
+    # The logging policy decides by a coin, and the target policy by another one.
+    other = even_log(2000).assign(target_propensity=lambda log: np.where(np.arange(2000) % 4 < 2, 0.4, 0.6))
+    row = rd.ope_estimate(other, estimators="snips").iloc[0]
     assert row["flags"] == ""
     assert row["trust"] == "ok"
+
+
+RATES = np.array([0.1, 0.2, 0.3, 0.4])
+
+
+def model_log(n=4000, seed=0):
+    """Four items, shown by one policy and asked for by another; the model knows the reward of each item."""
+    logged, target = np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.3, 0.3, 0.2, 0.2])
+    rng = np.random.default_rng(seed)
+    item = rng.choice(4, n, p=logged)
+    log = pd.DataFrame({"user_id": np.arange(n) // 2, "item_id": item, "reward": (rng.random(n) < RATES[item]) * 1.0})
+    log = log.assign(propensity=logged[item], target_propensity=target[item])
+    return log.assign(q_logged=RATES[item], q_target=float(target @ RATES))
+
+
+@pytest.mark.parametrize(
+    ("change", "flagged"),
+    [
+        ({}, False),
+        ({"q_logged": 0.3, "q_target": 0.3}, False),  # a bad model of the right policy
+        ({"q_target": 0.2}, True),  # the logging policy's mean, 0.1·0.4 + 0.2·0.3 + 0.3·0.2 + 0.4·0.1
+        ({"q_target": 0.115}, True),  # candidates whose probabilities sum to a half
+        ({"q_logged": "q_target", "q_target": "q_logged"}, True),  # swapped
+        ({"q_logged": 5.0, "q_target": 0.1}, True),
+    ],
+)
+def test_model_mismatch(change, flagged):
+    log = model_log()
+    log = log.assign(**{name: log[value] if isinstance(value, str) else value for name, value in change.items()})
+    options = {"estimators": ["ips", "dm", "dr", "sndr"], "q_logged": "q_logged", "q_target": "q_target"}
+    table = rd.ope_estimate(log, **options).set_index("estimator")
+    found = table["flags"].str.contains("model_mismatch")
+    assert found.to_dict() == {"ips": False, "dm": flagged, "dr": flagged, "sndr": flagged}
+    word = "do not use: reward model does not fit the target policy"
+    assert (table.loc[["dr", "sndr"], "trust"] == word).tolist() == [flagged, flagged]
+    both = pd.concat([log.assign(model="a"), log.assign(model="b", q_target=0.23, q_logged=model_log()["q_logged"])])
+    compared = rd.ope_compare(both, **options | {"estimators": "dr"})
+    assert ("model_mismatch" in compared["flags"][0]) is flagged
+
+
+@pytest.mark.parametrize("cluster", ["user_id", None])
+@pytest.mark.parametrize("kept", [None, "kept"])
+def test_size_of_a_model_mismatch(cluster, kept):
+    log = model_log(60).assign(kept=lambda log: 1.0 + np.arange(60) % 3)
+    columns = LogColumns(
+        sample_weight=kept, q_logged="q_logged", q_target="q_target", cluster=() if cluster is None else (cluster,)
+    )
+    log["q_target"] = np.linspace(0.1, 0.3, 60)
+    s = log["kept"] if kept else np.ones(60)
+    w = log["target_propensity"] / log["propensity"] * s
+    logged, target = (w * log["q_logged"]).sum() / w.sum(), (s * log["q_target"]).sum() / s.sum()
+    psi = w * (log["q_logged"] - logged) / w.sum() - s * (log["q_target"] - target) / s.sum()
+    sums = psi.groupby(log["user_id"] if cluster else np.arange(60)).sum()
+    se = math.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum())
+    found = model_mismatch_z(read_log(log, columns).rows(None, None))
+    assert found == pytest.approx((logged - target) / se)

@@ -268,6 +268,7 @@ def test_flags_of_either_target_stand_on_the_difference():
     rare = log.assign(model="rare", target_propensity=np.where(log["item_id"] == 0, 0.01, 0))
     row = rd.ope_compare(pd.concat([even, rare]), estimators="snips").iloc[0]
     flags = rd.ope_estimate(pd.concat([even, rare]), by="model", estimators="snips")["flags"]
-    assert flags[0] == ""
-    assert row["flags"] == flags[1] != ""
+    assert flags[0] == "same_policy"
+    assert row["flags"] == f"{flags[1]}, same_policy"
+    assert flags[1] == "unsupported, mean_weight"
     assert row["trust"].startswith("do not use")
