@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from partitions.engine_cases import CASES, ERRORS, WARNINGS, assert_same, frames, outcome, side_tables
+from partitions.engine_cases import CASES, ERRORS, WARNINGS, assert_same, frames, outcome, side_tables, without_part
 
 import recdf as rd
 from recdf.partitions import spark as engine
@@ -48,7 +48,7 @@ def test_the_tables_are_those_of_evaluate(spark, name):
 def test_the_error_is_that_of_evaluate_without_a_java_trace(spark, name):
     (error, _), (expected, _) = both(spark, *ERRORS[name]())
     assert type(error) is type(expected)
-    told, expected = (str(one).replace("rd.spark.evaluate", "evaluate") for one in (error, expected))
+    told, expected = (without_part(one).replace("rd.spark.evaluate", "evaluate") for one in (error, expected))
     if name.startswith("kinds of"):  # the ids that it names are the first that Spark finds
         told, expected = told[:30], expected[:30]
     assert told == expected
