@@ -104,7 +104,7 @@ def check(
 
 def _forgiving(options: Options) -> Options:
     """Return options that refuse no row, since each kind of row that would be refused is a finding."""
-    plain = options.updated(propensity_col=None, weight_col=None)
+    plain = options.updated(propensity_col=None, propensity_floor=0.0, weight_col=None)
     return plain.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
 
 

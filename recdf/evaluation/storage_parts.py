@@ -2,10 +2,12 @@
 
 Contract: `per_user.parquet` is a folder. It holds the files of the workers, and in `_recdf`, which other readers of
 parquet skip, a result without rows in the form of `storage`: it has the summary, the spec and the dtypes of the rows.
+`_recdf/parts.json` has the names and sizes of the files, so that a missing or foreign one is not read as a result.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -21,6 +23,7 @@ from .publishing import PER_USER, SUMMARY_FILE, staging_folder
 from .storage import Tables, local_path, read_tables, write_files
 
 HEAD = "_recdf"
+PARTS = "parts.json"
 
 
 def is_in_parts(folder: Any) -> bool:
@@ -58,9 +61,37 @@ def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
 
 
 def write_head(rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> None:
-    """Write what belongs to the rows: the summary, the spec, and the dtypes of a frame without rows."""
+    """Write what belongs to the rows: the summary, the spec, the dtypes of a frame without rows, the list of files."""
     (rows / HEAD).mkdir()
     write_files(rows / HEAD, [empty], summary, spec)
+    (rows / HEAD / PARTS).write_text(json.dumps(_sizes(rows)), encoding="utf-8")
+
+
+def _sizes(rows: Path) -> dict[str, int]:
+    """Return the size of each file of rows, in bytes."""
+    files = sorted(path for path in rows.glob("*.parquet") if not path.name.startswith((".", "_")))
+    return {path.name: path.stat().st_size for path in files}
+
+
+def _check_files(rows: Path) -> list[str]:
+    """Return the paths of the files of rows; raise if one is missing, was changed, or is none of this result."""
+    try:
+        written = json.loads((rows / HEAD / PARTS).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError) as error:
+        what = f"{rows / HEAD} does not say which files belong to it"
+        raise DataError(f"{what}: {error}; write the result again") from error
+    found = _sizes(rows)
+    if found != written:
+        odd = [name for name in sorted({*found, *written}) if found.get(name) != written.get(name)]
+        what = ", ".join(f"{name} ({_difference(found.get(name), written.get(name))})" for name in odd[:3])
+        raise DataError(f"{rows} does not hold the files that were written: {len(odd):,} differ, {what}")
+    return [str(rows / name) for name in found]
+
+
+def _difference(found: int | None, written: int | None) -> str:
+    if found is None:
+        return "missing"
+    return "not of this result" if written is None else f"{found:,} bytes for {written:,}"
 
 
 def read_parts(folder: Any) -> Tables:
@@ -69,7 +100,7 @@ def read_parts(folder: Any) -> Tables:
 
     rows = local_path(folder) / PER_USER
     empty, summary, spec = read_tables(rows / HEAD)
-    files = sorted(str(path) for path in rows.glob("*.parquet") if not path.name.startswith((".", "_")))
+    files = _check_files(rows)
     if not files:
         raise DataError(f"{rows} holds no files of rows; expected a folder that to_parquet of an engine wrote")
     try:

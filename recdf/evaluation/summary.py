@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest
-from ..inputs.frames import column
+from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns
@@ -44,6 +44,8 @@ def table_of(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
     found = getattr(given, "per_user", None)
     if isinstance(found, pd.DataFrame):
         return found
+    refuse_engine_frame(found, "per_user")
+    refuse_engine_frame(given, "per_user")
     raise TypeError(f"per_user is a {type(given).__name__}; expected Evaluation.per_user, or the Evaluation itself")
 
 

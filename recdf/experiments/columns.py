@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import encode
-from ..inputs.frames import column, read_numbers
+from ..inputs.frames import column, read_numbers, refuse_engine_frame
 from ..inputs.ids import check_labels, read_ids
 from ..inputs.options import Options, as_columns
 from ..inputs.tables import read_weights
@@ -52,6 +52,7 @@ def count(name: str, value: Any, least: int = 1) -> int:
 def frame_of(role: str, data: Any) -> pd.DataFrame:
     """Return `data` if it is a DataFrame whose columns can be named."""
     if not isinstance(data, pd.DataFrame):
+        refuse_engine_frame(data, role)
         raise TypeError(f"{role} is a {type(data).__name__}; expected a DataFrame, such as result.per_user")
     if not data.columns.is_unique:
         twice = data.columns[data.columns.duplicated()]

@@ -34,6 +34,7 @@ def as_frame(
         if role != "true" and any(isinstance(items, Set) for items in data.values()):
             raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
+    refuse_engine_frame(data, role)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
         # polars gives plain strings by its own method, but by the stream string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
@@ -43,6 +44,16 @@ def as_frame(
         f"{role} is a {type(data).__name__}; expected a DataFrame, a mapping user -> items, "
         "or an object with the Arrow stream interface (pyarrow, polars, DuckDB)"
     )
+
+
+def refuse_engine_frame(data: Any, role: str) -> None:
+    """Raise for a frame of Spark or Dask, whose rows have no order and may not fit in memory."""
+    engine = {"pyspark": "spark", "dask": "dask"}.get(type(data).__module__.partition(".")[0])
+    if engine is not None:
+        raise TypeError(
+            f"{role} is a frame of {engine.capitalize()}; call rd.{engine}.evaluate, or collect the rows first (those "
+            "of a result by result.to_pandas())"
+        )
 
 
 def _plain_table(table: pa.Table) -> pa.Table:

@@ -43,9 +43,11 @@ weight_col : str or mapping, optional
     that is constant within a list; or a mapping of users to weights. `per_user` has the weights as a column.
 propensity_col : str, optional
     Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed. A relevant item then
-    counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it.
+    counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it. Repeated
+    rows of one item in a list must agree.
 propensity_floor : float, default 0
-    Propensities below it count as this number, which limits how much one item can count.
+    Propensities below it count as this number, which limits how much one item can count. If it is above 0, propensities
+    may be 0.
 judged_only : bool, default False
     Drop recommended items that `true` does not judge, then rank again (condensed lists).
 by : str or list of str, optional
@@ -141,6 +143,8 @@ class Options:
         floor = self.propensity_floor
         if isinstance(floor, bool) or not isinstance(floor, int | float | np.number) or not 0 <= floor <= 1:
             raise OptionError(f"propensity_floor={floor!r}; expected a number from 0 to 1")
+        if floor > 0 and self.propensity_col is None:
+            raise OptionError(f"propensity_floor={floor!r} needs propensity_col=, the column of true that it limits")
         if self.min_relevance is not None and (
             isinstance(self.min_relevance, bool | str)
             or pd.isna(self.min_relevance)

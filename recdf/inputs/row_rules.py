@@ -79,6 +79,8 @@ def _bad_propensity(what: str) -> Callable[[str, Mapping[str, Count], int], Data
             hint = "; a join leaves null where an item has none: drop these rows or fill in a propensity"
         elif what == "zero or negative" and count.n == n_rows:
             hint = "; all of them look like logarithms: take np.exp"
+        elif what == "zero or negative" and 0.0 in count.some:
+            hint = "; propensity_floor= above 0 makes zeros usable"
         return DataError(
             f"{where} holds {count.n:,} {what} propensities of {n_rows:,} ({examples(count.some)}); expected the "
             f"probability that a relevant item was observed, above 0 and at most 1{hint}"
@@ -145,9 +147,9 @@ def broken_relevance(gain: np.ndarray, where: str) -> list[Broken]:
     return _broken(gain, where, zip(OF_RELEVANCE, (np.isnan, np.isinf, _negative), strict=True))
 
 
-def broken_propensity(propensity: np.ndarray, where: str) -> list[Broken]:
-    """Return the rules that some propensities break."""
-    tests = (np.isnan, lambda values: values <= 0, lambda values: values > 1)
+def broken_propensity(propensity: np.ndarray, where: str, floor: float) -> list[Broken]:
+    """Return the rules that some propensities break. A floor above 0 makes 0 usable, since it counts as the floor."""
+    tests = (np.isnan, lambda values: (values < 0) | ((values == 0) & (floor == 0)), lambda values: values > 1)
     return _broken(propensity, where, zip(OF_PROPENSITY, tests, strict=True))
 
 

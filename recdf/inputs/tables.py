@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypedDict, overload
 
 import numpy as np
@@ -150,8 +151,9 @@ def read_true(frame: pd.DataFrame, options: Options, findings: dict[str, Finding
 def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
     """Return the rules that the propensities and the weights in `true` break."""
     found: list[Broken] = []
+    floored = partial(broken_propensity, floor=options.propensity_floor)
     for name, broken in (
-        (options.propensity_col, broken_propensity),
+        (options.propensity_col, floored),
         (options.weight_name if options.weight_source == "true" else None, broken_weights),
     ):
         if name is not None:

@@ -25,6 +25,7 @@ from ..inputs.tables import Order, Table, order_source, raw_ratings, raw_scores,
 from ..inputs.threads import keep_freed_memory
 from .grouping import offsets
 from .hits import HitArrays, Hits
+from .item_weights import item_weights_of
 from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
 from .list_weights import list_weights
 from .lists import Matched
@@ -35,7 +36,7 @@ from .side_tables.baseline import base_lists
 from .side_tables.given import NOTHING, Doors, Given, read_sides
 from .side_tables.sides import Sides
 from .true_lists import TrueByKey, TrueLists
-from .values import Rating, item_weights_of, responses_of, values_of
+from .values import Rating, responses_of, values_of
 
 
 def match(
@@ -105,7 +106,7 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
         users = "pred" if options.population.given is None else options.users
         return true_frame, pred_frame, options.updated(
-            users=users, relevance_col=False, min_relevance=None, propensity_col=None
+            users=users, relevance_col=False, min_relevance=None, propensity_col=None, propensity_floor=0.0
         )
     true_frame = as_frame(true, "true", options.user_col, options.item_col)
     if isinstance(true, Mapping) and options.population.rule == "true":
@@ -243,7 +244,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         repeats_kept=_repeats_kept(options, ranked.counts),
         values=values_of(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
         weight=list_weights(labels, rows.true, true, true_list, users, options),
-        item_weights=item_weights_of(rows.true, true, options),
+        item_weights=item_weights_of(rows.true, true.all_rows(), options),
         rating=Rating(
             lambda: raw_ratings(rows.true, true.all_rows(), options),
             lambda: raw_scores(rows.pred, pred.all_rows(), rows.order),

@@ -20,6 +20,7 @@ from ..inputs.tables import Table
 from ..inputs.threads import each
 from .blocks import Block, Column, list_blocks
 from .grouping import Pairs, at, distinct, offsets, pair_within, rank_within, sort_within, spans
+from .item_weights import refuse_two_propensities
 
 
 @dataclass(frozen=True)
@@ -152,17 +153,21 @@ def rank_true(
     number = [gain] if len(gain) and np.ptp(gain) > 0 else []
     blocks = list_blocks(key, heads, len(table), n_keys, [items.columns[0], *number])
 
-    def rank(make: Callable[[], Block]) -> tuple[Ranked, np.ndarray]:
+    def rank(make: Callable[[], Block]) -> tuple[Ranked, Pairs]:
         lists = _ranked(make(), descending=True)
         return lists, repeats(lists, items.n)  # among equal gains the first row is kept
 
     found = each(rank, blocks)
     lists = joined([part for part, _ in found])
     above = offsets(np.array([len(part.item) for part, _ in found]))
-    repeat = np.concatenate([repeat + first for (_, repeat), first in zip(found, above[:-1], strict=True)])
+    first, repeat = (
+        np.concatenate([getattr(pairs, name) + start for (_, pairs), start in zip(found, above[:-1], strict=True)])
+        for name in ("first", "repeat")
+    )
     if len(repeat):
         counts["true_duplicates"] = len(repeat)
         refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
+        refuse_two_propensities(table, lists.rows(first), lists.rows(repeat), options)
         if options.duplicates == "drop":
             keep = np.ones(len(lists.item), bool)
             keep[repeat] = False
@@ -170,10 +175,10 @@ def rank_true(
     return lists, at(gain, lists.row) if number else gain[: len(lists.item)]
 
 
-def repeats(lists: Ranked, n_items: int) -> np.ndarray:
-    """Return the places whose item stands earlier in the same list."""
+def repeats(lists: Ranked, n_items: int) -> Pairs:
+    """Return the places whose item stands earlier in the same list (`repeat`), and where it stands first (`first`)."""
     start, none = lists.start[:-1], np.zeros(len(lists.start) - 1, np.int64)
-    return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items).repeat
+    return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items)
 
 
 def refuse_duplicates(table: Table, rows: np.ndarray, n: int, options: Options) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..errors import DataError, examples
 from ..inputs.codes import Codes
-from ..inputs.frames import column, read_numbers, read_values
+from ..inputs.frames import column, read_values
 from ..inputs.ids import Ids
 from ..inputs.options import Options
 from ..inputs.tables import Table
@@ -65,16 +65,6 @@ def responses_of(table: Table, lists: Ranked, name: str) -> np.ndarray | None:
         raise DataError(f"{table.role}[{name!r}] holds negative numbers ({below}); expected counts")
     of_rows: np.ndarray = found[table.frame_rows(lists.all_rows())]
     return of_rows
-
-
-def item_weights_of(table: Table, lists: Ranked, options: Options) -> np.ndarray | None:
-    """Return 1/propensity of each row of `true`, which is what a relevant item counts; None without propensities."""
-    name = options.propensity_col
-    if name is None:
-        return None
-    given = read_numbers(column(table.frame, name, table.role), f"{table.role}[{name!r}]").astype(np.float64)
-    found: np.ndarray = 1 / np.maximum(given[table.frame_rows(lists.all_rows())], options.propensity_floor)
-    return found
 
 
 def values_of(

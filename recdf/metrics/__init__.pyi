@@ -82,7 +82,7 @@ __all__ = [
 ]
 
 class _ANdcg(ListMetric):
-    """α-nDCG: gain from relevant items, shrinking as their aspects come again; larger is better, at least 0."""
+    """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at least 0."""
 
     def __call__(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
@@ -98,7 +98,7 @@ class _ANdcg(ListMetric):
 a_ndcg: _ANdcg
 
 class _Accuracy(ListMetric):
-    """Share of the candidates on the right side of the cut; larger is better, in [0, 1]."""
+    """Share of the candidates that are rightly recommended or rightly left out; larger is better, in [0, 1]."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
@@ -112,7 +112,7 @@ class _Accuracy(ListMetric):
 accuracy: _Accuracy
 
 class _Aclt(ListMetric):
-    """Number of recommended items of the long tail; a count, at least 0."""
+    """Number of recommended items that are in the long tail; a count, at least 0."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
@@ -126,7 +126,7 @@ class _Aclt(ListMetric):
 aclt: _Aclt
 
 class _Aplt(ListMetric):
-    """Share of the recommended items that are of the long tail; neither direction is better, in [0, 1]."""
+    """Share of the recommended items that are in the long tail; neither direction is better, in [0, 1]."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
@@ -223,8 +223,8 @@ class _Calibration(ListMetric):
 calibration: _Calibration
 
 class _Categories(ListMetric):
-    """Distinct categories in the first k, over k; larger is better, at least 0 (at most 1 for items of one
-    category)."""
+    """Number of distinct categories in the first k, over k; larger is better, at least 0 (at most 1 if items have
+    one)."""
 
     def __call__(
         self, pred: Rows, k: int = 10, *, category_col: str = "category",
@@ -280,7 +280,7 @@ class _Confusion(ListMetric):
 confusion: _Confusion
 
 class _Conversion(ListMetric):
-    """Conversion rate, bought items in the first k over those shown, or clicked; larger is better, at least 0."""
+    """Conversion rate: items bought in the first k over items shown or clicked; larger is better, at least 0."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
@@ -384,7 +384,7 @@ class _Err(ListMetric):
 err: _Err
 
 class _ExposureRatio(Metric):
-    """Share of each group in the exposure over its share in what is relevant; 1 is proportional, at least 0."""
+    """Share of a group in the exposure over its share in the relevant items; 1 is proportional, at least 0."""
 
     def __call__(
         self, true: Rows | None, pred: Rows, k: int = 10, *, group_col: str = "group",
@@ -395,7 +395,7 @@ class _ExposureRatio(Metric):
 exposure_ratio: _ExposureRatio
 
 class _ExposureShare(Metric):
-    """Share of each group of items in the rank-discounted exposure; neither direction is better, in [0, 1]."""
+    """Share of the rank-discounted exposure that each group of items gets; neither direction is better, in [0, 1]."""
 
     def __call__(
         self, pred: Rows, k: int = 10, *, group_col: str = "group", discount: Literal["log", "none"] = "log",
@@ -567,7 +567,7 @@ class _Mar(ListMetric):
 mar: _Mar
 
 class _Mcc(ListMetric):
-    """Matthews correlation of recommended and relevant; larger is better, in [−1, 1]."""
+    """Matthews correlation between being recommended and being relevant; larger is better, in [−1, 1]."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
@@ -581,7 +581,7 @@ class _Mcc(ListMetric):
 mcc: _Mcc
 
 class _MoneyNdcg(ListMetric):
-    """NDCG with the value of an item, as bought, as its gain; larger is better, in [0, 1]."""
+    """NDCG whose gain is the value for which an item was bought; larger is better, in [0, 1]."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
@@ -595,7 +595,7 @@ class _MoneyNdcg(ListMetric):
 money_ndcg: _MoneyNdcg
 
 class _MoneyPrecision(ListMetric):
-    """Share of the value of the first k items that is the value of hits; larger is better, in [0, 1]."""
+    """Share of the value of the first k items that belongs to hits; larger is better, in [0, 1]."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
@@ -679,7 +679,7 @@ class _Pauc(ListMetric):
 pauc: _Pauc
 
 class _Personalization(Metric):
-    """How little two users' lists overlap; larger is better, in [0, 1]."""
+    """How different the lists of two users are on average, by the items in both; larger is better, in [0, 1]."""
 
     def __call__(
         self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
@@ -706,7 +706,7 @@ class _PooledRmse(Metric):
 pooled_rmse: _PooledRmse
 
 class _PopReo(Metric):
-    """Inequality of groups of items in the chance that a relevant one is recommended; smaller is better, at least 0."""
+    """Inequality between groups in the chance that a relevant item is recommended; smaller is better, at least 0."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
@@ -716,7 +716,7 @@ class _PopReo(Metric):
 pop_reo: _PopReo
 
 class _PopRsp(Metric):
-    """Inequality of groups of items in the chance that one is recommended; smaller is better, at least 0."""
+    """Inequality between groups in the chance that an item is recommended; smaller is better, at least 0."""
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
@@ -768,7 +768,7 @@ class _Rbp(ListMetric):
 rbp: _Rbp
 
 class _Recall(ListMetric):
-    """Share of the relevant items that the first k hold; larger is better, in [0, 1]."""
+    """Share of the relevant items that are among the first k; larger is better, in [0, 1]."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
@@ -808,7 +808,7 @@ class _Rmse(ListMetric):
 rmse: _Rmse
 
 class _Rprecision(ListMetric):
-    """Precision at as many ranks as there are relevant items; larger is better, in [0, 1]. k is ignored."""
+    """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1]. k is ignored."""
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],

@@ -11,12 +11,12 @@ from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels
 from ..matching.side_tables.log import Log
 
-# One block of the lists × categories matrix has about so many entries.
+# One block of the matrix lists × categories has about this many entries.
 BLOCK = 2**20
 
 
 def mixes(lists: Lists, labels: Labels, log: Log | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield blocks of lists with the mix of the recommended items, and the mix of the user's log (or zeros)."""
+    """Yield blocks of lists with the mix of the recommended items, and that of the user's log (zeros without a log)."""
     n_labels = max(len(labels.names), 1)
     size = max(1, BLOCK // n_labels)
     for low in range(0, len(lists), size):

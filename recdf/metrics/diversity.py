@@ -24,31 +24,32 @@ def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
 
     Formula
     -------
-    Mean of 1 − sim(i, j) over the pairs of items in the first k. Undefined for fewer than two items. Items without
-    features (no row, or a null in it) are left out of the pairs; `spec["counts"]` tells how many recommended rows have
-    such an item. The value is in [0, 1] where no similarity is negative, and so where no feature is.
+    Mean of 1 − sim(i, j) over the pairs of items i, j in the first k, where sim is their similarity. Undefined for
+    fewer than two items. Items without features (no row, or a null in it) are left out of the pairs, and
+    `spec["counts"]` counts the recommended rows with such an item. If no feature is negative, no similarity is, and the
+    value is in [0, 1].
 
     Parameters
     ----------
     similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
-        "cosine": cosine of the feature vectors, 0 for a vector of zeros. "jaccard": features of both items over
-        features of either. "hamming": share of equal positions, where a column of plain categories is one position.
-        A function takes two arrays of row positions, in `features` if that is a frame and else in `items`, and
-        returns the similarities of these pairs.
+        "cosine": cosine of the feature vectors, 0 for a vector of zeros. "jaccard": number of features that both items
+        have, over the number that either has. "hamming": share of equal positions, where a column of plain categories
+        is one position. A function takes two arrays of row positions, in `features` if that is a frame and else in
+        `items`, and returns the similarities of these pairs.
     separator : str, default "|"
         Sign between the categories of one string.
 
     Notes
     -----
     Use it beside a metric of accuracy, to see whether lists repeat one kind of item. Random recommendations have a
-    large value, so never optimize it alone. It is as good as the features: choose them by what users would call
-    alike. All pairs count the same, whatever their ranks.
+    large value, so never optimize it alone. It is only as good as the features: choose features by which users would
+    call items alike. All pairs count the same, whatever their ranks.
 
     References
     ----------
-    Ziegler et al. (2005), WWW; Smyth & McClave (2001), ICCBR. recommenders `diversity` is the default, recpack's
-    has similarity="jaccard", and RecTools' Hamming distance is similarity="hamming" times the number of features;
-    they give 0 to a list of one item, as undefined="zero" does.
+    Ziegler et al. (2005), WWW; Smyth & McClave (2001), ICCBR. The default equals `diversity` of recommenders,
+    similarity="jaccard" that of recpack, and similarity="hamming" times the number of features is the Hamming distance
+    of RecTools. These libraries give 0 to a list of one item, as undefined="zero" does here.
 
     Examples
     --------
@@ -78,8 +79,8 @@ def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
 
     Notes
     -----
-    Use it where `ild` would be used and similarity is easier to explain: it is 1 − ild. A small value is no merit by
-    itself, because random recommendations have one.
+    Use it in place of `ild` where similarity is easier to explain: it is 1 − ild. A small value alone is no merit,
+    because random recommendations have one.
 
     References
     ----------
@@ -95,7 +96,7 @@ def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
 
 
 def _clipped(similarity: np.ndarray) -> np.ndarray:
-    """Similarities without the last digits by which rounding exceeds 1."""
+    """Limit similarities to [−1, 1], which rounding may exceed."""
     found: np.ndarray = np.clip(similarity, -1.0, 1.0)
     return found
 
@@ -108,7 +109,7 @@ def a_ndcg(
     ideal: Literal["greedy", "even"] = "greedy",
     aspect_col: str | None = None,
 ) -> np.ndarray:
-    """α-nDCG: gain from relevant items, shrinking as their aspects come again; larger is better, at least 0.
+    """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at least 0.
 
     Formula
     -------
@@ -120,24 +121,24 @@ def a_ndcg(
     Parameters
     ----------
     alpha : float, default 0.5
-        α in [0, 1]: each time an aspect comes again, it is worth the share 1 − α of what it was.
+        α in [0, 1]: each time an aspect is repeated, it is worth 1 − α times what it was worth before.
     ideal : {"greedy", "even"}, default "greedy"
-        "greedy": α-DCG of the relevant items in an order in which the next one is always the one that adds most, of
-        equal ones the smaller id. "even": aspects dealt out in turn over as many items as the list has, as rs_metrics
-        computes it; 0 for an empty list.
+        The ideal list. "greedy": the relevant items, where the next item is always the one that adds most, and of
+        equal ones that with the smallest id. "even": as many items as the list has, which take the aspects in turn, as
+        in rs_metrics; 0 for an empty list.
     aspect_col : str, optional
         Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
 
     Notes
     -----
-    Use it when items serve several needs (topics, genres, meanings of a query) and a second item for the same need is
-    worth less. It needs good aspects, and reads relevance as yes or no. With one aspect for all items it only
-    punishes further hits; take `ndcg` there.
+    Use it when items serve several needs (topics, genres, meanings of a query), and a second item for the same need is
+    worth less. It needs good aspects, and ignores grades of relevance. If all items have one aspect, it only penalizes
+    further hits; take `ndcg` then.
 
     References
     ----------
-    Clarke et al. (2008), SIGIR; TREC `ndeval`, which ideal="greedy" equals. rs_metrics also counts, in c_a(i), earlier
-    items with the aspect that are not relevant, which is not reproduced here.
+    Clarke et al. (2008), SIGIR. ideal="greedy" equals TREC `ndeval`. In rs_metrics, c_a(i) also counts earlier items
+    that have the aspect and are not relevant, which is not reproduced here.
 
     Examples
     --------
@@ -173,9 +174,9 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
 
     Notes
     -----
-    Use it to see how many of a user's interests the hits reach. Neither the ranks nor a second hit for the same
-    aspect count; `a_ndcg` knows both. With one aspect per user it is nearly `hitrate`, so compare users with
-    similar numbers of aspects.
+    Use it to see how many of a user's interests the hits reach. Neither the ranks nor a second hit for the same aspect
+    count; `a_ndcg` uses both. With one aspect per user it is nearly `hitrate`, so compare users with similar numbers of
+    aspects.
 
     References
     ----------
@@ -198,11 +199,11 @@ def categories(
     divisor: Literal["k", "shown", "catalogue"] = "k",
     separator: str = "|",
 ) -> np.ndarray:
-    """Distinct categories in the first k, over k; larger is better, at least 0 (at most 1 for items of one category).
+    """Number of distinct categories in the first k, over k; larger is better, at least 0 (at most 1 if items have one).
 
     Formula
     -------
-    |categories of the first k items| / d, where d is the divisor. Items without a category add none, and
+    |categories of the first k items| / d, where d is the divisor. Items without a category add nothing, and
     `spec["counts"]` counts them.
 
     Parameters
@@ -217,9 +218,9 @@ def categories(
 
     Notes
     -----
-    Use it to see among how many kinds of items a user can choose; it needs one column and no similarity. It does not
-    know relevance, and random recommendations have a large value. Catalogues with different numbers of categories
-    cannot be compared.
+    Use it to see how many kinds of items a user can choose from. It needs one column and no similarity. It ignores
+    relevance, and random recommendations have a large value. Do not compare catalogues with different numbers of
+    categories.
 
     References
     ----------
@@ -259,8 +260,8 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
     Notes
     -----
     Use it when the balance of the categories matters, not only their number: it falls when one category fills most of
-    the list. It grows with k and with the number of categories, so compare at one k and with one catalogue. It does
-    not know what the user likes; `calibration` does.
+    the list. It grows with k and with the number of categories, so compare values of the same k and catalogue. It
+    ignores what the user likes; `calibration` does not.
 
     References
     ----------
@@ -282,7 +283,7 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
 
 
 def _plogp(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Σ_c p log q per row, 0 log 0 being 0; NaN for a row without values."""
+    """Σ_c p log q of each row, where 0 log 0 is 0. NaN for a row without values."""
     logs = np.log(q, out=np.zeros_like(q), where=(p > 0) | np.isnan(q))
     found: np.ndarray = (p * logs).sum(axis=1)
     return found
@@ -326,8 +327,8 @@ def calibration(
     Notes
     -----
     Use it to see whether a list keeps the proportions of the user's interests, say 70 % comedies and 30 % thrillers.
-    It rewards more of what the user already knows, so it does not measure discovery. Proportions from a few log rows
-    are rough: read it for users with a long enough history.
+    It rewards more of what the user already knows, so it does not measure discovery. Proportions from a few rows of the
+    log are rough, so read it for users with a long enough history.
 
     References
     ----------

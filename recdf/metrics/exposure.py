@@ -1,4 +1,4 @@
-"""Exposure: how do all lists together use the catalogue? Each metric is one number, from counts per item."""
+"""Exposure: how do all lists together use the catalogue? Each metric is one number, computed from counts per item."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def coverage(counts: Counts) -> float:
 
     Notes
     -----
-    Use it to see how much of the catalogue reaches anybody. One recommendation counts like a million, and the value
-    grows with the number of lists, so compare models on the same users and the same k; a sample of users has less
-    than all users. `gini` and `entropy` tell how even the exposure is.
+    Use it to see how much of the catalogue is recommended at all. One recommendation of an item counts as much as a
+    million. The value grows with the number of lists, so compare models on the same users and the same k. `gini` and
+    `entropy` tell how even the exposure is.
 
     References
     ----------
@@ -49,7 +49,7 @@ def user_coverage(counts: Counts) -> float:
 
     Notes
     -----
-    Use it before anything else: a model that answers for some users only may look good on those. It does not say
+    Use it before other metrics: a model that recommends to some users only may look good on those. It does not say
     whether the recommendations are good.
 
     References
@@ -78,9 +78,9 @@ def gini(counts: Counts) -> float:
     Notes
     -----
     Use it to see how unevenly exposure falls on the catalogue: 0 if all items are recommended equally often, close to
-    1 if a few take everything. It depends on the sizes: with fewer recommendations than items it cannot be 0, so
-    compare models on the same users, k and catalogue. A small value is no merit by itself, because random
-    recommendations have one.
+    1 if a few items take everything. It depends on the sizes: with fewer recommendations than items it cannot be 0. So
+    compare models on the same users, k and catalogue. A small value alone is no merit, because random recommendations
+    have one.
 
     References
     ----------
@@ -114,10 +114,10 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
 
     Notes
     -----
-    Use it to count the items that are really in play: 2 to the power of the entropy is the number of items that,
-    recommended equally often, would have the same entropy. It cannot be large when there are few recommendations, so
-    compare models on the same users and k, and use `normalize=True` between catalogues. Random recommendations have
-    the largest value.
+    Use it to see how many items really share the exposure: 2 to the power of the entropy is the number of items that
+    would have the same entropy if all were recommended equally often. It cannot be large when there are few
+    recommendations, so compare models on the same users and k, and use `normalize=True` to compare catalogues. Random
+    recommendations have the largest value.
 
     References
     ----------
@@ -144,7 +144,7 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
 
 @metric(arguments=("pred",), per="item", sums=("lengths", "n_lists_with"))
 def personalization(counts: Counts) -> float:
-    """How little two users' lists overlap; larger is better, in [0, 1].
+    """How different the lists of two users are on average, by the items in both; larger is better, in [0, 1].
 
     Formula
     -------
@@ -183,8 +183,8 @@ def hhi(counts: Counts) -> float:
     Notes
     -----
     Use it to see whether a few items take most of the exposure: 1 / hhi is the number of equally exposed items that
-    would be as concentrated. The most exposed items rule it; `gini` looks at the whole catalogue, also at items that
-    are never recommended.
+    would be as concentrated. The most exposed items dominate it. Take `gini` to include items of the catalogue that are
+    never recommended.
 
     References
     ----------
@@ -201,5 +201,5 @@ def hhi(counts: Counts) -> float:
 
 
 def _divided(above: Any, below: Any) -> float:
-    """above / below, NaN (undefined) where below is 0."""
+    """Return above / below, or NaN (undefined) if below is 0."""
     return float(above / below) if below else float("nan")

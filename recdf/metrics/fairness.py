@@ -20,7 +20,7 @@ from .metric import metric
 
 
 def _by_group(labels: Labels, per_item: np.ndarray) -> np.ndarray:
-    """Sum of one number per item code over each group."""
+    """Sum, over the items of each group, of a number that each item code has."""
     return np.bincount(labels.code, weights=np.repeat(per_item, labels.length), minlength=len(labels.names))
 
 
@@ -28,13 +28,13 @@ def _by_group(labels: Labels, per_item: np.ndarray) -> np.ndarray:
 def exposure_share(
     counts: Counts, *, group_col: str = "group", discount: Literal["log", "none"] = "log"
 ) -> dict[object, float]:
-    """Share of each group of items in the rank-discounted exposure; neither direction is better, in [0, 1].
+    """Share of the rank-discounted exposure that each group of items gets; neither direction is better, in [0, 1].
 
     Formula
     -------
-    E_g / Σ_g E_g, where E_g = Σ disc(rank) over all recommendations of items of group g. Items without a group are left
-    out, and `spec["counts"]` counts them. There is one value per group: a call returns a dict, and a summary has rows
-    `exposure_share[g]`. Undefined when nothing is recommended.
+    E_g / Σ_g E_g, where E_g is the sum of disc(rank) over all recommendations of items of group g. Items without a
+    group are left out, and `spec["counts"]` counts them. There is one value per group: a call returns a dict, and a
+    summary has rows `exposure_share[g]`. Undefined when nothing is recommended.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def exposure_share(
 
     Notes
     -----
-    Use it to see what groups of items get: own brand and partners, new items and old ones. A share is neither good
-    nor bad by itself. Read it beside the group's share of the catalogue, or take `exposure_ratio`, which divides by a
-    share that is due.
+    Use it to see how much exposure groups of items get, such as own brand and partners, or new and old items. A share
+    alone is neither good nor bad. Read it beside the group's share of the catalogue, or take `exposure_ratio`, which
+    divides it by the share of the group in what is relevant.
 
     References
     ----------
@@ -83,13 +83,13 @@ def exposure_ratio(
     discount: Literal["log", "none"] = "log",
     relative_to: Literal["relevance", "catalogue"] = "relevance",
 ) -> dict[object, float]:
-    """Share of each group in the exposure over its share in what is relevant; 1 is proportional, at least 0.
+    """Share of a group in the exposure over its share in the relevant items; 1 is proportional, at least 0.
 
     Formula
     -------
-    (E_g / Σ_g E_g) / (D_g / Σ_g D_g), where E_g is the exposure of group g as in `exposure_share`, and D_g its number
-    of relevant items, counted once for each list of the population. There is one value per group: a call returns a
-    dict, and a summary has rows `exposure_ratio[g]`. Undefined for D_g = 0.
+    (E_g / Σ_g E_g) / (D_g / Σ_g D_g), where E_g is the exposure of group g as in `exposure_share`, and D_g is the
+    number of relevant items of g, summed over the lists of the population. There is one value per group: a call returns
+    a dict, and a summary has rows `exposure_ratio[g]`. Undefined for D_g = 0.
 
     Parameters
     ----------
@@ -102,9 +102,10 @@ def exposure_ratio(
 
     Notes
     -----
-    Use it to see whether groups of items get exposure in proportion to what is relevant. What is relevant in a log
-    depends on what was recommended before: a group that never was has few relevant items and looks fairly treated.
-    `relative_to="catalogue"` asks for equal exposure of all items instead. Small groups have noisy ratios.
+    Use it to see whether groups of items get exposure in proportion to their relevant items. What is relevant in a log
+    depends on what was recommended before. So a group that was never recommended has few relevant items, and looks
+    fairly treated. `relative_to="catalogue"` compares with equal exposure of all items instead. The ratios of small
+    groups are noisy.
 
     References
     ----------
@@ -131,7 +132,7 @@ def exposure_ratio(
 
 
 def _groups(counts: Counts, group_col: str | None, head: float) -> Labels:
-    """Groups of items by a column, or the head and the tail of the log."""
+    """Return the groups of a column of `items`. Without one, return the head and the tail of the log."""
     if group_col is not None:
         return counts.sides.catalogue.labels(group_col)
     tail = ~counts.sides.log.head(head)
@@ -139,7 +140,7 @@ def _groups(counts: Counts, group_col: str | None, head: float) -> Labels:
 
 
 def _spread(probability: np.ndarray) -> float:
-    """Standard deviation over mean of the defined values; NaN for fewer than two or a mean of 0."""
+    """Standard deviation of the defined values over their mean. NaN for fewer than two values or a mean of 0."""
     defined = probability[~np.isnan(probability)]
     if len(defined) < 2 or not defined.mean():
         return float("nan")
@@ -156,14 +157,14 @@ def _spread(probability: np.ndarray) -> float:
     unknown=("group",),
 )
 def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) -> float:
-    """Inequality of groups of items in the chance that a relevant one is recommended; smaller is better, at least 0.
+    """Inequality between groups in the chance that a relevant item is recommended; smaller is better, at least 0.
 
     Formula
     -------
-    std / mean over groups g of P(hit | g, relevant) = hits of items of g / relevant items of g, both summed over the
-    lists of the population; the standard deviation divides by the number of groups. Groups without relevant items are
-    left out. Undefined for fewer than two groups and without any hit. The name is short for ranking-based equal
-    opportunity.
+    std / mean over the groups g of P(hit | g, relevant) = hits of items of g / relevant items of g. Both counts are
+    summed over the lists of the population, and the standard deviation divides by the number of groups. Groups without
+    relevant items are left out. Undefined for fewer than two groups, and if there is no hit. REO is short for
+    ranking-based equal opportunity.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     Notes
     -----
     Use it to see whether relevant items of the long tail are found as often as relevant bestsellers. It does not tell
-    which group is favoured: look at `recall` within groups of items (`item_by=` of `evaluate`) for that. A model with
+    which group is favoured; for that, look at `recall` within groups of items (`item_by=` of `evaluate`). A model with
     few hits has a noisy value.
 
     References
@@ -202,15 +203,15 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     unknown=("group", "items_or_log"),
 )
 def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) -> float:
-    """Inequality of groups of items in the chance that one is recommended; smaller is better, at least 0.
+    """Inequality between groups in the chance that an item is recommended; smaller is better, at least 0.
 
     Formula
     -------
-    std / mean over groups g of P(recommended | g) = recommendations of items of g / pairs of a list and an item of g;
-    the standard deviation divides by the number of groups. Items are those of `items`, else those of `log`. Items that
-    a user has had, by `log`, are neither among the recommendations nor among the pairs, and items outside count only in
-    `spec["counts"]`. Undefined for fewer than two groups, and when nothing is recommended. The name is short for
-    ranking-based statistical parity.
+    std / mean over the groups g of P(recommended | g) = recommendations of items of g / pairs of a list and an item of
+    g. The standard deviation divides by the number of groups. The items are those of `items`, or else those of `log`.
+    Other recommended items count only in `spec["counts"]`. An item that is in the user's rows of `log` counts neither
+    as a recommendation nor as a pair. Undefined for fewer than two groups, and when nothing is recommended. RSP is
+    short for ranking-based statistical parity.
 
     Parameters
     ----------
@@ -222,8 +223,8 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     Notes
     -----
     Use it to see whether all groups of items are recommended equally often, whatever is relevant. Equal chances are
-    seldom the aim of a good recommender, so a large value needs an explanation and is not a fault by itself.
-    `pop_reo` compares relevant items alone.
+    seldom the aim of a good recommender, so a large value needs an explanation, but is not a fault in itself. `pop_reo`
+    compares relevant items alone.
 
     References
     ----------
@@ -249,8 +250,8 @@ def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np
     Formula
     -------
     (mean of p(i) over the first k items) / (mean of p(i) over the distinct items in the user's rows of `log`), where
-    p(i) is that of `popularity`. Undefined for a user without rows and for a list without recommendations. Popularity
-    lift is this value minus 1.
+    p(i) is the popularity of item i as in `popularity`. Undefined for a user without rows in the log, and for a list
+    without recommendations. Popularity lift is this value minus 1.
 
     Parameters
     ----------
@@ -259,9 +260,9 @@ def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np
 
     Notes
     -----
-    Use it to see whether a recommender makes what users consume more popular than it was, and for which users:
-    compare groups with `user_gap`. For a user who has only had bestsellers the ratio can hardly exceed 1. It does not
-    know relevance.
+    Use it to see whether a recommender offers users more popular items than they chose before. To see for which users,
+    compare groups with `user_gap`. For a user who has only had bestsellers, the ratio can hardly exceed 1. It ignores
+    relevance.
 
     References
     ----------

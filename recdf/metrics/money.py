@@ -1,4 +1,4 @@
-"""Money: metrics weighted by the value of an item. v_i is the value of the item at rank i as recommended."""
+"""Money: metrics weighted by the value of an item. v_i is the value that `pred` gives the item at rank i."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Negative = Literal["error", "clip"]
 
 @metric(needs=("value",))
 def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
-    """Share of the value of the first k items that is the value of hits; larger is better, in [0, 1].
+    """Share of the value of the first k items that belongs to hits; larger is better, in [0, 1].
 
     Formula
     -------
@@ -29,9 +29,9 @@ def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray
 
     Notes
     -----
-    Use it to see what share of the money on a page goes to items that were bought. One expensive item outweighs many
-    cheap ones, and each list weighs the same, however much money it shows. For the share of all the money together,
-    compare sums: a ratio of two columns in `compare_variants`.
+    Use it to see what share of the value of a page is in items that were bought. One expensive item outweighs many
+    cheap ones. Each list weighs the same, however much it is worth. For the share over all lists together, compare
+    sums: a ratio of two columns in `compare_variants`.
 
     References
     ----------
@@ -56,8 +56,8 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     Formula
     -------
     Σ_{i ≤ k} v_i h_i / Σ_t w_t, where v_i is the value of the item at rank i in `pred`, h_i = 1 if it is a hit, and
-    w_t the value in `true` of each relevant item t. Undefined where the relevant items have no value. It is above 1
-    only where items were bought for less than they are recommended at.
+    w_t is the value in `true` of each relevant item t. Undefined where the relevant items have no value. It is above 1
+    only where items were bought below the value that `pred` gives them.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
 @metric(needs=("value",))
 def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
-    """NDCG with the value of an item, as bought, as its gain; larger is better, in [0, 1].
+    """NDCG whose gain is the value for which an item was bought; larger is better, in [0, 1].
 
     Formula
     -------
@@ -137,9 +137,9 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     Notes
     -----
-    Use it when valuable purchases should stand high. Each list is divided by its own ideal, so the size of the basket
-    is lost; take `revenue` for that. When one item of a basket is far more expensive than the others, it is nearly
-    the discount at the rank of that item.
+    Use it when valuable purchases should be near the top. Each list is divided by its own ideal, so the size of the
+    basket is lost; take `revenue` for that. When one item of a basket is far more expensive than the others, the value
+    is nearly the discount at the rank of that item.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Novelty: how unexpected are the recommended items, given a log of the past?
+"""Novelty: how unexpected are the recommended items, compared with a log of the past?
 
 Recommended items that the log does not have are counted in `spec["counts"]`.
 """
@@ -37,8 +37,8 @@ def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
     Notes
     -----
     Use it to describe a model: a list of bestsellers has the largest value. Neither direction is better, because
-    popular items are often relevant ones. A few bestsellers rule the mean, and the value depends on the log, so give
-    all models the same one.
+    popular items are often relevant. A few bestsellers can dominate the mean. The value depends on the log, so use the
+    same log for all models.
 
     References
     ----------
@@ -71,7 +71,8 @@ def surprisal(
     Parameters
     ----------
     base : {"users", "events"}, default "users"
-        "users": p(i) is a share of users and N their number. "events": of interactions.
+        "users": p(i) is a share of users, and N is their number. "events": p(i) is a share of interactions, and N is
+        the number of interactions.
     normalize : bool, default False
         Divide by log2 N, so that values lie in [0, 1]; undefined for N = 1.
     divisor : {"shown", "k"}, default "shown"
@@ -79,15 +80,15 @@ def surprisal(
 
     Notes
     -----
-    Use it to see how far a list goes from the bestsellers; the scale is logarithmic, so differences inside the long
-    tail count. Random recommendations have a large value: read it beside a metric of accuracy. It depends on the size
-    of the log, so give all models the same one, or use `normalize=True`.
+    Use it to see how far a list is from the bestsellers. The scale is logarithmic, so differences inside the long tail
+    count. Random recommendations have a large value, so read it beside a metric of accuracy. It depends on the size of
+    the log, so use the same log for all models, or `normalize=True`.
 
     References
     ----------
-    Zhou et al. (2010), PNAS 107(10). RecTools `MeanInvUserFreq` is the default, RePlay `Surprisal` has
-    normalize=True and divisor="k"; recommenders `novelty` has base="events", but items that are not in the log add
-    nothing there and the mean is over all rows.
+    Zhou et al. (2010), PNAS 107(10). The default equals `MeanInvUserFreq` of RecTools. normalize=True with divisor="k"
+    equals `Surprisal` of RePlay. `novelty` of recommenders is like base="events", but there items that are not in the
+    log add nothing, and the mean is over all rows.
 
     Examples
     --------
@@ -107,14 +108,14 @@ def unseen(lists: Lists) -> np.ndarray:
     Formula
     -------
     |items of the first k that are not in the user's rows of `log`| / m, where m = min(k, n_pred). Undefined for a list
-    without recommendations. A user without rows in the log has had nothing, so the value is 1; `spec["counts"]` tells
-    for how many lists.
+    without recommendations. For a user without rows in the log the value is 1, and `spec["counts"]` counts the lists of
+    such users.
 
     Notes
     -----
-    Use it to check that a recommender leaves out what users already have, where repetition is not meant. It is 1 for
-    every model that filters the history, and then it compares nothing. Where users come back for the same items, as
-    with groceries or music, a small value is no fault.
+    Use it where items should not be recommended again, to check that a model leaves out what users already have. It is
+    1 for every model that filters out the history, so it cannot compare such models. Where users want the same items
+    again, as with groceries or music, a small value is no fault.
 
     References
     ----------
@@ -148,19 +149,20 @@ def serendipity(
 
     Formula
     -------
-    Σ_i s_i / m over the first k items, where s_i = 1 if item i is relevant, not in the user's rows of `log`, less than
-    `threshold` similar to each item there, and not popular; m = min(k, n_pred). Items without features are left out of
-    s and of m. Undefined for a user whose log has no item with features, and for a list that has none.
+    Σ_i s_i / m over the first k items, where m = min(k, n_pred). s_i = 1 if item i is relevant, is not in the user's
+    rows of `log`, has a similarity below `threshold` to each item there, and is not popular; otherwise s_i = 0. Items
+    without features are left out of the sum and of m. Undefined if the user's log has no item with features, or if the
+    list has none.
 
     Parameters
     ----------
     threshold : float, default 0.7
-        Similarity to an item of the user's past from which on an item is expected.
+        An item is expected if its similarity to an item of the user's past is at least this.
     relevant : bool, default True
-        With False, relevance does not count, and `true` may be None.
+        Whether an item must be relevant to count. With False, `true` may be None.
     top : int, optional
-        Beside `popular`, the `top` items with the most interactions in `log` are popular too; of equal ones, the
-        smaller ids.
+        The `top` items with the most interactions in `log` are popular too, beside those of `popular`. Of equally
+        frequent items, those with the smaller ids are taken.
     similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
         As in `ild`.
     separator : str, default "|"
@@ -168,9 +170,9 @@ def serendipity(
 
     Notes
     -----
-    Use it when the aim is discovery: a hit that neither bestsellers nor more of the same would have brought. Such
-    hits are rare, so intervals are wide and many users are needed. The threshold, the features and the popular items
-    decide what counts: fix them before you look at the results, and report them.
+    Use it when the aim is discovery: hits that neither bestsellers nor items like those of the past would have brought.
+    Such hits are rare, so intervals are wide and many users are needed. The threshold, the features and the popular
+    items decide what counts. Fix them before you look at the results, and report them.
 
     References
     ----------
@@ -188,7 +190,7 @@ def serendipity(
     if relevant:
         matched.needs_true("or relevant=False")
     largest = nearest(lists, similarity, separator)
-    # Rounding must not decide whether 0.7 is below 0.7.
+    # The margin keeps rounding from making 0.7 smaller than 0.7.
     found = (largest < threshold - 1e-12) & ~matched.seen()
     if relevant:
         hit = np.zeros(len(found), bool)
@@ -211,8 +213,8 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
 
     Formula
     -------
-    1 − |R ∩ B| / d, where R is the first k items, B the first k items of the baseline's list for the same list key,
-    ranked as `pred` is, and d the divisor.
+    1 − |R ∩ B| / d, where R is the set of the first k items, B is the set of the first k items of the baseline's list
+    with the same list key, and d is the divisor. The baseline is ranked by the same rules as `pred`.
 
     Parameters
     ----------
@@ -222,8 +224,8 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     Notes
     -----
     Use it to see how much of a list a simple baseline, such as bestsellers or the present system, would not have
-    brought anyway. It does not know relevance: random recommendations have a value close to 1. Read it beside a metric
-    of accuracy.
+    recommended. It ignores relevance: random recommendations have a value close to 1. Read it beside a metric of
+    accuracy.
 
     References
     ----------
@@ -279,9 +281,9 @@ def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
     Notes
     -----
-    Use it for novelty that only hits earn, more so near the top. It mixes two things: of two models with equally
-    novel hits, the one with more hits has the larger value. Read `precision` and `popularity` beside it, or set
-    `relevant=False` for novelty alone.
+    Use it to measure the novelty of hits, where hits near the top count more. It mixes novelty with accuracy: of two
+    models with equally novel hits, the one with more hits has the larger value. Read `precision` and `popularity`
+    beside it, or set `relevant=False` for novelty alone.
 
     References
     ----------
@@ -315,8 +317,8 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
     Notes
     -----
-    Use it like `epc` when very rare items should count much more: between an item with 1 in 1,000 and one with 1 in
-    10,000 interactions lie 3.3 bits here, and almost nothing there. It too mixes novelty with accuracy;
+    Use it like `epc`, when very rare items should count much more. An item with 1 in 10,000 interactions counts 3.3
+    bits more here than one with 1 in 1,000; in `epc` they are almost equal. It also mixes novelty with accuracy;
     `relevant=False` gives novelty alone.
 
     References
@@ -334,13 +336,14 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
 @metric(better=None, arguments=("log", "pred"), unknown=("log",))
 def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
-    """Share of the recommended items that are of the long tail; neither direction is better, in [0, 1].
+    """Share of the recommended items that are in the long tail; neither direction is better, in [0, 1].
 
     Formula
     -------
     |items of the first k in the tail| / m, where m = min(k, n_pred). The head is the smallest set of the most popular
-    items that holds the share `head` of the interactions of `log`; of equally popular items, the smaller ids. The tail
-    is all other items, also those that are not in the log. Undefined for a list without recommendations.
+    items that holds the share `head` of the interactions of `log`. Of equally popular items, those with smaller ids
+    come first. The tail is all other items, also those that are not in the log. Undefined for a list without
+    recommendations.
 
     Parameters
     ----------
@@ -349,8 +352,8 @@ def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
 
     Notes
     -----
-    Use it to see how much of the exposure goes to the long tail. Neither direction is better: a larger share is
-    welcome when accuracy stays. What the tail is depends on the log and on `head`, so fix both for all models.
+    Use it to see how much of the exposure goes to the long tail. Neither direction is better in itself: a larger share
+    is welcome if accuracy does not fall. The tail depends on the log and on `head`, so use the same for all models.
 
     References
     ----------
@@ -367,7 +370,7 @@ def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
 
 @metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log",))
 def aclt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
-    """Number of recommended items of the long tail; a count, at least 0.
+    """Number of recommended items that are in the long tail; a count, at least 0.
 
     Formula
     -------

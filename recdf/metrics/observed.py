@@ -1,8 +1,8 @@
 """Recall, precision, ndcg, mapr and mrr where relevant items were observed with unequal probabilities.
 
 Contract: with `propensity_col` a relevant item counts v = 1/max(propensity, propensity_floor) in place of 1. A metric
-is the v that the list earns over the v that it could earn. So values stay in [0, 1], only the ratios of propensities
-within a list matter, and equal propensities give the metric without them.
+is the sum of v that the list earns, divided by the largest sum that it could earn. So values stay in [0, 1], only the
+ratios of propensities within a list matter, and equal propensities change nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..matching.lists import Lists
 
 
 def observed_recall(lists: Lists, divisor: str) -> np.ndarray:
-    """Return Σ v over the hits by Σ v over the relevant items, or over the best min(k, n_true) of them."""
+    """Return Σ v of the hits, divided by Σ v of the relevant items or of the min(k, n_true) best of them."""
     return ratio(lists.sum(_of_hits(lists)), _possible(lists, divisor, "divisor"))
 
 
 def observed_precision(lists: Lists, divisor: str) -> np.ndarray:
-    """Return Σ v over the hits by d times the mean v of the best min(k, n_true) relevant items, for the divisor d."""
+    """Return Σ v of the hits, divided by d times the mean v of the min(k, n_true) best relevant items."""
     refuse("divisor", divisor, ("k", "achievable"))
     n_best = np.minimum(lists.k, lists.n_true)
     share = ratio(lists.sum(_of_hits(lists)), _best(lists))
@@ -30,13 +30,13 @@ def observed_precision(lists: Lists, divisor: str) -> np.ndarray:
 
 
 def observed_average_precision(lists: Lists, normalizer: str) -> np.ndarray:
-    """Return Σ v · P@i over the hits, P@i the plain share of hits in ranks 1 to i, by the v that is possible."""
+    """Return Σ v · P@i over the hits, divided by the possible Σ v. P@i is the plain share of hits in ranks 1 to i."""
     hits = lists.hits
     return ratio(lists.sum(_of_hits(lists) * hits.number / hits.rank), _possible(lists, normalizer, "normalizer"))
 
 
 def observed_reciprocal_rank(lists: Lists, of: str) -> np.ndarray:
-    """Return v / rank of the first hit by the largest v of a relevant item, or Σ v / rank of all hits by their Σ v."""
+    """Return v / rank of the first hit over the largest relevant v, or Σ v / rank of all hits over the relevant Σ v."""
     earned = _of_hits(lists) / lists.hits.rank
     if of == "all":
         return ratio(lists.sum(earned), _relevant(lists))
@@ -61,7 +61,7 @@ def _relevant(lists: Lists) -> np.ndarray:
 
 
 def _best(lists: Lists) -> np.ndarray:
-    """Sum v over the min(k, n_true) relevant items of each list that have the largest."""
+    """Sum v over the min(k, n_true) relevant items of each list that have the largest v."""
     return lists.sum_best(weights_of(lists), _gain)
 
 
@@ -75,7 +75,7 @@ def _possible(lists: Lists, kind: str, name: str) -> np.ndarray:
 
 
 def refuse(name: str, value: str, taken: tuple[str, ...]) -> None:
-    """Raise if a parameter has a value that has no form with propensities."""
+    """Raise if a parameter has a value for which no formula with propensities exists."""
     if value not in taken:
         raise OptionError(
             f'{name}="{value}" has no form with propensity_col=; take {" or ".join(map(repr, taken))}, '

@@ -1,7 +1,7 @@
 """Rating error: how far is the score of a recommended item from the rating that the user gave it?
 
-The rows that count are the recommended ones that `true` judges, wherever they rank; `relevance_col` names the rating
-in `true`, and the score that orders `pred` is the predicted rating.
+The rows that count are the recommended items that have a rating in `true`, whatever their rank. `relevance_col` names
+the column of ratings in `true`. The score that orders `pred` is the predicted rating.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _errors(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _errors_by_value(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
-    """Errors `by` value after `by` value, and where each value begins among them; sorted once for all values."""
+    """The errors, sorted by `by` value, and where those of each value begin. They are sorted once for all values."""
     cache, key = lists.matched.cache, ("errors by value", lists.cut)
     if key not in cache:
         of_list, error = _errors(lists)
@@ -74,9 +74,9 @@ def rmse(lists: Lists) -> np.ndarray:
 
     Notes
     -----
-    Use it when the score itself is read, as predicted stars or predicted demand. Only rated items count, wherever
-    they stand, so it says little about a ranked list; take `ndcg` there. Large errors count most, and a user with one
-    rating weighs as much as a user with a hundred; `pooled_rmse` weighs ratings equally.
+    Use it when the score itself is used, as predicted stars or predicted demand. Only rated items count, whatever their
+    rank, so it says little about a ranked list; take `ndcg` there. Large errors count most. A user with one rating
+    weighs as much as a user with a hundred; `pooled_rmse` weighs all ratings equally.
 
     References
     ----------
@@ -103,8 +103,8 @@ def mae(lists: Lists) -> np.ndarray:
     Notes
     -----
     Use it like `rmse` when one large error should not outweigh several small ones, and when the unit of the ratings
-    should be kept. Only rated items count, so it says little about a ranked list. `pooled_mae` weighs ratings rather
-    than users equally.
+    should be kept. Only rated items count, so it says little about a ranked list. It weighs users equally; `pooled_mae`
+    weighs ratings equally.
 
     References
     ----------

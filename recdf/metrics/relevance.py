@@ -1,4 +1,4 @@
-"""Relevance: do the first k recommended items hold the relevant ones, whatever the order among them?"""
+"""Relevance: are the relevant items among the first k recommended ones, in whatever order?"""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def hits(lists: Lists) -> np.ndarray:
     Notes
     -----
     Use it as one half of a ratio, such as hits per recommended item in `compare_variants`, or to read the raw counts.
-    It grows with k and with the number of relevant items, so it compares neither users nor data sets; `precision` and
-    `recall` do.
+    It grows with k and with the number of relevant items. Do not compare users or data sets by it; take `precision` or
+    `recall`.
 
     References
     ----------
@@ -73,9 +73,9 @@ def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k
 
     Formula
     -------
-    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor. With `propensity_col`:
-    Σ_{i ≤ k} h_i v_i / (d · v̄), where v = 1/max(propensity, propensity_floor) and v̄ is the mean v of the min(k, n_true)
-    relevant items of largest v.
+    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor. With `propensity_col`: Σ_{i
+    ≤ k} h_i v_i / (d · v̄), where v = 1/max(propensity, propensity_floor) and v̄ is the mean v of the min(k, n_true)
+    relevant items with the largest v.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k
     -----
     Use it where places are scarce and a wasted place costs something, as in an e-mail with five products. With the
     divisor k, a user with fewer than k relevant items can never reach 1, so the mean also depends on how many
-    relevant items users have; `divisor="achievable"` removes this. The order inside the first k does not count.
+    relevant items users have. This is not so with `divisor="achievable"`. The order inside the first k does not count.
 
     References
     ----------
@@ -109,13 +109,13 @@ def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k
 
 @metric(optional=("propensity",))
 def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "relevant") -> np.ndarray:
-    """Share of the relevant items that the first k hold; larger is better, in [0, 1].
+    """Share of the relevant items that are among the first k; larger is better, in [0, 1].
 
     Formula
     -------
     Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor. With `propensity_col`:
-    Σ_{i ≤ k} h_i v_i / Σ_t v_t over the relevant items t, or over the min(k, n_true) of largest v for "achievable",
-    where v = 1/max(propensity, propensity_floor).
+    Σ_{i ≤ k} h_i v_i / Σ_t v_t, where v = 1/max(propensity, propensity_floor). The second sum is over all relevant
+    items t, and for "achievable" over the min(k, n_true) of them with the largest v.
 
     Parameters
     ----------
@@ -126,8 +126,8 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
     Notes
     -----
     Use it for large k, and for the first stage of a pipeline, which must find the items that a later stage ranks. A
-    user with more than k relevant items can never reach 1; `divisor="achievable"` removes this. The order inside the
-    first k does not count, and a user with one relevant item weighs as much as a user with fifty.
+    user with more than k relevant items can never reach 1, except with `divisor="achievable"`. The order inside the
+    first k does not count. A user with one relevant item has the same weight as a user with fifty.
 
     References
     ----------
@@ -158,12 +158,12 @@ def f1(lists: Lists, *, beta: float = 1.0) -> np.ndarray:
     Parameters
     ----------
     beta : float, default 1
-        Weight β of recall: above 1 recall counts more, below 1 precision.
+        Weight β of recall. Above 1 recall counts more, and below 1 precision counts more.
 
     Notes
     -----
-    Use it when one number has to stand for precision and recall, as for a set of tags. It hides which of the two has
-    changed, so report both beside it. For ranked lists, `mapr` and `ndcg` say more, because they know the ranks.
+    Use it when one number has to summarize precision and recall, as for a set of tags. It hides which of the two has
+    changed, so report both beside it. For ranked lists, `mapr` and `ndcg` say more, because they use the ranks.
 
     References
     ----------
@@ -183,7 +183,7 @@ def f1(lists: Lists, *, beta: float = 1.0) -> np.ndarray:
 
 @metric(cut=False)
 def rprecision(lists: Lists) -> np.ndarray:
-    """Precision at as many ranks as there are relevant items; larger is better, in [0, 1]. k is ignored.
+    """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1]. k is ignored.
 
     Formula
     -------
@@ -234,8 +234,8 @@ def confusion(lists: Lists, *, length: Length = "shown") -> tuple[np.ndarray, np
     Parameters
     ----------
     length : {"shown", "k"}, default "shown"
-        "shown": m = min(k, n_pred). "k": m = k, as in RecTools, so that a rank without an item counts as a false
-        positive; tn is undefined where the candidates are too few for k ranks.
+        "shown": m = min(k, n_pred). "k": m = k, as in RecTools. A rank without an item then counts as a false positive,
+        and tn is undefined if there are too few candidates for k ranks.
 
     Notes
     -----
@@ -258,7 +258,7 @@ def confusion(lists: Lists, *, length: Length = "shown") -> tuple[np.ndarray, np
 
 @metric(needs=("candidates",))
 def accuracy(lists: Lists, *, length: Length = "shown") -> np.ndarray:
-    """Share of the candidates on the right side of the cut; larger is better, in [0, 1].
+    """Share of the candidates that are rightly recommended or rightly left out; larger is better, in [0, 1].
 
     Formula
     -------
@@ -304,7 +304,7 @@ def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
     Notes
     -----
-    Use it with judged candidates, to say how often an item that is known to be bad gets through. With a whole
+    Use it with judged candidates, to say how often an item that is known to be bad is recommended. With a whole
     catalogue as the candidates it is about k over the size of the catalogue, whatever the model does.
 
     References
@@ -355,7 +355,7 @@ def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
 @metric(bounds=(-1.0, 1.0), needs=("candidates",))
 def mcc(lists: Lists, *, length: Length = "shown") -> np.ndarray:
-    """Matthews correlation of recommended and relevant; larger is better, in [−1, 1].
+    """Matthews correlation between being recommended and being relevant; larger is better, in [−1, 1].
 
     Formula
     -------

@@ -1,7 +1,8 @@
-"""Responses: what users did with the items that they were shown. Clicks and purchases, and their rates.
+"""Responses: what users did with the items that they were shown. Metrics of clicks and purchases, and of their rates.
 
 The columns `clicks` and `purchases` of `true`, which `from_impressions` writes, say what was clicked and what was
-bought. Where `true` has neither column, every hit counts. Where it has only the other one, it is an error.
+bought. If `true` has neither column, every hit counts. If it has only the column that a metric does not need, that is
+an error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ OTHER = {"clicks": "purchases", "purchases": "clicks"}
 
 
 def _answered(lists: Lists, column: str) -> np.ndarray:
-    """Shown items of each list with a response; one that has a share of an event counts with its share, at most 1."""
+    """Number of shown items with a response, for each list. An item with a share of an event counts that share."""
     numbers = lists.matched.responses(column)
     if numbers is None:
         other = OTHER[column]
@@ -40,12 +41,12 @@ def shown(lists: Lists) -> np.ndarray:
 
     Formula
     -------
-    min(n, k), n the items recommended to the list.
+    min(n, k), where n is the number of items that are recommended in the list.
 
     Notes
     -----
-    Use it as the denominator of a ratio such as `{"ctr": ("clicked@10", "shown@10")}`, where lists of different length
-    must count by their items. It says nothing about quality: a longer list is not a better one.
+    Use it as the denominator of a ratio such as `{"ctr": ("clicked@10", "shown@10")}`, in which a list counts by its
+    length. It says nothing about quality: a longer list is not a better one.
 
     References
     ----------
@@ -66,13 +67,14 @@ def clicked(lists: Lists) -> np.ndarray:
 
     Formula
     -------
-    Σ_{i ≤ k} min(c_i, 1), c_i the column `clicks` of `true` for the item at rank i (several clicks of an item count
-    once, shares of a click with their size); without such a column, the hits.
+    Σ_{i ≤ k} min(c_i, 1), where c_i is the value of the column `clicks` of `true` for the item at rank i. Several
+    clicks on an item count once, and a share of a click counts that share. Without such a column, it is the number of
+    hits.
 
     Notes
     -----
-    Use it as the numerator of click-through, or in an experiment as clicks per user. Do not compare models by it that
-    did not produce the log: an item that was never shown cannot be clicked.
+    Use it as the numerator of the click-through rate, or in an experiment as clicks per user. Do not use it for models
+    that did not produce the log: an item that was never shown cannot be clicked.
 
     References
     ----------
@@ -94,12 +96,13 @@ def bought(lists: Lists) -> np.ndarray:
 
     Formula
     -------
-    Σ_{i ≤ k} min(p_i, 1), p_i the column `purchases` of `true` for the item at rank i; without such a column, the hits.
+    Σ_{i ≤ k} min(p_i, 1), where p_i is the value of the column `purchases` of `true` for the item at rank i. Without
+    such a column, it is the number of hits.
 
     Notes
     -----
-    Use it as the numerator of conversion, or in an experiment as purchases per user. Purchases are rare, so many users
-    are needed before a difference shows. What purchases are worth is `revenue`.
+    Use it as the numerator of the conversion rate, or in an experiment as purchases per user. Purchases are rare, so
+    many users are needed to show a difference. Do not use it for the value of the purchases; that is `revenue`.
 
     References
     ----------
@@ -121,8 +124,8 @@ def ctr(lists: Lists) -> np.ndarray:
 
     Formula
     -------
-    clicked / shown, both at k; undefined for a list without items. The mean over lists weighs lists alike; for clicks
-    per impression over all lists, compare the ratio `{"ctr": ("clicked@10", "shown@10")}`.
+    clicked / shown, both at k. Undefined for a list without items. In the mean over lists, every list has the same
+    weight. For clicks per impression over all lists, compare the ratio `{"ctr": ("clicked@10", "shown@10")}`.
 
     Notes
     -----
@@ -146,11 +149,11 @@ def ctr(lists: Lists) -> np.ndarray:
 
 @metric(bounds=(0.0, None))
 def conversion(lists: Lists, *, per: Literal["shown", "clicked"] = "shown") -> np.ndarray:
-    """Conversion rate, bought items in the first k over those shown, or clicked; larger is better, at least 0.
+    """Conversion rate: items bought in the first k over items shown or clicked; larger is better, at least 0.
 
     Formula
     -------
-    bought / shown, or bought / clicked, both at k; undefined for 0/0. Above 1 only with `per="clicked"`, where items
+    bought / shown, or bought / clicked, both at k. Undefined for 0/0. It is above 1 only with `per="clicked"`, if items
     were bought without a click.
 
     Parameters
@@ -160,8 +163,8 @@ def conversion(lists: Lists, *, per: Literal["shown", "clicked"] = "shown") -> n
 
     Notes
     -----
-    Use it where the aim is a purchase: `per="shown"` for the whole way from impression to purchase, `per="clicked"` for
-    what happens after the click. With few clicks the second is undefined for most lists; compare a ratio of sums then.
+    Use it where the aim is a purchase: `per="shown"` covers the way from impression to purchase, and `per="clicked"`
+    what happens after the click. With few clicks, the latter is undefined for most lists; compare a ratio of sums then.
 
     References
     ----------

@@ -1,6 +1,7 @@
-"""`sampled_values`: metrics of one relevant item among a few sampled negatives, as over the whole catalogue.
+"""`sampled_values` corrects metrics of one relevant item among a few sampled negatives for the whole catalogue.
 
-Contract: arrays and numbers only. A sampled rank is the rank of the relevant item among itself and the sampled items.
+Contract: it takes and returns arrays and numbers only. A sampled rank is the rank of the relevant item among itself and
+the sampled items.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 SampledMetric = Literal["recall", "hitrate", "ndcg", "mrr", "map", "auc"]
 
-# Ranks of the catalogue that are summed at once.
+# Number of ranks of the catalogue that are summed at once.
 AT_ONCE = 4096
 
 
@@ -28,14 +29,15 @@ def sampled_values(
 ) -> npt.NDArray[np.float64]:
     """Values of a metric by sampled rank, corrected so that their mean is near the metric over all items.
 
-    Larger is better, as of the metric itself; single values may lie outside its range.
+    Larger is better, as for the metric itself. Single values may lie outside the range of the metric.
 
     Formula
     -------
-    With R the rank among n = `n_items` items and r the rank among m = `n_sampled` random negatives and the relevant
-    item, r − 1 is binomial(m, (R − 1)/(n − 1)). Let A[R, r] = P(r given R)/√n, b[R] = f(R)/√n with the metric f, and
-    c[r] = Σ_R P(r given R)/n. The values are ((1 − γ)·AᵀA + γ·diag(c))⁻¹·Aᵀb, which of all functions of r have the
-    least bias² + γ·variance on average over R.
+    Let R be the rank of the relevant item among all n = `n_items` items, and r its rank among itself and m =
+    `n_sampled` random negatives. Then r − 1 is binomial(m, (R − 1)/(n − 1)). Let A[R, r] = P(r given R)/√n, let
+    b[R] = f(R)/√n with the metric f, and c[r] = Σ_R P(r given R)/n. The values are
+    ((1 − γ)·AᵀA + γ·diag(c))⁻¹·Aᵀb with γ = `gamma`. Of all functions of r, they have the least bias² + γ·variance on
+    average over R.
 
     Parameters
     ----------
@@ -43,29 +45,30 @@ def sampled_values(
         Metric of a list with one relevant item: recall and hitrate are 1[R ≤ k], ndcg 1[R ≤ k]/log2(R + 1), mrr and map
         1[R ≤ k]/R, auc (n − R)/(n − 1).
     n_items : int
-        Items of the catalogue that the relevant one is ranked against, itself included.
+        Number of items in the catalogue that the relevant item is ranked among, itself included.
     n_sampled : int
-        Negatives that were sampled uniformly for every list.
+        Number of negatives that were sampled uniformly for every list.
     k : int or None, default 10
-        Cut-off in the whole catalogue; None for none. auc has none.
+        Cut-off in the ranking of the whole catalogue. With None there is no cut-off. auc ignores it.
     gamma : float, default 0.1
-        Weight of the variance, in (0, 1]. Near 0 the values are unbiased and wild.
+        Weight γ of the variance, in (0, 1]. Near 0 the values have little bias and a very large variance.
 
     Returns
     -------
     ndarray of float64, shape (n_sampled + 1,)
-        The value of sampled rank 1, 2, ..., n_sampled + 1. Average those of your lists' ranks.
+        The values of sampled ranks 1, 2, ..., n_sampled + 1. Look up the value for the sampled rank of each list, and
+        average these values.
 
     Raises
     ------
     OptionError
-        If the metric is none of these, or a number is out of range.
+        If the metric is not one of these, or a number is out of range.
 
     Notes
     -----
-    Use it where only a few negatives were ranked and cannot be more. Do not use it where all items can be ranked: rank
-    them. Uncorrected sampled metrics order models otherwise than the metrics over all items do; only auc is right as it
-    is. The ranks over all items are taken as equally likely beforehand.
+    Use it where only a few negatives were ranked and no more can be. Do not use it where all items can be ranked: rank
+    them instead. Uncorrected sampled metrics may put models in another order than the metrics over all items; only auc
+    needs no correction. The correction assumes that all ranks R are equally likely beforehand.
 
     References
     ----------
@@ -108,7 +111,7 @@ def _sampled_rank_chances(ranks: npt.NDArray[np.int64], n_items: int, n_sampled:
     log_choose = log_factorial[-1] - log_factorial - log_factorial[::-1]
     p = ((ranks - 1) / (n_items - 1))[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        # 0·log 0 is 0 here: an item that nothing is above has no sampled item above it.
+        # 0·log 0 is 0 here: if no item is above the relevant one, no sampled item is above it.
         upper = np.where(above > 0, above * np.log(p), 0.0)
         lower = np.where(above < n_sampled, (n_sampled - above) * np.log1p(-p), 0.0)
         chances: Floats = np.exp(log_choose + upper + lower)

@@ -1,4 +1,4 @@
-"""The similarity of the items of a list to one another, and to the items in the user's log.
+"""How similar the items of a list are to each other, and to the items in the user's log.
 
 Similarities are computed for one block of lists at a time, and never for all pairs of items.
 """
@@ -17,13 +17,13 @@ from ..matching.side_tables.features import Features, Similarity, called
 BLOCK_BYTES = 2**22
 
 # A product of two matrices runs in one thread if it has at most this many multiplications. OpenBLAS splits a larger
-# product among threads that wait for each other, which for many small matrices takes many times longer on a busy
-# machine.
+# product among threads, which wait for each other. For many small matrices on a busy machine, this takes many times
+# longer.
 PRODUCT = 2**17
 
 
 def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
-    """Return the feature row of each recommended item of some lists, as an array (lists, ranks); -1 for no row."""
+    """Return the feature row of each recommended item of some lists, as an array (lists, ranks); -1 means none."""
     n_shown = lists.n_shown[which]
     ranks = np.arange(n_shown.max(initial=0))
     places = lists.matched.start[which][:, None] + ranks
@@ -35,13 +35,13 @@ def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
 
 
 def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield blocks of lists of similar length that need about BLOCK_BYTES each, without lists that need nothing."""
+    """Yield blocks of lists of similar length that need about BLOCK_BYTES each. Lists that need none are left out."""
     order = np.argsort(bytes_of_list, kind="stable")
     order = order[np.searchsorted(bytes_of_list[order], 0, side="right") :]
     low = 0
     while low < len(order):
         high = min(low + max(1, BLOCK_BYTES // int(bytes_of_list[order[low]])), len(order))
-        # The last list of a block needs most memory, and all lists of the block are padded to its length.
+        # The last list of a block needs the most memory, and all lists of the block are padded to its length.
         while high - low > 1 and (high - low) * bytes_of_list[order[high - 1]] > 2 * BLOCK_BYTES:
             high = low + (high - low + 1) // 2
         yield order[low:high]
@@ -97,7 +97,7 @@ def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows:
         found = similar(rows[:, some], rows[:, low:])
         if not known.all():
             found = np.where(known[:, some, None] & known[:, None, low:], found, 0.0)
-        # The square at the front holds each of its pairs twice, and also the similarity of each row with itself.
+        # The leading square has each of its pairs twice, and the similarity of each row to itself on the diagonal.
         square = found[:, :, : found.shape[1]]
         total += found.sum(axis=(1, 2)) - (square.sum(axis=(1, 2)) + np.einsum("ijj->i", square)) / 2
     return total

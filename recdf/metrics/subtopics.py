@@ -1,4 +1,4 @@
-"""Aspects of relevant items: which of them a list covers, and which the best list could cover.
+"""Aspects of relevant items: which of them a list covers, and which of them an ideal list could cover.
 
 The aspects of a row of `true` are those that the aspect table has for the row's item and the user of the list. Rows
 that are not relevant have none, whatever the aspect table says.
@@ -14,7 +14,7 @@ from ..matching.side_tables.aspects import Aspects
 
 
 def aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
-    """First entry of `aspects` and number of entries of each row of `true`; none for rows that are not relevant."""
+    """First entry in `aspects` and number of entries for each row of `true`. Rows that are not relevant have none."""
     true_lists = matched.true_lists
     n_keys = len(true_lists.start) - 1
     user = np.zeros(n_keys, np.int64)
@@ -29,7 +29,7 @@ def aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.
 
 
 def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One entry per hit and aspect, in rank order: code of (list, aspect), rank, number of earlier hits with it."""
+    """For each pair of a hit and an aspect, by rank: code of (list, aspect), rank, number of earlier hits with it."""
     first, length = aspects_of_true(lists.matched, aspects)
     hits = lists.hits
     n = length[hits.true_place]
@@ -38,7 +38,7 @@ def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _earlier(code: np.ndarray) -> np.ndarray:
-    """How many entries with the same code stand before each entry."""
+    """For each entry, the number of earlier entries with the same code."""
     order = np.argsort(code, kind="stable")
     heads = np.flatnonzero(np.diff(code[order], prepend=-1))
     length = np.diff(np.append(heads, len(code)))
@@ -55,10 +55,10 @@ def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
 
 
 def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
-    """α-DCG of the relevant items of each list, ordered so that the next one is always the one that adds most.
+    """α-DCG of the relevant items of each list in the greedy order, in which the next item is the one that adds most.
 
-    Each round of the loop takes the next item of all lists at once. Of items that add the same, the one with the
-    smaller id is taken.
+    Each round of the loop takes the next item of all lists at once. Of items that add the same, it takes the one with
+    the smallest id.
     """
     matched = lists.matched
     true_lists, item_rank = matched.true_lists, lists.sides.item_rank()
@@ -93,9 +93,9 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
 
 
 def even_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
-    """DCG of as many items as the list has, dealt out over the user's aspects in turn, as rs_metrics computes it.
+    """DCG of an ideal list of the same length, whose items take the user's aspects in turn, as rs_metrics computes it.
 
-    Each item of a whole round has gain 1, and each item of the last, incomplete round has gain (1 − α)^(whole rounds).
+    Each item of a complete round has gain 1. Each item of the last, incomplete round has (1 − α)^(complete rounds).
     """
     n_shown, n_aspects = lists.n_shown, aspects.n_of_list(len(lists))
     rounds = n_shown // np.maximum(n_aspects, 1)
@@ -106,7 +106,7 @@ def even_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
 
 
 def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct aspects of the hits and of all relevant items of each list."""
+    """Numbers of distinct aspects, of the hits and of all relevant items of each list."""
     matched = lists.matched
     code = np.unique(covered(lists, aspects)[0])
     of_hits = np.bincount(code // aspects.n_aspects, minlength=len(lists))

@@ -1,4 +1,4 @@
-"""Columns of `pred` that come along into results, in the dtypes of the whole files."""
+"""Columns of `pred` that `carry=` copies into the results, with the dtypes that they have over all files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .source import Source
 
 
 def check_rule(pred: Source, name: str, rule: str) -> None:
-    """Raise for the least or the largest of categories, whose order a part of the files does not know."""
+    """Raise if `carry` asks for the "min" or "max" of categories: one part of the files does not know their order."""
     if rule in ("min", "max") and pa.types.is_dictionary(pred.files_schema.field(name).type):
         raise OptionError(
             f"carry[{name!r}]={rule!r}: pred[{name!r}] holds categories, whose order is not known when files are read "
@@ -22,9 +22,10 @@ def check_rule(pred: Source, name: str, rule: str) -> None:
 
 
 def carried_frame(pred: Source, table: pa.Table, some_missing: bool) -> pd.DataFrame:
-    """Some rows of carried columns. `some_missing`: the population has lists that `pred` does not have.
+    """Return some rows of the carried columns.
 
-    Integers and bools are then in the dtypes of pandas that have a null, in every block of rows.
+    `some_missing` says that the population has lists that `pred` lacks. These have no carried value, so integers and
+    bools take pandas' nullable dtypes. They do so in every block of rows, so that all blocks have the same dtypes.
     """
     if not table.num_columns:
         return pd.DataFrame(index=range(len(table)))

@@ -1,4 +1,4 @@
-"""`rd.dask.evaluate`: frames of Dask, evaluated where their partitions are. It needs the extra `recdf[dask]`."""
+"""`rd.dask.evaluate` evaluates Dask frames on the workers that hold them. It needs the extra `recdf[dask]`."""
 
 from __future__ import annotations
 
@@ -32,30 +32,46 @@ def evaluate(
     partitions: int | None = None,
     **options: Unpack[EngineArguments],
 ) -> EngineEvaluation[Any]:
-    """Evaluate two Dask frames; the summary is that of `rd.evaluate`, and the rows per list stay with the workers.
+    """Evaluate two Dask frames. The summary is that of `rd.evaluate`, and the rows per list stay with the workers.
 
     Parameters
     ----------
     true, pred : dask.dataframe.DataFrame
-        As for `rd.evaluate`. `true` may be None if no metric needs it.
+        The same columns as for `rd.evaluate`. `true` may be None if no metric needs it.
     {arguments}
     partitions : int, optional
-        Number of buckets of lists, each of which one task evaluates in memory. By default as many as the frame with
-        more partitions has.
+        Number of buckets that the lists are distributed to. One task evaluates one bucket in memory. The default is
+        the number of partitions of the frame that has more of them.
     {options}
 
     Returns
     -------
     EngineEvaluation
-        `.per_user` is a Dask frame whose rows are computed when they are used; `.summary` and `.spec` are those of
-        `rd.evaluate`. `.to_pandas()` gives an `Evaluation` in memory, `.to_parquet(folder)` writes from the workers.
+        `.per_user` is a Dask frame whose rows are computed when they are used. `.summary` and `.spec` are those of
+        `rd.evaluate`. `.to_pandas()` returns an `Evaluation` in memory. `.to_parquet(folder)` writes the rows from the
+        workers.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
-        As `rd.evaluate`.
+        For the same reasons as in `rd.evaluate`.
+    TypeError
+        If a frame is not a Dask DataFrame.
     MissingExtraError
         If Dask is not installed.
+
+    Notes
+    -----
+    Use it where the data are in Dask already, or do not fit in the memory of one machine. Do not use it for frames that
+    fit in memory: `rd.evaluate` has nothing to shuffle. For parquet files on one machine, `rd.evaluate_parquet` needs
+    no workers.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd, recdf as rd  # doctest: +SKIP
+    >>> true = dd.read_parquet("true/")  # doctest: +SKIP
+    >>> pred = dd.read_parquet("pred/")  # doctest: +SKIP
+    >>> rd.dask.evaluate(true, pred, "ndcg", by="model").summary  # doctest: +SKIP
     """
     dd = _dask()
     for role, frame in (("true", true), ("pred", pred)):
@@ -74,16 +90,16 @@ def _dask() -> Any:
 
 
 class DaskEngine:
-    """The frames of Dask. Partitions of packed rows are pandas frames with Arrow columns."""
+    """What Dask can do with its frames, as `Engine` asks. Packed rows are pandas frames with Arrow columns."""
 
     name = "Dask"
-    ordered = True  # as the partitions are
+    ordered = True  # the partitions of a Dask frame have an order
 
     def __init__(self, dd: Any) -> None:
         self.dd = dd
 
     def schema(self, frame: Any) -> pa.Schema:
-        """Return the types of the columns; those of Python objects and categories are known only from a row."""
+        """Return the types of the columns. Those of Python objects and of categories can only be read off a row."""
         empty = pd.DataFrame({i: pd.Series([], dtype=dtype) for i, dtype in enumerate(frame.dtypes)})
         unknown = [i for i, dtype in enumerate(frame.dtypes) if dtype.name in ("object", "category")]
         fields = list(pa.Schema.from_pandas(empty, preserve_index=False))
@@ -111,7 +127,7 @@ class DaskEngine:
         # Equal buckets of both frames go to the same partition, since both have as many.
         shuffled = [frame.shuffle("bucket", npartitions=n_buckets) for frame in frames.values()]
         meta = to_frame(schema.empty_table())
-        once = delayed(work, traverse=False)  # it may hold large side tables, which travel once and not with every task
+        once = delayed(work, traverse=False)  # sent once, since it may hold large side tables
         on_buckets = _OnBuckets(schema, tuple(frames))
         return self.dd.map_partitions(
             on_buckets, *shuffled, once, meta=meta, align_dataframes=False, enforce_metadata=False
@@ -127,21 +143,24 @@ class DaskEngine:
         return isinstance(data, self.dd.DataFrame | self.dd.Series)
 
     def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
-        # Dask changes strings to a dtype of its own choice, so labels keep the one that pandas has for strings.
+        # Dask stores strings in a dtype of its own choice. Labels keep the dtype that pandas has for strings.
         like = {name: dtype for name, dtype in frame.dtypes.items() if not isinstance(dtype, pd.StringDtype)}
         return as_dtypes(labels_of_table(table), like)
 
     def typed(self, frame: Any, like: pd.DataFrame) -> Any:
-        as_dask = self.dd.from_pandas(like, npartitions=1)  # it has a dtype of its own for strings
+        as_dask = self.dd.from_pandas(like, npartitions=1)  # Dask has its own dtype for strings
         meta = like.astype(as_dask.dtypes.to_dict())
-        return frame.map_partitions(_Typed(dict(meta.dtypes)), meta=meta, enforce_metadata=False)
+        found = frame.map_partitions(_Typed(dict(meta.dtypes)), meta=meta, enforce_metadata=False)
+        # As a frame of delayed parts. Dask would otherwise look into the two shuffles behind the frame, take a column
+        # of it for one of another frame, and align both by an index whose numbers repeat.
+        return self.dd.from_delayed(found.to_delayed(), meta=meta, verify_meta=False)
 
     def write(self, frame: Any, folder: Path) -> None:
         frame.to_parquet(str(folder), write_index=False)
 
 
 def _widest(field: pa.Field) -> pa.Field:
-    """Return a field of Decimals with room for longer ones than those of the first row."""
+    """Return the field; Decimals get a wide type, since later rows may have more digits than the first."""
     return pa.field(field.name, pa.decimal256(76, 18)) if pa.types.is_decimal(field.type) else field
 
 
@@ -150,14 +169,14 @@ def to_arrow(frame: pd.DataFrame) -> pa.Table:
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:
-    """Return a frame of Arrow columns, which Dask carries without changing them."""
+    """Return a frame of Arrow columns, which Dask does not change."""
     frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
     return frame
 
 
 @dataclass(frozen=True)
 class _OnPartition:
-    """Work on the rows of one partition."""
+    """Call `work` on the rows of one partition."""
 
     work: OnChunk
     schema: pa.Schema
@@ -179,7 +198,7 @@ class _Typed:
 
 @dataclass(frozen=True)
 class _OnBuckets:
-    """Work on the buckets of one shuffled partition."""
+    """Call `work` on each bucket of one shuffled partition."""
 
     schema: pa.Schema
     roles: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A log of impressions larger than memory: `from_impressions` for one part of the users at a time, into two files.
+"""Apply `from_impressions` to a log that is larger than memory: to one part of the users at a time, into two files.
 
 Contract: a hash of the user distributes the rows of the log and of its events to parts, so that a part has all rows of
 its users. Each part is attributed alone. The parts together have the rows of `true` and `pred` that one call returns,
@@ -29,9 +29,9 @@ __all__ = ["FILES", "deal_impressions"]
 FILES = ("true.parquet", "pred.parquet", "impressions.json")
 
 BATCH_ROWS = 2**18
-# Attribution needs so many bytes for each byte of a part, including the part itself.
+# Attribution needs this many bytes for each byte of a part, the part itself included.
 BYTES_PER_BYTE = 6
-TEXT_BYTES = 32  # an estimate for a string
+TEXT_BYTES = 32  # estimated size of a string
 
 
 def deal_impressions(
@@ -42,13 +42,15 @@ def deal_impressions(
     Parameters
     ----------
     paths : mapping
-        "log", and "clicks" and "purchases" if there are any: parquet files, folders of them, or globs.
+        The paths by role: "log", and "clicks" and "purchases" if there are any. A path is a parquet file, a folder of
+        such files, or a glob.
     out : Path
-        Folder to write to; it is made if absent. Files of these names are replaced, either all of them or none.
+        Folder to write to. It is made if it does not exist. The three files replace older ones of the same names, and
+        if the call fails, none of them is replaced.
     user_col : str
-        Column of the user, in all files.
+        Column of the user, which has the same name in all files.
     memory_limit : int or str, optional
-        Most memory to use, such as "1GB". Default: a quarter of the machine's.
+        The most memory to use: bytes, or text such as "1GB". By default it is a quarter of the machine's memory.
     **options
         The options of `from_impressions`.
 
@@ -56,6 +58,14 @@ def deal_impressions(
     -------
     dict
         The spec of `from_impressions`, with the counts of all parts together.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError
+        For the same reasons as in `from_impressions`. If the log is in several parts, counts are those of one part, and
+        the message says so.
+    FileNotFoundError
+        If a path matches no file.
     """
     sources = {role: Source(path, role) for role, path in paths.items()}
     names = {role: list(source.schema.names) for role, source in sources.items()}
@@ -80,12 +90,12 @@ def deal_impressions(
 
 
 def _heads(sources: Mapping[str, Source]) -> dict[str, Any]:
-    """Return frames without rows, from which the checks of the columns raise their errors."""
+    """Return frames without rows, on which `from_impressions` raises its errors about columns."""
     return {role: as_frame(source.schema.empty_table()) for role, source in sources.items()}
 
 
 def _n_parts(sources: Mapping[str, Source], limit: int) -> int:
-    """Return how many parts to make, so that one of them at a time fits into memory."""
+    """Return the number of parts that is needed for one part to fit into memory."""
     width = {
         role: sum(field.type.bit_width / 8 if _is_fixed(field.type) else TEXT_BYTES for field in source.schema)
         for role, source in sources.items()
@@ -100,7 +110,7 @@ def _is_fixed(kind: Any) -> bool:
 
 
 def _parts(user: pa.ChunkedArray, n_parts: int) -> np.ndarray:
-    """Return the part of each row. Rows without a user go to the first part, where they are refused or dropped."""
+    """Return the part of each row. Rows without a user go to the first part, which refuses or drops them."""
     part = np.zeros(len(user), np.uint16)
     if not user.null_count:
         return part_of([user], n_parts)
@@ -110,14 +120,14 @@ def _parts(user: pa.ChunkedArray, n_parts: int) -> np.ndarray:
 
 
 def _measured(stores: Mapping[str, Store], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
-    """Make the two tables of each part that has rows."""
+    """Yield the two tables of each part that has rows."""
     for part in range(n_parts):
         frames: dict[str, Any] = {role: as_frame(store.read(part)) for role, store in stores.items()}
         if n_parts > 1 and not any(map(len, frames.values())):
             continue
         try:
             with warnings.catch_warnings():
-                for category in (NoOverlapWarning, DuplicateWarning):  # given once for all parts
+                for category in (NoOverlapWarning, DuplicateWarning):  # `deal_impressions` warns once for all parts
                     warnings.simplefilter("ignore", category)
                 found = from_impressions(**frames, **options)
         except RecdfError as error:
@@ -129,7 +139,7 @@ def _measured(stores: Mapping[str, Store], n_parts: int, options: dict[str, Any]
 
 
 def _write(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
-    """Write the tables part after part; return the spec with the counts of all parts."""
+    """Write the tables of one part after another, and return the spec with the counts of all parts."""
     import pyarrow.parquet as pq  # here, since it would make the import of recdf slower
 
     spec: dict[str, Any] | None = None

@@ -1,9 +1,9 @@
-"""Files larger than memory: their rows are dealt to parts, and one part after another is measured.
+"""Evaluate files that are larger than memory: rows are dealt (distributed) to parts, which are measured in turn.
 
-Contract: a first pass over both frames checks every row and distributes the rows to parts by a hash of their list key.
-Each part is matched and measured alone. Moments and counts are added, and the rows of all parts are merged into the
-order that the whole would have. Beside the rows that fit into its share of the memory, only one part, a few batches of
-rows and one block of results are in memory at a time.
+Contract: a first pass over both frames checks every row and deals the rows to parts by a hash of their list key. Each
+part is matched and measured alone. Moments and counts are added. The rows of all parts are merged into the order that
+`evaluate` would give them. Some rows stay in memory, as far as their share of the limit allows. Beside these, memory
+holds only one part, a few batches of rows and one block of results at a time.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ from .row_checks import HEAD, RowCheck
 from .source import as_frame
 from .store import Dealt, Memory, Store, deal, given_ids, part_of
 
-# Shares of the memory limit: for rows that stay in memory, for one part (whose evaluation needs so many times its
-# size), and for the batches that are read and dealt at the same time. The rest is for the libraries and the results.
+# Shares of the memory limit. KEPT_SHARE is for rows that stay in memory. PART_SHARE is for the evaluation of one part,
+# which needs WORKING_COPIES times the size of the part. BATCH_SHARE is for the batches that are read and dealt at the
+# same time. The rest is for the libraries and the results.
 KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.15, 0.3, 6, 0.06
 MAX_PARTS = 4096
 
@@ -64,11 +65,11 @@ class DealtFiles:
         self.given_part = np.empty(0, np.uint16)
         if asked.given is not None:
             self.given_part = part_of([given_ids(asked.given[name]) for name in asked.user_cols], buckets)
-        # Places of lists in the result: larger than any row number, so that `by` value x span + row orders them.
+        # `by` value × span + row orders the lists of the result, since `span` is larger than any row number.
         self.span = asked.n_rows + len(self.given_part) + 1
         self.checks: dict[str, RowCheck] = {}
         self.stores: dict[str, Store] = {}
-        self.n_without_pred = 0  # lists of the population
+        self.n_without_pred = 0  # lists of the population that `pred` lacks
         self._stack = ExitStack()
         with ExitStack() as stack:
             memory = Memory(limit * KEPT_SHARE)
@@ -100,7 +101,7 @@ class DealtFiles:
     # -------------------------------------------------------------------------------------- first pass
 
     def _deal(self, role: str, at_a_time: int) -> None:
-        """Read one frame, check its rows in their order, and distribute them to parts by several threads."""
+        """Read one frame, check its rows in their order, and deal them to parts in several threads."""
         asked, source = self.asked, self.asked.sources[role]
         names = asked.names[role]
         check = RowCheck(role, source.fields(names).empty_table(), asked.call.options, asked.needed.order)
@@ -138,7 +139,7 @@ class DealtFiles:
     # ------------------------------------------------------------------------------------- second pass
 
     def measure(self) -> tuple[pd.DataFrame, dict[str, Any], Written]:
-        """Measure part by part, and write both tables into the folder."""
+        """Measure one part after another, and write both tables into the folder."""
         asked = self.asked
         by = asked.by_frame(self.checks["pred"].by_values)
         results = Results(self.folder / "results.arrow")
@@ -163,7 +164,7 @@ class DealtFiles:
         return summary, plain, written
 
     def _measure_all(self, results: Results) -> PartResult:
-        """Add the results of all parts and write their rows to `results`; stop at the first part that fails."""
+        """Add the results of all parts, and write their rows to `results`. Stop at the first part that fails."""
         by_part = None
         for number, tables in enumerate(self._all_tables()):
             found = measure(self._call(number), self._part(number, tables))
@@ -181,7 +182,7 @@ class DealtFiles:
         return by_part
 
     def _call(self, number: int) -> Call:
-        """Return the call for one part: with the given users that are in it, and with the largest gain of all parts."""
+        """Return the call for one part: it has the given users of this part, and the largest gain of all parts."""
         call = self.asked.call.knowing(max_gain=self.checks["true"].max_gain)
         if self.asked.given is None:
             return call
@@ -203,7 +204,7 @@ class DealtFiles:
         return samples
 
     def _all_tables(self) -> Iterator[dict[str, pa.Table]]:
-        """Yield the rows of both frames, part by part."""
+        """Yield the rows of both frames for one part after another."""
         for number in range(self.n_parts):
             yield {role: store.read(number) for role, store in self.stores.items()}
 
@@ -220,7 +221,7 @@ class DealtFiles:
         return pa.table({PLACE: rows.list_by * self.span + first, **self.asked.label_arrays(rows), **rows.columns})
 
     def _first_seen(self, rows: ListRows, tables: dict[str, pa.Table], given: np.ndarray) -> np.ndarray:
-        """Return the row of each list's first appearance: a number below `span`, which orders lists over all parts."""
+        """Return the number of the row in which each list first appears. It is below `span` and orders the lists."""
         asked, labels = self.asked, label_frame(rows)
         frames = {role: as_frame(table) for role, table in tables.items()}
         if asked.given is not None:

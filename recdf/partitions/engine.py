@@ -1,8 +1,9 @@
-"""An engine moves rows between machines; this module evaluates with any of them.
+"""Evaluate frames of an engine. An engine, such as Spark or Dask, moves rows between machines.
 
 Contract: an `Engine` knows the columns of its frames, runs a function on the chunks of a frame, and brings the packed
-rows of a bucket together. `evaluate_frames` does the rest: it checks the call before any job, measures each bucket
-where its rows are, adds the results, and makes both tables. The rows per list stay in a frame of the engine.
+rows of a bucket together. A bucket is a part of the lists, all of whose rows one worker gets. `evaluate_frames` does
+the rest: it checks the call before any job runs, measures each bucket on the worker that has its rows, adds the
+results, and makes both tables. The rows per list stay in a frame of the engine.
 
     true, pred ─ each: pack ─► cells by bucket ─ meet: measure ─► results ─ add up ─► summary, spec
                                                └ meet: measure ─► per_user, when it is asked for
@@ -61,34 +62,35 @@ MOST_BUCKETS = 2**16 - 1
 class Engine(Protocol[Frame]):
     """What an engine can do with its frames.
 
-    name : the engine in messages, such as "Spark" · ordered : `each` keeps the order of the chunks.
+    name : the name of the engine in messages, such as "Spark" · ordered : whether `each` keeps the order of the chunks.
     """
 
     name: str
     ordered: bool
 
     def schema(self, frame: Frame) -> pa.Schema:
-        """Return the columns of a frame and their Arrow types, without a job where the engine knows them."""
+        """Return the columns of a frame and their Arrow types. No job runs if the engine knows them."""
 
     def head(self, frame: Frame, names: Sequence[str], n: int) -> pa.Table:
-        """Return a few rows of some columns."""
+        """Return up to `n` rows of some columns."""
 
     def each(self, frame: Frame, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Frame:
-        """Return the frame of what `work` makes of some columns of each chunk; it is computed when it is needed."""
+        """Return a lazy frame: the rows that `work` makes of some columns of each chunk."""
 
     def meet(
         self, true: Frame | None, pred: Frame, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
     ) -> Frame:
-        """Return the frame of what `work` makes of each bucket: its number, its cells of `true` and those of `pred`.
+        """Return a lazy frame: the rows that `work` makes of each bucket.
 
-        Both frames are packed. With `every`, `work` also gets the buckets without rows.
+        Both frames are packed. `work` takes the number of the bucket, its cells of `true` and its cells of `pred`. With
+        `every=True` it is also called for buckets without rows.
         """
 
     def collect(self, frame: Frame) -> pa.Table:
         """Compute a frame and return its rows."""
 
     def share(self, data: bytes, digest: str) -> Handle:
-        """Return what gives these bytes to the workers."""
+        """Return an object from which the workers read these bytes."""
 
     def is_frame(self, data: Any) -> bool:
         """Tell whether this is a frame of the engine."""
@@ -97,7 +99,7 @@ class Engine(Protocol[Frame]):
         """Return columns of a frame in the dtypes that pandas has for them."""
 
     def typed(self, frame: Frame, like: pd.DataFrame) -> Frame:
-        """Return a frame in the dtypes of one without rows, if the engine has dtypes of pandas."""
+        """Return the frame with the dtypes of `like`, a frame without rows, if the engine has pandas dtypes at all."""
 
     def write(self, frame: Frame, folder: Path) -> None:
         """Write a frame as a folder of parquet files on a drive that all workers share."""
@@ -105,7 +107,7 @@ class Engine(Protocol[Frame]):
 
 @dataclass(frozen=True)
 class Asked:
-    """The arguments of `evaluate` of an engine, as the caller gave them; `options` has side tables among them."""
+    """The arguments of an engine's `evaluate`, as the caller gave them. `options` includes the side tables."""
 
     metrics: Any
     k: Any
@@ -116,12 +118,12 @@ class Asked:
 def evaluate_frames(
     engine: Engine[Frame], true: Frame | None, pred: Frame, asked: Asked, n_buckets: int
 ) -> EngineEvaluation[Frame]:
-    """Evaluate frames of an engine; the summary is computed at once, the rows per list when they are asked for."""
+    """Evaluate frames of an engine. The summary is computed at once, and the rows per list when they are used."""
     return _Run(engine, true, pred, call_of(engine, true, asked), buckets_of(asked, n_buckets)).result()
 
 
 def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
-    """Check the arguments; side tables and given users may be frames of the engine."""
+    """Check the arguments and return the call. Side tables and `users=` may be frames of the engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
     options = {name: _local(engine, value) for name, value in asked.options.items()}
     given = Given(**{name: options.pop(name, None) for name in SIDE_TABLES})
@@ -145,7 +147,7 @@ def _local(engine: Engine[Any], value: Any) -> Any:
 
 
 def buckets_of(asked: Asked, n_buckets: int) -> int:
-    """Return the number of buckets: that of the caller, or else that of the engine."""
+    """Return the number of buckets that the caller asked for, or else the default of the engine."""
     given = asked.partitions
     if given is None:
         return max(1, min(n_buckets, MOST_BUCKETS))
@@ -184,13 +186,13 @@ class _Run(Generic[Frame]):
         summary, spec = finish_summary(self.call, replace(total, measured=measured))
         rows = Measuring(self.handle, self.needed.schemas, self.needed.per_user)
         empty = self._labels(self.needed.per_user.empty_table())
-        for name in self.call.carry:  # some lists may have no value
+        for name in self.call.carry:  # they are null for lists without rows of pred
             empty[name] = nullable(empty[name])
         per_user = self.engine.typed(self._meet(rows, self.needed.per_user), empty)
         summary.attrs["recdf"] = spec
         return EngineEvaluation(self.engine, per_user, empty, summary, dict(spec), self._labels, self.by_frame)
 
-    # -------------------------------------------------------------------------------- known of the whole
+    # ----------------------------------------------------------------------- facts that need all the rows
 
     @cached_property
     def heads(self) -> dict[str, pd.DataFrame]:
@@ -200,7 +202,7 @@ class _Run(Generic[Frame]):
 
     @cached_property
     def by_values(self) -> pa.Table | None:
-        """The `by` values of all of `pred`: in the order of first appearance if the engine has one, else sorted."""
+        """The `by` values of `pred`: in order of first appearance if the engine keeps an order of rows, else sorted."""
         names = self.needed.by
         if not names:
             return None
@@ -218,7 +220,7 @@ class _Run(Generic[Frame]):
         return labels.set_axis(pd.Index(map(str, labels.columns)), axis=1)
 
     def _knowing(self) -> Call:
-        """Return the call with the largest gain of `true`, if a metric needs it."""
+        """Return the call. If a metric needs the largest gain of `true`, the call then knows it."""
         if all(one.params.get("max_gain", 0) is not None for one in self.call.requests) or "true" not in self.frames:
             return self.call
         if self.needed.relevance is None:
@@ -255,7 +257,7 @@ class _Run(Generic[Frame]):
         return Packing(keys, self.call.options.item_col, self.n_buckets, schema)
 
     def _meet(self, work: OnBucket, schema: pa.Schema) -> Frame:
-        every = self.needed.given is not None  # some given lists may have no row
+        every = self.needed.given is not None  # the caller may have given lists that have no row
         packed = self.packed
         return self.engine.meet(packed.get("true"), packed["pred"], self.n_buckets, work, schema, every)
 
@@ -273,7 +275,10 @@ class _Run(Generic[Frame]):
         return total
 
     def _compared(self, overlap: Overlap) -> Overlap:
-        """Complete the overlap by comparing ids over all buckets where nothing was a hit: only then is there a job."""
+        """Complete the overlap: where a `by` value has no hit, compare its ids with those of `true` in all buckets.
+
+        `overlap.silent` has the numbers of these `by` values. If there are none, no job runs.
+        """
         if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
             return overlap
         nothing = not overlap.n_judged.any()
@@ -313,7 +318,7 @@ class _Run(Generic[Frame]):
 
 
 def labels_of_table(table: pa.Table) -> pd.DataFrame:
-    """Return labels as pandas has them by default; integers and bools beside a null stay exact."""
+    """Return labels in the default dtypes of pandas. Integers and bools beside a null stay exact."""
     found = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         exact: Any = None
@@ -326,11 +331,11 @@ def labels_of_table(table: pa.Table) -> pd.DataFrame:
 
 
 def as_dtypes(frame: pd.DataFrame, dtypes: Mapping[Any, Any]) -> pd.DataFrame:
-    """Return columns in these dtypes, where they are named and where the values allow it."""
+    """Return the columns in these dtypes. A column that has none, or whose values do not fit, stays as it is."""
     found = {}
     for name in frame.columns:
         try:
             found[name] = frame[name].astype(dtypes.get(name, frame[name].dtype))
-        except (TypeError, ValueError):  # integers without a null, now that some lists have no value
+        except (TypeError, ValueError):  # the dtype is of integers, and a list has no value
             found[name] = frame[name]
     return pd.DataFrame(found, index=frame.index)

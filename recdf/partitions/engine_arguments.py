@@ -1,4 +1,4 @@
-"""The arguments that the engines share: those of `evaluate` beyond the frames, shown in signatures and docstrings."""
+"""The arguments that the engines share with `evaluate`: how they get into signatures and docstrings."""
 
 from __future__ import annotations
 

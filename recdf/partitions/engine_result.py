@@ -26,18 +26,18 @@ class Collects(Protocol[FrameIn]):
 
 
 class EngineEvaluation(Generic[Frame]):
-    """Result of `rd.spark.evaluate` and `rd.dask.evaluate`.
+    """Result of `rd.spark.evaluate` and `rd.dask.evaluate`: a summary in memory and lazy rows per list.
 
     Attributes
     ----------
     per_user
-        A frame of the engine with one row per list: `by` columns, list key columns, `n_true`, `n_pred`, one column per
-        metric. It is lazy: its rows are computed, from the frames that were evaluated, whenever they are used. They
-        have no particular order.
+        A frame of the engine with one row per list. It has the `by` columns, the list key columns, `n_true`, `n_pred`
+        and one column per metric. It is lazy: whenever its rows are used, they are computed again from the frames that
+        were evaluated. The rows have no particular order.
     summary : DataFrame
-        A pandas frame as `rd.evaluate` returns it.
+        The summary as `rd.evaluate` returns it, a pandas frame.
     spec : dict
-        JSON-safe record of what was computed, as that of `rd.evaluate`.
+        JSON-safe record of what was computed, as `rd.evaluate` returns it.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class EngineEvaluation(Generic[Frame]):
 
     @property
     def per_user(self) -> Frame:
-        """One row per list, lazily, in a frame of the engine."""
+        """A lazy frame of the engine with one row per list."""
         return self._per_user
 
     @property
@@ -71,6 +71,8 @@ class EngineEvaluation(Generic[Frame]):
 
     def to_pandas(self) -> Evaluation:
         """Return the result in memory, for `join_experiment`, `compare_models`, `rd.summarize` and pictures.
+
+        Use it where one row per list fits in memory. Where it does not, use `per_user` or `to_parquet`.
 
         Returns
         -------
@@ -89,10 +91,10 @@ class EngineEvaluation(Generic[Frame]):
         ----------
         folder : path
             A folder on a drive that the workers and this process share. It gets `summary.parquet` and the folder
-            `per_user.parquet`, into which the workers write; nothing passes through the memory of this process. Rows
-            for an object store are written by the engine itself, from `per_user`.
+            `per_user.parquet`. The workers write the rows, so these never pass through the memory of this process. For
+            an object store, write `per_user` with the engine itself.
         overwrite : bool, default False
-            Replace a result that is already there.
+            Replace a result that the folder already holds.
 
         Raises
         ------
@@ -102,6 +104,12 @@ class EngineEvaluation(Generic[Frame]):
         with staged_parts(folder, overwrite=overwrite) as rows:
             self._engine.write(self._per_user, rows)
             write_head(rows, self._empty, self._summary, self._spec)
+
+    def __getattr__(self, name: str) -> Any:
+        message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if hasattr(Evaluation, name):
+            message += f"; bring the rows into memory first: result.to_pandas().{name}"
+        raise AttributeError(message)
 
     def __repr__(self) -> str:
         return result_text(self._title(), self._summary)

@@ -1,4 +1,4 @@
-"""`evaluate_parquet`: files that may be larger than memory; the result is that of `evaluate`.
+"""`evaluate_parquet` evaluates files that may be larger than memory. Its result is that of `evaluate`.
 
 Contract: files that fit are read whole, by several threads, and measured as one part. Other files are dealt to parts on
 disk (`dealt_files`). Both paths read only the columns that the call needs (`file_call`).
@@ -36,7 +36,7 @@ from .whole_files import measure_whole
 
 __all__ = ["evaluate_parquet"]
 
-# Files are read whole if the memory limit is so many times their size in memory.
+# Files are read whole if the memory limit is at least this many times their size in memory.
 WHOLE_COPIES = 4
 
 
@@ -64,42 +64,43 @@ def evaluate_parquet(
 ) -> Evaluation:
     """Evaluate parquet files that may be larger than memory; the tables are those of `evaluate` for the whole frames.
 
-    Only the needed columns are read, once, by several threads. Where `memory_limit` is four times what they take in
+    Only the needed columns are read, once, by several threads. If `memory_limit` is at least four times their size in
     memory, they are read whole and evaluated as frames are. Otherwise they are read in batches, their rows are
-    distributed by list key to buckets, and one bucket after another is evaluated. Rows that find no room in memory are
-    kept in a temporary folder inside `out`, or else where `tempfile` puts it. It is removed at the end, also after an
-    error or Ctrl-C.
+    distributed by list key to buckets, and one bucket after another is evaluated. Rows that do not fit in memory are
+    kept in a temporary folder, inside `out` if that is given. The folder is removed at the end, also after an error or
+    Ctrl-C.
 
     Parameters
     ----------
     true_path, pred_path : path, or list of paths
-        Parquet files of `true` and `pred`: a file, a folder, or a glob such as "pred/*.parquet". Columns in the names
-        of folders (`model=als/`) are read too. The files of a folder or a glob are read in the order of their names.
+        Parquet files of `true` and `pred`: a file, a folder, or a glob such as "pred/*.parquet". A folder named
+        `model=als/` is read as a column `model`. The files of a folder or a glob are read in the order of their names.
     metrics : str, Metric, list of them, or mapping of own names to them
         As for `evaluate`. A metric of your own must compute the value of a list from that list only. A metric of
-        exposure must read only sums over lists, such as `Counts.shown` (anything that `summed` of `rd.Counts` returns).
+        exposure must read only sums over lists, such as `Counts.shown`, or what `summed` of `rd.Counts` returns.
     k : int or list of int, default 10
-        Cut-offs of the metrics whose string has none.
+        Cut-offs for the metrics whose string names none.
     out : path, optional
-        Folder for `per_user.parquet` and `summary.parquet`, as `Evaluation.to_parquet` writes them. They appear
-        when both are complete. Without it, the per-user table must fit in memory.
+        Folder for `per_user.parquet` and `summary.parquet`, as `Evaluation.to_parquet` writes them. The files appear
+        when both are complete. Without `out`, the per-user table must fit in memory.
     items, log, aspects, features, base, popular : optional
-        Side tables, as for `evaluate`. They must fit in memory in addition to `memory_limit`, and are read once per
-        bucket.
+        Side tables, as for `evaluate`. They take memory in addition to `memory_limit`, and are read once per bucket.
     item_by : str, optional
-        Column of `items`: the summary then also holds each accuracy metric within each group of items, as for
-        `evaluate`.
+        Column of `items` with groups of items. The summary then also has each accuracy metric within each group, as
+        for `evaluate`.
     carry : str, list of str or mapping, optional
-        Columns of `pred` that come along into `per_user`, constant within a list or reduced, as for `evaluate`.
+        Columns of `pred` to copy into `per_user`. A column must be constant within a list, or is reduced by a rule, as
+        for `evaluate`.
     memory_limit : int or str, optional
-        Memory to use: bytes, or text such as "1GB" or "512MiB"; by default a quarter of the machine's. The lists of
-        one bucket must fit, so a single list that does not is an error. Metrics of exposure need memory in addition,
-        for some numbers per item, `by` value and k.
+        Memory to use: bytes, or text such as "1GB" or "512MiB". By default it is a quarter of the machine's memory. A
+        bucket must fit, so a single list that does not fit is an error. Metrics of exposure need more memory, for a
+        few numbers per item, `by` value and k.
     buckets : int, optional
-        Number of buckets. By default as many as `memory_limit` requires. With 1 the files are read whole, whatever the
+        Number of buckets. By default it follows from `memory_limit`. With 1 the files are read whole, whatever the
         limit is.
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal.
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default it is shown only on
+        a terminal.
     overwrite : bool, default False
         Replace a result that `out` already holds.
     {options}
@@ -113,12 +114,17 @@ def evaluate_parquet(
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
-        As in `evaluate`. Null ids, scores and relevances are counted over all rows. Other errors say so if they counted
-        only the rows of one bucket.
+        For the same reasons as in `evaluate`. Null ids, scores and relevances are counted over all rows. Where another
+        error counts the rows of one bucket only, its message says so.
     FileNotFoundError
         If a path matches no file.
     FileExistsError
         If `out` holds a result and `overwrite` is False.
+
+    Notes
+    -----
+    Use it for files that do not fit in memory, or to read only the needed columns of files that do. For frames that are
+    in memory already, use `evaluate`. For tables of Spark or Dask, use `rd.spark.evaluate` or `rd.dask.evaluate`.
 
     Examples
     --------
@@ -146,9 +152,9 @@ def evaluate_parquet(
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
     folder = None if out is None else local_path(out)
     with ExitStack() as stack:
-        # First, so that an `out` that cannot be written to is refused before anything is read.
+        # This comes first, so that an `out` that cannot be written to is refused before anything is read.
         staging = None if folder is None else stack.enter_context(staged(folder, overwrite=overwrite))
-        call = replace(call, given=as_frames(given, call.options))  # since every part reads them
+        call = replace(call, given=as_frames(given, call.options))  # made once here, since every part reads them
         asked = FileCall.of(call, Source(true_path, "true"), Source(pred_path, "pred"))
         row_bytes = {role: source.row_bytes(asked.names[role]) for role, source in asked.sources.items()}
         n_bytes = sum(source.n_rows * row_bytes[role] for role, source in asked.sources.items())

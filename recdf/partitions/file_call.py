@@ -1,4 +1,4 @@
-"""One call on files: what it needs of them, checked before any row is read, and the labels of its results.
+"""One call on files: what it reads of them, which is checked before any row is read, and the labels of its results.
 
 Contract: `FileCall.of` raises the errors that `evaluate` raises for frames with these columns. The labels of results
 are in the dtypes that they would have if pandas had read the files.
@@ -23,14 +23,14 @@ from .needed import Needed
 from .results import PLACE
 from .source import Source, common_type, labels_as
 
-ROW = "__row__"  # column with the number of a row in its files; the lists are ordered by it
+ROW = "__row__"  # column with the number of each row in its files; the lists are ordered by these numbers
 
 
 @dataclass(frozen=True)
 class FileCall:
-    """A call, what it needs of both frames, and the files that hold them.
+    """A call, what it needs of both frames, and the files that hold the frames.
 
-    `key_types` has, for each key column, a type that holds the keys of all parts.
+    `key_types` has, for each key column, a type that can hold the keys of all parts.
     """
 
     needed: Needed
@@ -49,7 +49,7 @@ class FileCall:
         _check_periods(call, sources)
         for name, rule in call.carry.items():
             check_rule(pred, name, rule)
-        # One part may have lists of only one frame, with the types of its keys, while another part has lists of both.
+        # A part whose lists come from one frame has the key types of that frame. Another part may have lists of both.
         of_keys = [role for role in sources if needed.given is not None or role in options.population.frames]
         kinds = {name: [sources[role].schema.field(name).type for role in of_keys] for name in user_cols}
         return cls(needed, sources, {name: common_type(kinds[name]) for name in user_cols})
@@ -87,7 +87,7 @@ class FileCall:
     def label_arrays(self, rows: ListRows) -> dict[str, Any]:
         """Return the keys of lists and their carried columns as Arrow arrays, of the same types in all parts.
 
-        Keys are left out where the caller gave the population, which has them.
+        Keys are left out if the caller gave the population, because `given` then has them.
         """
         columns: dict[str, Any] = {}
         if self.given is None:
@@ -99,19 +99,19 @@ class FileCall:
         return columns
 
     def carried_frame(self, labels: pa.Table, some_without_pred: bool) -> pd.DataFrame:
-        """Return the carried columns of some lists; `some_without_pred`: `pred` lacks some list of the population."""
+        """Return the carried columns of some lists. `some_without_pred`: `pred` lacks some list of the population."""
         return carried_frame(self.sources["pred"], labels.select(list(self.call.carry)), some_without_pred)
 
     def by_frame(self, values: pa.Table) -> pd.DataFrame:
-        """Return `by` values as the labels of results; one row without columns where there is no `by`."""
+        """Return `by` values as the labels of results. Without `by`, return one row without columns."""
         if not self.by:
             return pd.DataFrame(index=range(1))
         return self.sources["pred"].as_pandas(values)
 
     def key_frame(self, keys: pa.Table, heads: Mapping[str, pa.Table]) -> pd.DataFrame:
-        """Return key columns in the dtypes of the frame that the population is from.
+        """Return key columns in the dtypes of the frame that the population is taken from.
 
-        `heads` are some rows of each frame, which are empty only if the frame is.
+        `heads` are some rows of each frame. They are empty only if the frame is empty.
         """
         roles = self.population.frames
         if len(roles) == 1:
@@ -126,7 +126,7 @@ class FileCall:
 
 
 def _check_periods(call: Call, sources: Mapping[str, Source]) -> None:
-    """Raise for periods of different frequencies, which files store as integers that would be equal by chance."""
+    """Raise if periods have different frequencies. Files store them as integers, which may be equal by chance."""
     for name in (*as_columns(call.options.user_col), call.options.item_col):
         kinds = {role: source.periods.get(name) for role, source in sources.items()}
         if len(set(kinds.values())) > 1:

@@ -1,4 +1,4 @@
-"""What a call reads of frames of which only the columns are known: checked before any row is read.
+"""What a call reads of frames of which only the columns are known. It is checked before any row is read.
 
 Contract: `Needed.of` raises the errors that `evaluate` raises for frames with these columns.
 """
@@ -33,8 +33,8 @@ Schemas = Mapping[str, pa.Schema]
 class Needed:
     """What a call reads of `true` and `pred`.
 
-    schemas : by role, the columns to read with their types · order, relevance : the columns that rank and grade the
-    rows · given : the population that the caller gave, if any.
+    schemas : for each role, the columns to read and their types · order : what ranks the rows of `pred` · relevance :
+    the column that grades the rows of `true` · given : the population that the caller gave, if any.
     """
 
     call: Call
@@ -47,12 +47,12 @@ class Needed:
     def of(cls, call: Call, schemas: Schemas) -> Needed:
         """Check the columns of both frames, or those of `pred` where there is no `true`."""
         options, empty = call.options, {role: as_frame(schema.empty_table()) for role, schema in schemas.items()}
-        with suppress(EmptyPopulationError):  # raises errors that need no rows
+        with suppress(EmptyPopulationError):  # frames without rows raise all errors that need no rows
             call.match(empty.get("true"), empty["pred"])
         _check_names(call)
         for name in call.carry:
             column(empty["pred"], name, "pred")
-        doors = read_sides(call.given, options)
+        doors = read_sides(call.given, options)  # side tables with checked columns and ids
         if call.item_by is not None and doors.catalogue is not None:
             check_item_by(call.item_by, as_columns(options.by), doors.catalogue[0])
         order = order_source(empty["pred"], options)
@@ -77,7 +77,7 @@ class Needed:
         return as_columns(self.call.options.by)
 
     def kinds_differ(self) -> bool:
-        """Tell whether ids of two columns can never be equal, by the types of the columns alone."""
+        """Tell, from the types alone, whether there are two columns whose ids can never be equal."""
         options = self.call.options
         doors = read_sides(self.call.given, options)
         item = [_kind(schema.field(options.item_col).type) for schema in self.schemas.values()]
@@ -86,7 +86,7 @@ class Needed:
         return any(len(set(kinds) - {"empty"}) > 1 for kinds in (item, *keys))
 
     def id_columns(self, heads: Mapping[str, pd.DataFrame]) -> list[list[Ids]]:
-        """Return the columns whose ids are compared with each other, from some rows of each frame."""
+        """Return groups of columns whose ids are compared with each other, read from some rows of each frame."""
         item_col = self.call.options.item_col
         found = [[read_ids(head[name], f"{role}[{name!r}]") for role, head in heads.items()] for name in self.keys]
         items = [read_ids(head[item_col], f"{role}[{item_col!r}]") for role, head in heads.items()]
@@ -94,7 +94,7 @@ class Needed:
 
 
 def _check_names(call: Call) -> None:
-    """Raise for columns whose names results or the summary have."""
+    """Raise if a key or `by` column has the name of a result column or of a summary column."""
     by, keys = as_columns(call.options.by), as_columns(call.options.user_col)
     taken = [name for name in call.result_columns if name in (*by, *keys)]
     if taken:
@@ -120,7 +120,7 @@ def _names(
         of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns
         for role, frame in reversed(list(empty.items())):
             if not of_items:
-                column(frame, options.value_col, role)  # raises an error that names the columns there are
+                column(frame, options.value_col, role)  # raises an error that lists the existing columns
             if options.value_col in frame.columns:
                 names[role] = [*names[role], options.value_col]
     return {role: list(dict.fromkeys(filter(None, names[role]))) for role in empty}
@@ -152,12 +152,12 @@ def _given_type(users: pd.Series) -> pa.DataType:
 
 
 def decoded(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the values of a dictionary, and any other type as it is."""
+    """Return the type of the values if this is a dictionary type, and any other type as it is."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _kind(kind: pa.DataType) -> str:
-    """Return the kind of ids that a column of this type holds; "empty" where the type does not tell."""
+    """Return the kind of ids that a column of this type holds, or "empty" if the type does not tell."""
     for value in (0, "a"):
         try:
             return read_ids(as_frame(pa.table({"id": pa.array([value]).cast(kind)}))["id"], "id").kind

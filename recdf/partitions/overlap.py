@@ -1,4 +1,8 @@
-"""Compare the ids of both frames over all parts where no part has a hit. Only then are the parts read again."""
+"""Find out whether both frames share any ids, if no part has a hit. Only then are the parts read again.
+
+A hit shows that a user and an item are in both frames. Without one, ids may still be shared across two parts.
+`overlap.silent` has the numbers of the `by` values that share no item with `true`, as far as is known.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ def compared(
     parts: Callable[[], Iterable[Tables]],
     match_part: Callable[[int, Tables], Matched],
 ) -> Overlap:
-    """Complete the overlap of all parts by comparing ids across parts, wherever no part has a hit."""
+    """Complete the overlap of all parts: compare ids across parts for each `by` value without a hit."""
     if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
         return overlap
     if not overlap.n_judged.any():

@@ -1,4 +1,4 @@
-"""Rows packed by bucket, so that an engine moves a few large rows and not billions of small ones.
+"""Rows are packed by bucket, so that an engine moves a few large rows instead of billions of small ones.
 
 Contract: a bucket holds whole lists, since the bucket of a row follows from the values of its list key alone. Each
 worker packs its rows: those of one bucket become one cell with the bytes of an Arrow table. The engine brings the cells
@@ -25,7 +25,7 @@ from .store import part_of
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
 CELL = pa.schema([("cell", pa.binary())])
 
-# Rows of so many bytes are packed at a time. Cells are larger, and fewer, where more rows are packed together.
+# Rows of this many bytes are packed together. A larger number makes fewer and larger cells.
 HELD_BYTES = 2**26
 
 
@@ -33,8 +33,8 @@ HELD_BYTES = 2**26
 class Packing:
     """What a worker does with the rows of one chunk: find the bucket of each row, and pack the rows of each bucket.
 
-    keys : columns of the list key · spread : a column by which rows with a null key are spread over all buckets, since
-    they belong to no list and would otherwise fill one bucket · schema : the columns to keep, and their types.
+    keys : columns of the list key · spread : a column by which rows with a null key are spread over all buckets. Such
+    rows belong to no list, and would otherwise all be in one bucket · schema : the columns to keep, and their types.
     """
 
     keys: Sequence[str]
@@ -57,6 +57,7 @@ class Packing:
     def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         table = cast_table(pa.Table.from_batches(batches), self.schema)
         bucket = bucket_of(table, self.keys, self.spread, self.n_buckets)
+        table = narrowed(table)
         order = np.argsort(bucket, kind="stable")
         table = table.take(pa.array(order)).combine_chunks()
         edges = np.searchsorted(bucket[order], np.arange(self.n_buckets + 1))
@@ -66,14 +67,14 @@ class Packing:
 
 
 def bucket_of(table: pa.Table, keys: Sequence[str], spread: str, n_buckets: int) -> np.ndarray:
-    """Return the bucket of each row: equal keys have equal buckets, whatever their types."""
+    """Return the bucket of each row. Equal keys have the same bucket, whatever their types."""
     columns = [table[name] for name in keys]
     missing = [null for null in map(nulls, columns) if null is not None]
     if not missing:
         return part_of(columns, n_buckets)
     null = np.logical_or.reduce(missing)
     bucket = (np.arange(len(table)) % n_buckets).astype(np.uint16)
-    # By its item, so that a row has the same bucket when a failed task is run again; few rows lack the item, too.
+    # The item decides, so that a row has the same bucket when a failed task runs again. Few rows lack the item too.
     no_item = nulls(table[spread])
     with_item = null if no_item is None else null & ~no_item
     for rows, by in ((~null, columns), (with_item, [table[spread]])):
@@ -95,6 +96,22 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns)
 
 
+def narrowed(table: pa.Table) -> pa.Table:
+    """Return the table with integers in the narrowest type that holds them; `of_cells` makes them wide again.
+
+    A shuffle moves every byte several times.
+    """
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_integer(column.type):
+            low, high = (edge.as_py() for edge in pc.min_max(column).values())
+            if low is not None:
+                kind = pa.from_numpy_dtype(np.min_scalar_type(high if low >= 0 else min(low, -high - 1)))
+                column = column.cast(kind) if kind.bit_width < column.type.bit_width else column
+        columns[name] = column
+    return pa.table(columns)
+
+
 def _is_float(kind: pa.DataType) -> bool:
     return kind in (pa.float32(), pa.float64())
 
@@ -111,14 +128,14 @@ def to_cells(tables: Sequence[pa.Table]) -> pa.Array:
 
 
 def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:
-    """Return the rows of some cells, which are bytes or binary scalars; null cells hold none."""
+    """Return the rows of some cells, which are bytes or binary scalars. A null cell holds no rows."""
     buffers = [cell.as_buffer() if isinstance(cell, pa.Scalar) else cell for cell in cells]
     found = [ipc.open_stream(buffer).read_all() for buffer in buffers if buffer is not None]
-    return pa.concat_tables([schema.empty_table(), *found])
+    return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in found)])
 
 
 def add_up(results: Sequence[Any]) -> Any:
-    """Add results two neighbours at a time, so that long arrays are added a few times and not once per result."""
+    """Add neighbours in pairs, then the sums in pairs, so that long arrays are added a few times only."""
     found = list(results)
     while len(found) > 1:
         found = [reduce(lambda one, two: one + two, found[at : at + 2]) for at in range(0, len(found), 2)]

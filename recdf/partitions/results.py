@@ -1,4 +1,4 @@
-"""Results outside of memory: the rows of all parts in the order of the whole, and an `Evaluation` in a file."""
+"""Results that are kept in files: the rows of all parts, read in the order of `evaluate`, and a stored `Evaluation`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ from ..inputs.codes import encode_keys
 from ..inputs.ids import read_by
 from ..matching.list_keys import at_heads, run_heads
 
-BLOCK_ROWS, CHUNK_ROWS = 2**17, 2**11  # rows that are merged at a time, and rows that are read together
+BLOCK_ROWS, CHUNK_ROWS = 2**17, 2**11  # rows that are merged at once; rows of one chunk
 PLACE = "__place__"  # column of distinct integers by which the rows are to be sorted
 NEVER = np.iinfo(np.int64).max
 
 
 def first_rows(labels: pd.DataFrame, frame: pd.DataFrame, row: Any, names: list[str]) -> np.ndarray:
-    """Return the first row of `frame` that has the labels of each list, or `NEVER`; `row` has the rows' numbers."""
+    """Return, for each list, the number of the first row of `frame` that has its labels, or `NEVER`.
+
+    `row` has the numbers of the rows, and `names` are the columns to compare.
+    """
     pairs = [read_by([labels[name], frame[name]], name) for name in names]
     mine, theirs = (list(columns) for columns in zip(*pairs, strict=True))
     heads = run_heads(theirs) if len(frame) else None
@@ -40,7 +43,7 @@ def first_rows(labels: pd.DataFrame, frame: pd.DataFrame, row: Any, names: list[
 
 
 class Results:
-    """Rows of the lists of all parts. They are written in any order and read in the order of their places."""
+    """Rows of the lists of all parts. They may be written in any order, and are read in the order of `PLACE`."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.n_rows = path, 0
@@ -64,7 +67,7 @@ class Results:
         self.n_rows += len(table)
 
     def blocks(self) -> Iterator[pa.Table]:
-        """Yield all rows in order. A chunk is read once for each block that has rows of it, mostly once or twice."""
+        """Yield all rows in order. A chunk is read for each block that has rows of it: mostly once or twice."""
         self._writer.close()
         low, high = np.array(self._low), np.array(self._high)
         # A block begins at every n-th start of a chunk, so that all blocks have about the same number of rows.
@@ -85,21 +88,21 @@ class Results:
 
 
 def _read_per_user(folder: Path, digest: str) -> pd.DataFrame:
-    """Read the rows of `per_user.parquet`; raises DataError if the folder was overwritten since."""
+    """Read the rows of `per_user.parquet`. Raise DataError if the folder was overwritten in the meantime."""
     return read_tables(folder, digest).per_user
 
 
 class StoredEvaluation(Evaluation):
-    """An `Evaluation` whose `per_user` stays in its file until it is first used, and is then kept.
+    """An `Evaluation` whose `per_user` stays in its file until it is first used. From then on it is in memory.
 
     Parameters
     ----------
     summary, spec
-        As in `Evaluation`.
+        The same as in `Evaluation`.
     folder : Path
-        Folder of the result, absolute.
+        Absolute path of the folder that holds the result.
     written : Written
-        Digest and size of the result in the folder, so that another result there is not taken for this one.
+        Digest and size of the result. The digest reveals if another result has replaced it in the folder.
     """
 
     def __init__(self, summary: pd.DataFrame, spec: dict[str, Any], *, folder: Path, written: Written) -> None:

@@ -1,4 +1,4 @@
-"""Check rows that come in batches: this module applies the rules of `inputs.row_rules` to Arrow tables.
+"""Check rows that come in batches, by applying the rules of `inputs.row_rules` to Arrow tables.
 
 Contract: `RowCheck.kept` returns the rows of a batch that are not dropped. `finish` raises the error that `evaluate`
 raises for the whole frame, with the same message.
@@ -18,15 +18,15 @@ from ..inputs.row_rules import Broken, RowFindings, broken_ids, broken_order, br
 from ..inputs.tables import Order, broken_of_true, gains, read_relevance, relevance_source
 from .source import as_frame
 
-# So many rows are kept as examples for messages.
+# This many rows are kept as examples for messages.
 HEAD = 100
 
 
 class RowCheck:
-    """The checks of one frame that is read in batches, and what they found so far.
+    """The checks of one frame that is read in batches, and what they have found so far.
 
-    `counts` : numbers of rows that were dropped · `by_values` : `by` values in order of first appearance · `max_gain` :
-    the largest gain in `true` · `head` : the first rows.
+    `counts` : numbers of dropped rows · `by_values` : the `by` values in order of first appearance · `max_gain` : the
+    largest gain in `true` · `head` : the first rows.
     """
 
     def __init__(self, role: str, empty: pa.Table, options: Options, order: Order) -> None:
@@ -47,7 +47,7 @@ class RowCheck:
 
     def kept(self, table: pa.Table) -> pa.Table:
         """Return the rows without null ids, and without null scores if the options drop them."""
-        if self.by:  # before rows are dropped, since a recommender stays even if it loses all its rows
+        if self.by:  # before rows are dropped: a recommender stays in the results even if all its rows are dropped
             seen = distinct(table.select(self.by).drop_null())
             self.by_values = distinct(pa.concat_tables([self.by_values, seen]))
         relevance = self._relevance(table)
@@ -64,11 +64,11 @@ class RowCheck:
         return table
 
     def finish(self, n_rows: int) -> None:
-        """Raise the error of the first broken rule; if there is none, set the counts."""
+        """Raise the error of the first broken rule. If no rule is broken, set the counts."""
         self.counts = self._findings.settle(n_rows)
 
     def _relevance(self, table: pa.Table) -> np.ndarray | None:
-        """Return the relevances of rows of `true`; None where no column holds them."""
+        """Return the relevances of the rows of `true`, or None if no column holds them."""
         name = self.relevance
         if name is None:
             return None
@@ -89,7 +89,7 @@ class RowCheck:
 
 
 def nulls(column: Any) -> np.ndarray | None:
-    """Tell which values are null or NaN; None if none is."""
+    """Tell which values are null or NaN. Return None if there are none."""
     if not column.null_count and not pa.types.is_floating(column.type):
         return None
     null = pc.is_null(column, nan_is_null=True).to_numpy()

@@ -1,7 +1,7 @@
-"""A call on its way to the workers of an engine: as bytes, once for all parts, and opened once in each process.
+"""How a call gets to the workers of an engine: as bytes, which each process of a worker unpickles only once.
 
-Contract: metrics of a user's own go by value with the functions that they call, since a worker cannot import the
-notebook or the script that defines them. Everything else goes as cloudpickle sends it.
+Contract: a user's own metrics are pickled by value, together with the functions that they call. A worker cannot import
+the notebook or the script that defines them. Everything else is pickled as cloudpickle does it by default.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from ..metrics.record import again
 
 @dataclass(frozen=True)
 class Shared:
-    """What the work on every part needs.
+    """What the work on every bucket needs.
 
-    call : the call with its side tables, which knows what it needs of all parts · by_values : the `by` values of all
-    parts · given, given_bucket : the lists that the caller gave as the population, and the bucket of each.
+    call : the call with its side tables · by_values : the `by` values of all buckets · given, given_bucket : the lists
+    that the caller gave as the population (`users=`), and the bucket of each.
     """
 
     call: Call
@@ -40,7 +40,7 @@ class Shared:
     given_bucket: np.ndarray | None = None
 
     def of(self, bucket: int) -> Call:
-        """Return the call for one bucket, with those given lists that are in it."""
+        """Return the call for one bucket. If the caller gave the population, it has the lists of this bucket only."""
         if self.given is None:
             return self.call
         mine = self.given.iloc[self.given_bucket == bucket].reset_index(drop=True)
@@ -55,7 +55,7 @@ class Shared:
 
 
 class Handle(Protocol):
-    """How a worker gets the bytes; `digest` names them."""
+    """How a worker gets the bytes. `digest` identifies them."""
 
     @property
     def digest(self) -> str: ...
@@ -64,7 +64,7 @@ class Handle(Protocol):
 
 @dataclass(frozen=True)
 class Inline:
-    """Bytes that travel with every task; for a megabyte or so."""
+    """Bytes that are sent with every task. They should be small: a megabyte at most."""
 
     digest: str
     data: bytes
@@ -77,13 +77,13 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-# The last calls that this process opened, since it works on many parts of one call.
+# The calls that this process opened last. They are kept, since it works on many buckets of one call.
 _OPENED: OrderedDict[str, Shared] = OrderedDict()
 MOST_OPENED = 2
 
 
 def opened(handle: Handle) -> Shared:
-    """Return what was packed, opening it only once in a process."""
+    """Return the object that `to_bytes` pickled. A process unpickles it only once."""
     if handle.digest not in _OPENED:
         _OPENED[handle.digest] = loads(handle.read())
         while len(_OPENED) > MOST_OPENED:
@@ -110,7 +110,7 @@ def to_bytes(shared: Shared) -> bytes:
 
 @contextmanager
 def _by_value(pickles: Any, names: set[str]) -> Iterator[None]:
-    """Let the functions of some modules go by value, with all that they use of these modules."""
+    """Pickle the functions of some modules by value, with all that they use from these modules."""
     known = pickles.list_registry_pickle_by_value()
     modules = [sys.modules[name] for name in sorted(names) if name in sys.modules and name not in (*known, "__main__")]
     for module in modules:
@@ -123,7 +123,7 @@ def _by_value(pickles: Any, names: set[str]) -> Iterator[None]:
 
 
 def _cloudpickle() -> Any:
-    """Return cloudpickle, which Dask needs, or the copy of it that Spark brings."""
+    """Return cloudpickle, which comes with Dask, or the copy of it inside pyspark."""
     for name in ("cloudpickle", "pyspark.cloudpickle"):
         try:
             return importlib.import_module(name)

@@ -25,10 +25,10 @@ from ..inputs.threads import each, n_threads, rows_at_a_time
 READ_ROWS = 2**16  # rows of one record batch
 TOGETHER_ROWS = 2**18  # row groups of fewer rows are read together by one thread
 
-# Most writers of parquet give up a dictionary at this size; a position in it takes up to so many bytes.
+# Most writers of parquet give up a dictionary at DICTIONARY_BYTES. A position in it takes up to POSITION_BYTES.
 DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
 
-# Strings of ids that are read whole stay positions in the dictionary of each group of rows.
+# When files are read whole, ids that are strings stay positions in the dictionary of their row group.
 POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
 
 
@@ -48,13 +48,13 @@ class _RowGroups(NamedTuple):
 class Source:
     """Parquet files that together hold one frame.
 
-    `schema` has the type of each column; for a dictionary column this is the type of its values. `categories` are the
-    dictionaries read so far, and `null` are the columns in which a null was read. `periods` has the frequency of each
-    column of pandas' periods, which are stored as integers.
+    `schema` has the type of each column. For a dictionary column this is the type of its values. `categories` has the
+    values of the dictionaries that were read so far. `null` has the columns in which a null was read. `periods` has the
+    frequency of each column of pandas periods, which are stored as integers.
     """
 
     def __init__(self, path: Any, role: str) -> None:
-        import pyarrow.dataset as ds  # here, since it would make the import of recdf slower
+        import pyarrow.dataset as ds  # imported here, to keep the import of recdf fast
 
         self.role = role
         files = _files(path, role)
@@ -102,7 +102,7 @@ class Source:
             yield pa.concat_tables(held).combine_chunks()
 
     def row_bytes(self, names: Sequence[str]) -> float:
-        """Estimate the bytes of a row in memory from the first rows of the files; the result is never 0."""
+        """Estimate how many bytes a row takes in memory, from the first rows of the files. The result is never 0."""
         some = next(self.batches(names, 1), None)
         return 8 + (some.nbytes / len(some) if some is not None and len(some) else 0)
 
@@ -111,7 +111,7 @@ class Source:
 
         for fragment in self.fragments:
             known, stored = self._stored(fragment, names)
-            # Without pre-buffering a column chunk is decompressed page by page, so that row groups may have any size.
+            # Without pre-buffering, a column chunk is decompressed page by page, so row groups may be of any size.
             with pq.ParquetFile(fragment.path, metadata=fragment.metadata, pre_buffer=False, buffer_size=2**20) as file:
                 for batch in file.iter_batches(READ_ROWS, columns=stored, use_threads=n_threads() > 1):
                     columns = {
@@ -123,7 +123,7 @@ class Source:
                     yield pa.table(columns)
 
     def _stored(self, fragment: Any, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-        """Return the columns that the folders of a file give, with their values, and the columns that it stores."""
+        """Return the columns (and values) that the names of a file's folders give, and the columns that it stores."""
         import pyarrow.dataset as ds
 
         known = ds.get_partition_keys(fragment.partition_expression)
@@ -136,21 +136,21 @@ class Source:
     # ---------------------------------------------------------------------------------- all rows at once
 
     def read(self, names: Sequence[str], ids: Collection[str]) -> pa.Table:
-        """Read some columns of all files, by several threads.
+        """Read some columns of all files in several threads.
 
-        Strings of the columns `ids` stay dictionaries where parquet stores them so: the same id is then looked up once
-        in each group of rows, and not once in each row.
+        In the columns `ids`, strings that parquet stores as dictionaries stay dictionaries. An id is then looked up
+        once in each row group instead of once in each row.
         """
         groups = self._row_groups()
         texts = [name for name in ids if self._is_dictionary(name)]
-        # Numbers are copied to their place as soon as they are read, so that they are in memory once.
+        # Numbers are copied to their place as soon as they are read, so that they are in memory only once.
         kinds = {name: self.schema.field(name).type for name in names if name not in self.folder_columns}
         numbers = {
             name: np.empty(self.n_rows, kind.to_pandas_dtype())
             for name, kind in kinds.items()
             if kind in (pa.int64(), pa.float64())
         }
-        by_column = len(groups) < n_threads()  # a file of few row groups
+        by_column = len(groups) < n_threads()  # few row groups: the threads share the columns
         tables = each(lambda group: self._read(group, names, texts, numbers, by_column), groups)
         columns = {}
         for name in names:
@@ -164,8 +164,8 @@ class Source:
     def _is_dictionary(self, name: str) -> bool:
         """Tell whether a column of strings is stored as positions in dictionaries.
 
-        Writers give a dictionary up where it grows beyond about 1 MB, and then store strings one by one. Positions take
-        up to three bytes a row.
+        Writers give up a dictionary that grows beyond about 1 MB, and then store the strings one by one. Positions take
+        up to three bytes per row, so a larger column must hold strings.
         """
         if self.schema.field(name).type not in (pa.string(), pa.large_string()):
             return False
@@ -179,7 +179,7 @@ class Source:
         return bool(beside_dictionaries <= POSITION_BYTES * self.n_rows)
 
     def _row_groups(self) -> list[_RowGroups]:
-        """Return all row groups in order, those of few rows together with the next ones of the same file."""
+        """Return all row groups in order. Small ones are joined with the next ones of the same file."""
         most, found, first = rows_at_a_time(TOGETHER_ROWS), [], 0
         for fragment in self.fragments:
             numbers: list[int] = []
@@ -240,7 +240,7 @@ class Source:
         return found
 
     def _positions(self, column: pa.Array, name: str) -> pa.DictionaryArray:
-        """Return strings as positions in a dictionary, and note nulls and categories."""
+        """Return strings as positions in a dictionary. Note nulls and categories on the way."""
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         self._note(column, name)
@@ -251,7 +251,7 @@ class Source:
     # ------------------------------------------------------------------------------ types and categories
 
     def _note(self, column: pa.Array, name: str) -> None:
-        """Note whether the column has nulls, and its categories if it has categories in some file."""
+        """Note whether the column has nulls. If it has categories in some file, note its values as categories."""
         if column.null_count:
             self.null.add(name)
         if not pa.types.is_dictionary(self.files_schema.field(name).type):
@@ -263,7 +263,7 @@ class Source:
             self._add_categories(name, column.dictionary)
 
     def _plain(self, column: pa.Array, name: str) -> pa.Array:
-        """Return a column in its type in all files, without a dictionary."""
+        """Return a column without its dictionary, in the type that it has over all files."""
         self._note(column, name)
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
@@ -285,19 +285,19 @@ class Source:
                 values = self.categories.get(name, pa.array([], self.schema.field(name).type))
                 places = pc.index_in(column, values).combine_chunks()
                 column = pa.chunked_array([pa.DictionaryArray.from_arrays(places, values, ordered=kind.ordered)])
-            if name in self.null:  # an added null, removed below, tells pandas of nulls elsewhere
+            if name in self.null:  # another row has a null: pandas must see one too (removed below)
                 column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)])
             plain = pa.table({name: column})
             try:
                 frame = plain.replace_schema_metadata(_of_column(self.metadata, name)).to_pandas()
-            except (TypeError, ValueError):  # pandas writes dtypes, such as Arrow's dictionaries, that it cannot read
+            except (TypeError, ValueError):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
                 frame = plain.to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
 
 
 def _one_zero(column: pa.Array) -> pa.Array:
-    """Turn -0.0 into 0.0, since Arrow would put it into another group."""
+    """Turn -0.0 into 0.0, because Arrow groups the two separately."""
     return pc.add(column, pa.scalar(0.0, column.type)) if column.type in (pa.float32(), pa.float64()) else column
 
 
@@ -336,7 +336,7 @@ def _as_list(files: Any) -> list[str]:
 
 
 def _decoded(schema: pa.Schema) -> pa.Schema:
-    """Return the schema without metadata, with the types of values in place of dictionaries and extensions."""
+    """Return the schema without metadata. Dictionaries and extensions are replaced by the types of their values."""
 
     def of_values(kind: pa.DataType) -> pa.DataType:
         kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
@@ -346,7 +346,7 @@ def _decoded(schema: pa.Schema) -> pa.Schema:
 
 
 def _periods(schemas: Sequence[pa.Schema], role: str) -> dict[str, str]:
-    """Return the frequency of each column of periods; raises if it differs between files."""
+    """Return the frequency of each column of periods. Raise if it differs between files."""
     found: dict[str, str] = {}
     for name in {name for schema in schemas for name in schema.names}:
         here = {_frequency(schema.field(name)) for schema in schemas if name in schema.names}
@@ -360,7 +360,7 @@ def _periods(schemas: Sequence[pa.Schema], role: str) -> dict[str, str]:
 
 
 def _frequency(field: pa.Field) -> str | None:
-    """Return the frequency of a column of periods; Arrow knows their type only if pandas has registered it."""
+    """Return the frequency of a column of periods, else None. Arrow knows their type only if pandas registered it."""
     kind, metadata = field.type, field.metadata or {}
     if isinstance(kind, pa.BaseExtensionType):
         return str(kind.freq) if kind.extension_name == "pandas.period" else None
@@ -370,7 +370,7 @@ def _frequency(field: pa.Field) -> str | None:
 
 
 def _of_column(metadata: dict[bytes, bytes], name: str) -> dict[bytes, bytes]:
-    """Return the pandas metadata of one column; a column that was an index becomes an ordinary one."""
+    """Return the pandas metadata of one column. A column that was an index becomes an ordinary one."""
     if b"pandas" not in metadata:
         return {}
     pandas = json.loads(metadata[b"pandas"])
@@ -380,7 +380,7 @@ def _of_column(metadata: dict[bytes, bytes], name: str) -> dict[bytes, bytes]:
 
 
 def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
-    """Return a type that holds the values of several columns; None if there is none."""
+    """Return a type that can hold the values of several columns, or None if there is none."""
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     schemas = [pa.schema([("key", wide.get(kind, kind))]) for kind in kinds]
     try:
@@ -390,7 +390,7 @@ def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
 
 
 def labels_as(labels: Any, kind: pa.DataType | None) -> Any:
-    """Return labels in the type that all parts share (None: their own), without a dictionary."""
+    """Return labels without a dictionary, in the type that all parts share. With None they keep their own type."""
     if pa.types.is_dictionary(labels.type):
         labels = labels.cast(labels.type.value_type)
     return labels if kind is None else labels.cast(kind)

@@ -1,7 +1,8 @@
-"""`rd.spark.evaluate`: Spark frames, evaluated in the executors. It needs the extra `recdf[spark]` and Java.
+"""`rd.spark.evaluate` evaluates Spark frames in the executors. It needs the extra `recdf[spark]` and Java.
 
-Contract: rows cross to Python once, where they are packed by bucket. Spark then moves a few large cells, and brings
-those of a bucket together by `cogroup`. What an executor needs is broadcast, or, with Spark Connect, sent as a file.
+Contract: rows go from Java to Python once, and are packed by bucket there. Spark then moves a few large cells, and
+`cogroup` brings the cells of a bucket together. The call is broadcast to the executors. With Spark Connect it is sent
+to them as a file.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .work import Distinct
 
 __all__ = ["evaluate"]
 
-# More bytes than this are sent once to each executor, and not with every task.
+# A call of more bytes than this is sent once to each executor, instead of with every task.
 LARGE = 2**18
 
 
@@ -42,34 +43,49 @@ def evaluate(
     cache: bool = False,
     **options: Unpack[EngineArguments],
 ) -> EngineEvaluation[Any]:
-    """Evaluate two Spark frames; the summary is that of `rd.evaluate`, and the rows per list stay in Spark.
+    """Evaluate two Spark frames. The summary is that of `rd.evaluate`, and the rows per list stay in Spark.
 
     Parameters
     ----------
     true, pred : pyspark.sql.DataFrame
-        As for `rd.evaluate`, of Spark or of Spark Connect. `true` may be None if no metric needs it. Rows have no
-        order, so `pred` needs a score or a rank, and `ties="row"` is refused.
+        The same columns as for `rd.evaluate`. Frames of Spark Connect are taken too. `true` may be None if no metric
+        needs it. The rows of a Spark frame have no order, so `pred` needs a score or a rank, and `ties="row"` is
+        refused.
     {arguments}
     partitions : int, optional
-        Number of buckets of lists, each of which one task evaluates in memory. By default
-        `spark.sql.shuffle.partitions`. A bucket of a million rows is a good size.
+        Number of buckets that the lists are distributed to. One task evaluates one bucket in memory. The default is
+        `spark.sql.shuffle.partitions`. A million rows of `pred` in a bucket is a good size.
     cache : bool, default False
-        Keep the packed rows of both frames in Spark (`persist`), so that `per_user` does not read them again.
+        Keep the packed rows of both frames in Spark (`persist`), so that `per_user` does not read the frames again.
     {options}
 
     Returns
     -------
     EngineEvaluation
-        `.per_user` is a Spark frame whose rows are computed when they are used; `.summary` and `.spec` are those of
-        `rd.evaluate`, with `by` values in ascending order. `.to_pandas()` gives an `Evaluation` in memory,
-        `.to_parquet(folder)` writes from the executors.
+        `.per_user` is a Spark frame whose rows are computed when they are used. `.summary` and `.spec` are those of
+        `rd.evaluate`, with `by` values in ascending order. `.to_pandas()` returns an `Evaluation` in memory.
+        `.to_parquet(folder)` writes the rows from the executors.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
-        As `rd.evaluate`.
+        For the same reasons as in `rd.evaluate`.
+    TypeError
+        If a frame is not a Spark DataFrame.
     MissingExtraError
         If pyspark is not installed.
+
+    Notes
+    -----
+    Use it where the data are in Spark already, or do not fit in the memory of one machine. Do not use it for frames
+    that fit in memory: `rd.evaluate` has no job to start and nothing to shuffle. For parquet files on one machine,
+    `rd.evaluate_parquet` needs no cluster.
+
+    Examples
+    --------
+    >>> import recdf as rd  # doctest: +SKIP
+    >>> true, pred = spark.table("true"), spark.table("pred")  # doctest: +SKIP
+    >>> rd.spark.evaluate(true, pred, "ndcg", by="model").summary  # doctest: +SKIP
     """
     spark = _spark()
     for role, frame in (("true", true), ("pred", pred)):
@@ -88,7 +104,7 @@ def _spark() -> Any:
 
 
 class SparkEngine:
-    """The frames of Spark."""
+    """What Spark can do with its frames, as `Engine` asks."""
 
     name = "Spark"
     ordered = False
@@ -102,7 +118,7 @@ class SparkEngine:
 
     @property
     def remote(self) -> bool:
-        """Whether the session is of Spark Connect."""
+        """Whether this is a session of Spark Connect."""
         return "connect" in type(self.session).__module__
 
     def schema(self, frame: Any) -> pa.Schema:
@@ -114,7 +130,7 @@ class SparkEngine:
 
         try:
             return to_arrow_schema(StructType([field]), timezone=self._zone).field(0).type
-        except Exception:  # a type of Spark alone; an error only if the column is read
+        except Exception:  # Arrow lacks this type: an error only if the column is read
             return pa.null()
 
     @cached_property
@@ -126,7 +142,7 @@ class SparkEngine:
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
         found = frame.select(*map(quoted, names))
-        if isinstance(work, Distinct):  # Spark finds them without Python
+        if isinstance(work, Distinct):  # Spark finds distinct rows without Python
             return found.distinct()
         made = found.mapInArrow(_on_chunk(work), self._spark_schema(schema))
         return made.persist() if self.cache and isinstance(work, Packing) else made
@@ -161,7 +177,7 @@ class SparkEngine:
 
     def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
         labels = labels_of_table(table)
-        for name in labels.columns:  # instants by the clock of the session, as toPandas gives them
+        for name in labels.columns:  # clock times of the session's zone, as in toPandas
             if isinstance(labels[name].dtype, pd.DatetimeTZDtype):
                 labels[name] = labels[name].dt.tz_convert(self._zone).dt.tz_localize(None)
         return labels
@@ -170,7 +186,14 @@ class SparkEngine:
         return frame
 
     def write(self, frame: Any, folder: Path) -> None:
-        frame.write.parquet(folder.as_uri())
+        from pyspark.sql import functions as of
+
+        # Instants are written as the clock of the session shows them, as `to_pandas` gives them.
+        shown = [
+            of.col(quoted(name)).cast("timestamp_ntz").alias(name) if kind == "timestamp" else of.col(quoted(name))
+            for name, kind in frame.dtypes
+        ]
+        frame.select(*shown).write.parquet(folder.as_uri())
 
     def _spark_schema(self, schema: pa.Schema) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -178,7 +201,7 @@ class SparkEngine:
         return from_arrow_schema(schema)
 
     def _result_schema(self, schema: pa.Schema) -> pa.Schema:
-        """Return the Arrow types that Spark takes from a worker for these columns."""
+        """Return the Arrow types in which Spark expects these columns from a worker."""
         large = str(self.session.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")).lower() == "true"
         pairs = [(pa.string(), pa.large_string()), (pa.binary(), pa.large_binary())]
         types = dict(pairs) if large else {big: small for small, big in pairs}
@@ -192,12 +215,12 @@ class SparkEngine:
 
 
 def quoted(name: str) -> str:
-    """Return a column's name as Spark's expressions take it, whatever characters it has."""
+    """Return the name of a column as an expression of Spark, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _on_chunk(work: OnChunk) -> Any:
-    """Return work on chunks as the function that Spark takes."""
+    """Return a function for `mapInArrow` that calls `work` on a chunk."""
 
     def on_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from work(batches)
@@ -206,7 +229,7 @@ def _on_chunk(work: OnChunk) -> Any:
 
 
 def _on_bucket(work: OnBucket, schema: pa.Schema) -> Any:
-    """Return work on buckets as the function that Spark takes: of a group's key and the rows of both frames."""
+    """Return a function for `applyInArrow`: it takes a group's key and the rows of both frames, and calls `work`."""
 
     def on_bucket(key: tuple[Any, ...], true: pa.Table, pred: pa.Table) -> pa.Table:
         return work(key[0].as_py(), list(true["cell"]), list(pred["cell"])).cast(schema)
@@ -228,7 +251,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Artifact:
-    """Bytes in a file that Spark Connect brings to each executor."""
+    """Bytes in a file that Spark Connect copies to each executor."""
 
     digest: str
     name: str

@@ -1,4 +1,4 @@
-"""Rows distributed to parts that hold whole lists, kept in memory as far as they fit and otherwise in a file.
+"""Rows are dealt (distributed) to parts that hold whole lists. They are kept in memory while they fit, else in a file.
 
 Contract: `part_of` returns the same part for rows with equal keys, whatever the width or the encoding of their types.
 `Store` keeps the rows of each part in the order in which they were added.
@@ -23,7 +23,7 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "M
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
-HASHED_BYTES = 256  # only so many bytes of a string are hashed; longer strings may share a hash
+HASHED_BYTES = 256  # only the first bytes of a string are hashed, so longer strings may share a hash
 
 
 def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
@@ -41,7 +41,7 @@ def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
 
 
 def given_ids(series: pd.Series) -> pa.Array:
-    """Return ids that the caller gave in a form for `part_of`; unlike files, they may have integers beyond 64 bits."""
+    """Return the caller's ids as an array for `part_of`. Unlike those of files, they may be integers beyond 64 bits."""
     try:
         return pa.array(series, from_pandas=True)
     except OverflowError:
@@ -50,7 +50,7 @@ def given_ids(series: pd.Series) -> pa.Array:
 
 def _hash_into(hashed: np.ndarray, column: Any) -> None:
     kind = column.type
-    if isinstance(column, pa.ChunkedArray):  # it still has several chunks if one cannot hold the strings
+    if isinstance(column, pa.ChunkedArray):  # still several chunks, if one cannot hold all strings
         column = pa.concat_arrays(column.chunks)
     if pa.types.is_dictionary(kind):
         return _hash_into(hashed, column.dictionary_decode())
@@ -58,7 +58,7 @@ def _hash_into(hashed: np.ndarray, column: Any) -> None:
         return _hash_into(hashed, column.cast(pa.large_binary()))
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
         return _hash_bytes(hashed, column)
-    if pa.types.is_timestamp(kind):  # units differ between files of the same instants
+    if pa.types.is_timestamp(kind):  # files may store the same instants in different units
         column = column.cast(pa.timestamp("s", kind.tz), safe=False).cast(pa.int64())
     elif pa.types.is_date(kind):
         column = column.cast(pa.date32()).cast(pa.int32())
@@ -67,7 +67,7 @@ def _hash_into(hashed: np.ndarray, column: Any) -> None:
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None  # rare kinds are not hashed, so all rows go to one part
     values = column.to_numpy(zero_copy_only=False)
-    with np.errstate(invalid="ignore"):  # floats that are no whole numbers are refused later
+    with np.errstate(invalid="ignore"):  # floats that are not whole numbers are refused later
         words = values.astype(np.int64, copy=False).view(np.uint64)
     _mix(hashed, words)
     return None
@@ -89,7 +89,8 @@ def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
         return
     padded = np.zeros(int(edges[-1] - edges[0]) + 8, np.uint8)
     padded[:-8] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
-    # A view of the eight bytes from each position on as one number; it is read only where strings are.
+    # A view that reads the eight bytes from each position on as one number. It is read only where a string begins or
+    # goes on.
     words: np.ndarray = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
     begin = edges[:-1] - edges[0]
     for start in range(0, min(int(length.max()), HASHED_BYTES), 8):
@@ -120,7 +121,7 @@ class Dealt(NamedTuple):
 
 
 def deal(table: pa.Table, part: np.ndarray, n_parts: int) -> Dealt:
-    """Sort rows by their part; rows of one part keep their order."""
+    """Sort rows by their part. Rows of the same part keep their order."""
     if n_parts == 1:
         return Dealt(table, np.array([0, len(table)]))
     order = np.argsort(part, kind="stable")
@@ -130,7 +131,7 @@ def deal(table: pa.Table, part: np.ndarray, n_parts: int) -> Dealt:
 
 
 class Memory:
-    """A number of bytes that several stores may keep in memory together."""
+    """The number of bytes that several stores together may keep in memory."""
 
     def __init__(self, n_bytes: float) -> None:
         self.left = n_bytes
@@ -139,8 +140,8 @@ class Memory:
 class Store:
     """The rows of each part in the order in which they were added.
 
-    They are kept in memory until `memory` is used up, and later rows are written to a file. Without `memory` all rows
-    of a single part are kept, and those of several parts are written.
+    Rows are kept in memory until `memory` is used up, and later rows are written to a file. Without `memory`, the rows
+    of a single part are all kept in memory, and those of several parts are all written.
     """
 
     def __init__(self, path: Path, n_parts: int, schema: pa.Schema, memory: Memory | None = None) -> None:
@@ -154,7 +155,7 @@ class Store:
         self._reader: Any = None
 
     def add(self, table: pa.Table, part: np.ndarray) -> None:
-        """Keep rows, given the part of each."""
+        """Keep rows. `part` has the part of each row."""
         self.add_dealt(deal(table, part, self.n_parts))
 
     def add_dealt(self, dealt: Dealt) -> None:

@@ -1,4 +1,4 @@
-"""Files that fit in memory: read by several threads, and measured as one part, as `evaluate` measures frames."""
+"""Files that fit in memory are read in several threads and measured as one part, as `evaluate` measures frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .source import as_frame, labels_as
 
 
 def measure_whole(asked: FileCall, progress: Progress) -> PartResult:
-    """Read both frames and measure them; the labels are in the dtypes that pandas would read."""
+    """Read both frames and measure them. The labels have the dtypes that pandas would give them."""
     keys = {*asked.user_cols, asked.call.options.item_col}
     ids = {"true": keys, "pred": {*keys, *asked.by} - set(asked.call.carry)}
     tables = {role: source.read(asked.names[role], ids[role]) for role, source in asked.sources.items()}
@@ -34,7 +34,7 @@ def measure_whole(asked: FileCall, progress: Progress) -> PartResult:
 
 
 def _labelled(asked: FileCall, rows: ListRows, by: pd.DataFrame, heads: Mapping[str, pa.Table]) -> ListRows:
-    """Return the rows of lists with their labels in the dtypes of the files."""
+    """Return the rows of lists, with labels in the dtypes that pandas would give them."""
     labels = pa.table(asked.label_arrays(rows))
     keys = rows.keys
     if asked.given is None:

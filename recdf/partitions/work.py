@@ -1,7 +1,7 @@
-"""What workers do with one bucket of lists. Every engine runs these functions; none writes a formula again.
+"""What workers do with one bucket of lists. Every engine runs these functions, so that a formula is written once.
 
-Contract: the functions are picklable and take a bucket with the packed rows of both frames. They return one table, of
-the same schema for every bucket. They use one thread, since engines give each task one core.
+Contract: the functions are picklable and take a bucket with the packed rows of both frames. They return one table,
+whose schema is the same for every bucket. They use one thread, since engines give each task one core.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Cells = Sequence[Any]
 
 @dataclass(frozen=True)
 class Measuring:
-    """Measure one bucket. Without `per_user` it returns the numbers, as one cell, and else the rows of its lists."""
+    """Measure one bucket. Without `per_user`, return its sums as one cell. With it, return the rows of its lists."""
 
     handle: Handle
     schemas: Mapping[str, pa.Schema]
@@ -51,18 +51,18 @@ class Measuring:
             result = measured(shared, bucket, unpacked(self.schemas, true, pred))
             if self.per_user is None:
                 return pa.table([to_cells([to_arrow(result)])], schema=CELL)
-            checked(shared.call, result)  # raises what a part raised
+            checked(shared.call, result)  # raises the error of the bucket, if it failed
             tables = [rows_table(rows, self.per_user) for rows in result.rows.values()]
             return pa.concat_tables([self.per_user.empty_table(), *tables])
 
 
 def unpacked(schemas: Mapping[str, pa.Schema], true: Cells, pred: Cells) -> dict[str, pa.Table]:
-    """Return the rows of the frames that there are."""
+    """Return the rows of each frame that the call has, by role."""
     return {role: of_cells(true if role == "true" else pred, schema) for role, schema in schemas.items()}
 
 
 def measured(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> PartResult:
-    """Measure one bucket; an error of any class travels in the result, so that users see it without a Java trace."""
+    """Measure one bucket. An error is put into the result, so that users see it without a Java stack trace."""
     try:
         return measure(shared.of(bucket), _part(shared, bucket, tables))
     except MemoryError:  # the engine may try again elsewhere
@@ -77,7 +77,7 @@ def _part(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Part:
 
 
 def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
-    """Return the rows of some lists in the columns and types of the per-user table; undefined values are null."""
+    """Return the rows of some lists, in the columns and types of the per-user table. Undefined values are null."""
     if not len(rows):
         return schema.empty_table()
     by = labels_of(rows.by, list(rows.by.columns), rows.list_by)
@@ -94,7 +94,7 @@ def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
 
 @dataclass(frozen=True)
 class AddingUp:
-    """Add the results that stand together in one chunk, so that fewer of them travel."""
+    """Add the results in one chunk, so that fewer of them are sent."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         total: PartResult | None = None
@@ -112,14 +112,14 @@ def result_of(cell: Any) -> PartResult:
     return from_arrow(pa.ipc.open_stream(buffer).read_all())
 
 
-# ------------------------------------------------------------------------------ what is known of the whole
+# --------------------------------------------------------------------------- facts that need all the rows
 
 GAIN = pa.schema([("gain", pa.float64())])
 
 
 @dataclass(frozen=True)
 class Gains:
-    """The largest gain in some rows of `true`, among the rows that are not dropped."""
+    """Find the largest gain in a chunk of `true`, among the rows that are not dropped."""
 
     column: str
     options: Options
@@ -138,7 +138,7 @@ class Gains:
 
 @dataclass(frozen=True)
 class Distinct:
-    """The distinct rows of a chunk, in order of first appearance."""
+    """Find the distinct rows of a chunk, in order of first appearance."""
 
     schema: pa.Schema
 
@@ -151,24 +151,26 @@ class Distinct:
 
 
 def known_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the rows that have neither a null nor a NaN in some columns."""
+    """Return the rows that have neither a null nor a NaN in these columns."""
     missing = [null for null in (nulls(table[name]) for name in names) if null is not None]
     return table.filter(pa.array(~np.logical_or.reduce(missing))) if missing else table
 
 
 # --------------------------------------------------------------------------- ids that both frames may share
 
-# Rows of items, with where they are: in `true`, or recommended by the recommender of this number.
+# The column WHERE says where an item was found. TRUE_ITEM stands for `true`. A number from 0 on is that of the
+# recommender (`by` value) that recommends the item. SHARED_USER marks a row without an item, which says that some user
+# is in both frames.
 TRUE_ITEM, SHARED_USER = -1, -2
 WHERE = "where"
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The items of both frames in one bucket, to be compared over all buckets where nothing was a hit.
+    """List the items of both frames in one bucket, so that they can be compared over all buckets.
 
-    silent : numbers of the `by` values without a hit; None where nothing at all is one. Then all rows of `pred` count,
-    and one row without an item says that a user is in both frames.
+    silent : numbers of the `by` values without a hit. None says that there is no hit at all. Then the items of all rows
+    of `pred` are listed, and a row without an item says that some user is in both frames.
     """
 
     handle: Handle
@@ -215,7 +217,10 @@ def _share_user(tables: Mapping[str, pa.Table], keys: list[str]) -> bool:
 
 @dataclass(frozen=True)
 class Comparing:
-    """Which recommenders have an item of `true`, among the listed items of one bucket; and `SHARED_USER`, if listed."""
+    """Find the recommenders that have an item of `true`, among the listed items of one bucket.
+
+    `SHARED_USER` is added if it was listed.
+    """
 
     listed: pa.Schema
 

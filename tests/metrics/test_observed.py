@@ -161,6 +161,8 @@ PRED = pd.DataFrame({"user_id": [1, 2], "item_id": ["a", "b"]})
 BAD = [
     ([0.5, np.nan, 1.0], "recall", {}, rd.DataError, r"true\['p'\] holds 1 null propensities of 3 .*join leaves null"),
     ([0.5, 0.0, -1.0], "recall", {}, rd.DataError, r"holds 2 zero or negative propensities of 3 \(0.0, -1.0\)"),
+    ([0.5, 0.0, 1.0], "recall", {}, rd.DataError, "propensity_floor= above 0 makes zeros usable"),
+    ([0.5, 0.0, -1.0], "recall", {"propensity_floor": 0.1}, rd.DataError, r"holds 1 zero or negative .* of 3 \(-1.0\)"),
     ([-0.5, -0.1, -3.0], "recall", {}, rd.DataError, "look like logarithms"),
     ([0.5, 1.5, np.inf], "recall", {}, rd.DataError, r"holds 2 larger than 1 propensities of 3 \(1.5, inf\)"),
     (["x", "y", "z"], "recall", {}, rd.DataError, r"true\['p'\] holds string values"),
@@ -172,6 +174,13 @@ BAD = [
     ([0.5, 0.1, 1.0], "recall", {"propensity_col": "q"}, rd.ColumnError, "true has no column 'q'"),
     ([0.5, 0.1, 1.0], "recall", {"propensity_floor": -0.1}, rd.OptionError, "propensity_floor=-0.1; expected a number"),
     ([0.5, 0.1, 1.0], "recall", {"propensity_floor": "x"}, rd.OptionError, "propensity_floor='x'; expected a number"),
+    (
+        [0.5, 0.1, 1.0],
+        "recall",
+        {"propensity_col": None, "propensity_floor": 0.1},
+        rd.OptionError,
+        "propensity_floor=0.1 needs propensity_col=",
+    ),
 ]
 
 
@@ -179,6 +188,35 @@ BAD = [
 def test_bad_input(values, text, options, error, words):
     with pytest.raises(error, match=words):
         rd.evaluate(TRUE.assign(p=values), PRED, text, **{"propensity_col": "p", **options})
+
+
+@pytest.mark.parametrize("duplicates", ["drop", "keep"])
+def test_an_item_of_a_list_has_one_propensity(duplicates, tmp_path):
+    """In whatever order the rows stand, two propensities of one item are refused; equal ones are not."""
+    rows = pd.DataFrame({"user_id": [1, 1, 1, 2], "item_id": [1, 1, 2, 1], "p": [0.5, 0.1, 0.5, 0.2]})
+    pred = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [1, 3, 1]})
+    options = {"propensity_col": "p", "duplicates": duplicates}
+    words = r"true\['p'\] differs in 1 of the rows that repeat an item of a list: \(1, 1\) has 0\.\d and 0\.\d"
+    for order in itertools.permutations(range(4)):
+        with pytest.raises(rd.DataError, match=words):
+            rd.recall(rows.iloc[list(order)], pred, 2, **options)
+    for name, frame in (("true", rows), ("pred", pred)):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    with pytest.raises(rd.DataError, match=words):
+        rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred.parquet", "recall", buckets=3, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rd.DuplicateWarning)
+        equal = [
+            rd.recall(rows.assign(p=[0.5, 0.5, 0.1, 0.2]).iloc[list(order)], pred, 2, **options)
+            for order in itertools.permutations(range(4))
+        ]
+    # List 2 has all. Item 1 of list 1 counts 2 and item 2 counts 10, or with "keep" 2 of 2 + 2 + 10.
+    assert equal == pytest.approx([(1 + (1 / 6 if duplicates == "drop" else 1 / 7)) / 2] * 24)
+
+
+def test_a_propensity_of_zero_counts_as_the_floor():
+    found = rd.recall(TRUE.assign(p=[0.5, 0.0, 1.0]), PRED, 1, propensity_col="p", propensity_floor=0.1)
+    assert found == rd.recall(TRUE.assign(p=[0.5, 0.1, 1.0]), PRED, 1, propensity_col="p") == pytest.approx(1 / 12)
 
 
 def test_metrics_of_pred_alone_do_not_mind():

@@ -133,6 +133,12 @@ def divides_by_zero(lists):
 del rd.METRICS["divides_by_zero"]  # other tests read the registry; the engines do not need it
 
 
+def two_propensities(true, pred):
+    """Frames in which one item of one list has two propensities."""
+    once = true.drop_duplicates(["user_id", "item_id"], ignore_index=True).assign(seen=0.5)
+    return pd.concat([once, once[:1].assign(seen=0.25)], ignore_index=True), pred
+
+
 def now_and_then(frame, name):
     """A frame with a null in every ninth row of a column."""
     values = frame[name].where(frame.index % 9 > 0)
@@ -146,6 +152,7 @@ ERRORS = {
     "no such column": lambda: broken(lambda t, p: (t, p), {"score_col": "points"}),
     "kinds of ids": lambda: broken(lambda t, p: (t.assign(user_id=t["user_id"].astype(str)), p)),
     "kinds of side tables": lambda: broken(lambda t, p: (t, p), {"items": ["a", "b"]}, "coverage"),
+    "two propensities": lambda: broken(two_propensities, {"propensity_col": "seen", "by": "model"}, "recall"),
     "unknown option": lambda: broken(lambda t, p: (t, p), {"tiez": "row"}),
     "unknown metric": lambda: broken(lambda t, p: (t, p), metrics="ndgc"),
     "no lists": lambda: broken(lambda t, p: (t[:0], p[:0])),
@@ -195,6 +202,11 @@ def assert_same(result, expected, keys=None):
     found = result.to_pandas().per_user
     per_user = in_key_order(expected.per_user, result).astype(keys or {})
     pd.testing.assert_frame_equal(found, per_user, rtol=1e-12, atol=1e-12)
+
+
+def without_part(error):
+    """The message of an error without the words of a part, which say that the counts are its own."""
+    return str(error).partition(" (found in one of")[0]
 
 
 def outcome(work, *given, **options):

@@ -12,7 +12,7 @@ import recdf as rd
 from recdf.matching.side_tables.given import Given
 from recdf.metrics.call import Call
 from recdf.metrics.strings import parse
-from recdf.partitions.packed import PACKED, Packing, add_up, bucket_of, of_cells
+from recdf.partitions.packed import PACKED, Packing, add_up, bucket_of, narrowed, of_cells, to_cells
 from recdf.partitions.shipped import MOST_OPENED, Inline, Shared, digest_of, opened, to_bytes
 
 WORDS = [f"user {i}" for i in range(40)]
@@ -121,3 +121,26 @@ def test_a_metric_that_its_module_has_pickles_by_name_and_another_by_value():
     del rd.METRICS["of_a_function"]
     assert cloudpickle.loads(cloudpickle.dumps(of_a_function))({"u": ["a"]}, {"u": ["a"]}, k=1) == 1.0
     assert pickle.loads(pickle.dumps(rd.ndcg)) is rd.ndcg
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, -3, None], pa.int8()),
+        ([-129, 127], pa.int16()),
+        ([0, 255], pa.uint8()),
+        ([-1, 255], pa.int16()),
+        ([-1, 2**62], pa.int64()),
+        ([-(2**63), 5], pa.int64()),
+        ([2**33, 0], pa.int64()),
+        ([None, None], pa.int64()),
+    ],
+)
+def test_integers_cross_in_the_narrowest_type_and_come_back(values, kind):
+    table = pa.table({"a": pa.array(values, pa.int64()), "s": ["x"] * len(values)})
+    narrow = narrowed(table)
+    found = narrow.schema.field("a").type
+    assert found.bit_width == kind.bit_width
+    assert found == kind or found.bit_width == 64
+    back = of_cells(list(to_cells([narrow, narrow.slice(1)])), table.schema)
+    assert back == pa.concat_tables([table, table.slice(1)])

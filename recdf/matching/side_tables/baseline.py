@@ -36,7 +36,7 @@ def base_lists(
     lists = joined(each(lambda make: rank_pred(table, make(), items, options), blocks))
     tied = tied_rows(lists)
     refuse_ties(table, tied, len(tied), options)
-    repeat = repeats(lists, items.n)
+    repeat = repeats(lists, items.n).repeat
     if len(repeat):
         refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
         keep = np.ones(len(lists.item), bool)

@@ -15,7 +15,7 @@ Normalizer = Literal["relevant", "achievable", "hits", "k", "shown"]
 
 
 def _normalized(lists: Lists, total: np.ndarray, normalizer: str) -> np.ndarray:
-    """total / d; a list without recommendations or hits has 0, not 0/0, where it has relevant items."""
+    """Return total / d. A list with relevant items but without recommendations or hits has 0 instead of 0/0."""
     n = lists.n_true
     if normalizer == "k":
         return total / lists.k
@@ -34,8 +34,9 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
     Formula
     -------
     (1/d) Σ_{i ≤ k} h_i · P@i, where h_i = 1 if the item at rank i is a hit, P@i is the number of hits in ranks 1 to i
-    over i, and d is the normalizer. With `propensity_col`: Σ_{i ≤ k} h_i v_i · P@i / Σ_t v_t over the relevant items t,
-    or over the min(k, n_true) of largest v for "achievable", where v = 1/max(propensity, propensity_floor).
+    over i, and d is the normalizer. With `propensity_col`: Σ_{i ≤ k} h_i v_i · P@i / Σ_t v_t, where
+    v = 1/max(propensity, propensity_floor). The second sum is over all relevant items t, and for "achievable" over the
+    min(k, n_true) of them with the largest v.
 
     Parameters
     ----------
@@ -46,9 +47,9 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
 
     Notes
     -----
-    Use it when users look for several items and all of these should stand high; it is the usual summary for binary
-    relevance. It does not know graded relevance, which `ndcg` does. Libraries disagree about the normalizer, so name
-    it when you report the number; with "achievable", users who have more than k relevant items can reach 1.
+    Use it when users look for several items and all of these should be near the top. It is the usual summary for binary
+    relevance. It ignores grades of relevance, which `ndcg` uses. Libraries disagree about the normalizer, so name it
+    when you report the number. With "achievable", users who have more than k relevant items can reach 1.
 
     References
     ----------
@@ -87,8 +88,8 @@ def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
 
     Notes
     -----
-    Use it to reproduce the numbers of rs_metrics. The ranks of the hits do not change it: the j-th hit brings recall
-    j / n_true wherever it stands, so it is a function of the number of hits alone. Take `recall`, or `mapr` when
+    Use it to reproduce the numbers of rs_metrics. The ranks of the hits do not change it: at the j-th hit, recall is
+    j / n_true whatever its rank is. So it depends on the number of hits alone. Take `recall` for that, or `mapr` when
     ranks should count.
 
     References

@@ -1,4 +1,4 @@
-"""Discounted cumulative gain: the gain of each hit, worth less the lower it stands."""
+"""Discounted cumulative gain: the sum of the gains of the hits, where a gain counts less at a lower place."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Gain = Literal["linear", "exp2", "binary"]
 Discount = Literal["log", "jk", "none"]
 
 RANKS_AT_A_TIME = 2**20
-RANKS_ADDED = 2**16  # discounts of further ranks are integrated
+RANKS_ADDED = 2**16  # beyond these ranks, the sum of discounts is computed as an integral
 
-LARGEST_EXPONENT = 900  # beyond, 2^g or a sum of them is infinite
+LARGEST_EXPONENT = 900  # above this, 2^g or a sum of such numbers is infinite
 
 
 def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
@@ -37,17 +37,18 @@ def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
 
 
 def _discounts(kind: str | Callable[[int], float], base: float, rank: np.ndarray) -> np.ndarray:
-    ranks = np.arange(1, int(rank.max(initial=0)) + 1)  # few, so that the functions below are called for few
+    ranks = np.arange(1, int(rank.max(initial=0)) + 1)  # few, so a discount function is called seldom
     return _at_rank(_weights(kind, base, ranks), rank)
 
 
 def _sum_of_discounts(kind: str | Callable[[int], float], base: float, k: int) -> float:
-    """Sum of the discounts of ranks 1 to k, which may be too many to add them all.
+    """Sum of the discounts of ranks 1 to k. There may be too many ranks to add one by one.
 
-    Beyond the first ranks, discounts are a smooth function of the rank. Their sum is the integral of that function
-    with half a discount at each end and the first correction of Euler and Maclaurin. The next one is below 1e-16.
+    Beyond the first ranks, discounts are a smooth function of the rank. Their sum is the integral of that function,
+    plus half a discount at each end and the first correction of Euler and Maclaurin. The second correction is below
+    1e-16.
     """
-    if callable(kind):  # may be any function, so that every rank is asked
+    if callable(kind):  # any function: it has to be called for every rank
         parts = (np.arange(first, min(first + RANKS_AT_A_TIME, k + 1)) for first in range(1, k + 1, RANKS_AT_A_TIME))
         return math.fsum(float(np.sum(_weights(kind, base, ranks))) for ranks in parts)
     flat = {"none": k, "jk": int(min(base, k)), "log": 0}[kind]  # so many first ranks have the discount 1
@@ -88,12 +89,12 @@ def _weights(kind: str | Callable[[int], float], base: float, ranks: np.ndarray)
 
 
 def _at_rank(weights: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Weight of each rank, given those of 1, 2, ..."""
-    return np.append(np.nan, weights).take(rank)  # rather than another array of all ranks, less 1
+    """Weight of each rank. `weights` has those of ranks 1, 2, ..."""
+    return np.append(np.nan, weights).take(rank)  # the NaN at 0 saves an array of rank − 1
 
 
 def _as_key(discount: str | Callable[[int], float]) -> str | Callable[[int], float]:
-    """The same discount; an object that is called may be no key of a dictionary, its method is one."""
+    """The same discount in a form that can be a key of a dictionary: a callable object may not be hashable."""
     return discount if isinstance(discount, str) else getattr(discount, "__call__")  # noqa: B004, B009
 
 
@@ -111,7 +112,7 @@ def _dcg(lists: Lists, gain: str, discount: str | Callable[[int], float], base: 
 
 
 def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: str | Callable[[int], float], base: float) -> np.ndarray:
-    """DCG where each hit of the whole list has the mean discount of the ranks of its score; ranks beyond k have none.
+    """DCG where each hit of the whole list has the mean discount of all ranks of its score. Ranks beyond k have 0.
 
     `gains` has one number for each of these hits.
     """
@@ -126,7 +127,7 @@ def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: str | Callable[[int]
 def _observed_ndcg(
     lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, ideal: str, tied: str
 ) -> np.ndarray:
-    """NDCG with propensities: a row of `true` is worth its gain times 1/propensity, in the list and in the ideal."""
+    """NDCG with propensities: a row of `true` counts its gain times 1/propensity, in the list and in the ideal."""
     refuse("ideal", ideal, ("relevant",))
     worth = _gains(gain, lists.matched.true_lists.gain) * weights_of(lists)
     if tied == "averaged" and lists.matched.tie_level is not None:
@@ -174,20 +175,20 @@ def ndcg(
     base : float, default 2
         Base b of the logarithm.
     ideal : {"relevant", "k", "shown", "listed"}, default "relevant"
-        "relevant": the best min(k, n_true) relevant items; undefined without any. "k": k items of gain 1, which takes
-        gains in [0, 1] or `gain="binary"`. "shown": the first k items, sorted again; 0 where a list with relevant
-        items has no hit. "listed": the best k items of the whole list; 0 where it has no hit.
+        The ideal list. "relevant": the best min(k, n_true) relevant items; undefined without any. "k": k items of gain
+        1, which needs gains in [0, 1] or `gain="binary"`. "shown": the first k items in their best order; 0 where a
+        list with relevant items has no hit. "listed": the best k items of the whole list; 0 where it has no hit.
     tied : {"ranked", "averaged"}, default "ranked"
         "ranked": equal scores have the ranks that the option `ties` gives them. "averaged": they share the mean
         discount of their ranks.
 
     Notes
     -----
-    Use it as the general measure of a ranked list: it knows graded relevance and ranks, and the best order of the
+    Use it as the general measure of a ranked list. It uses graded relevance and ranks, and the best order of the
     relevant items has the value 1. Each list is divided by its own ideal, so the amount of gain is lost; `dcg` and
-    `revenue` keep it. The logarithm falls slowly: rank 10 still has 29 % of the weight of rank 1, which is too much
-    for users who look at two or three items, for whom `mrr` and `rbp` are better. Libraries differ in gain, discount
-    and ideal, so name them when you report the number.
+    `revenue` keep it. The discount falls slowly: rank 10 still has 29 % of the weight of rank 1. This is too much for
+    users who look at two or three items, for whom `mrr` and `rbp` are better. Libraries differ in gain, discount and
+    ideal, so name them when you report the number.
 
     References
     ----------
@@ -213,7 +214,7 @@ def ndcg(
         )
     total = _dcg(lists, gain, discount, base, tied)
     if ideal == "k":
-        # An item of gain 1 has this gain by every rule, so that only discounts are summed.
+        # An item of gain 1 counts 1 by every rule of gain, so the ideal is the sum of the discounts.
         found: np.ndarray = total / _sum_of_discounts(discount, base, lists.k)
         return found
     if ideal == "relevant":
@@ -255,8 +256,8 @@ def dcg(
 
     Notes
     -----
-    Use it when the amount of gain matters, for instance as a sum over sessions. It does not compare users: one with
-    more or better relevant items reaches more. `ndcg` divides that out.
+    Use it when the amount of gain matters, for instance as a sum over sessions. Do not compare users by it: a user with
+    more or better relevant items can reach more. `ndcg` removes this difference.
 
     References
     ----------
@@ -290,8 +291,8 @@ def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "li
     -----
     Use it for a user who goes down the list and stops after each item with probability 1 − p: p = 0.5 is an impatient
     user, 0.95 a patient one. Choose p from the behaviour of your users before you look at the results, because the
-    order of models can depend on it. It is not normalized: k hits have the value 1 − p^k, and a user with few
-    relevant items stays far below.
+    order of models can depend on it. It is not normalized: k hits give 1 − p^k, and a user with few relevant items
+    stays far below 1.
 
     References
     ----------

@@ -30,19 +30,19 @@ def auc(
     Parameters
     ----------
     within : {"shown", "catalogue"}, default "shown"
-        "shown": pairs of the first k items. "catalogue", which needs `items=` or `judged_only`: pairs of all
-        candidates; those that are not among the first k have one equal score, at the bottom.
+        "shown": pairs of the first k items. "catalogue": pairs of all candidates; needs `items=` or `judged_only`.
+        Candidates that are not among the first k then share one score, below all others.
     tied : {"half", "ranked"}, default "half"
         "half": a pair with equal scores counts half. "ranked": it counts as the ranks that the option `ties` gives it.
     one_class : {"undefined", "share"}, default "undefined"
-        "undefined": a list of hits alone or of misses alone, or an empty one, has no value. "share": it has the share
-        of its hits, which is 1 or 0.
+        What a list has that consists of hits alone or of misses alone, or is empty. "undefined": no value. "share": the
+        share of hits, which is 1 or 0.
 
     Notes
     -----
     Use it on labelled candidates, to ask whether the scores separate hits from misses at all. A mistake at the bottom
-    of the list counts like one at the top, so take `ndcg` or `mapr` for what users see. Short lists are often all
-    hits or all misses and then have no value: read `n_undefined`.
+    of the list counts as much as one at the top, so take `ndcg` or `mapr` for what users see. Short lists often consist
+    of hits alone or misses alone, and then have no value: read `n_undefined`.
 
     References
     ----------
@@ -60,7 +60,8 @@ def auc(
         top, bottom = tied_ranks(lists, hits)
         level = lists.matched.tie_level[hits.place]
         first, last = np.searchsorted(level, level, side="left"), np.searchsorted(level, level, side="right")
-        larger, equal = top - hits.number[first], bottom - top + 1 - (last - first)  # misses by their score
+        # Misses with a larger score than that of the hit, and misses with the same score.
+        larger, equal = top - hits.number[first], bottom - top + 1 - (last - first)
         above = above + lists.sum(larger + equal / 2 - _misses_above(hits), hits)
     positives, negatives = lists.n_hits, lists.n_shown - lists.n_hits
     unshown = np.zeros(len(lists))
@@ -89,9 +90,9 @@ def pauc(lists: Lists) -> np.ndarray:
 
     Notes
     -----
-    Use it for long scored lists of which only the top matters: only pairs with the first k misses count. A list that
-    ends before its k-th miss is taken as it is, and the relevant items that it lacks add nothing, so compare models
-    whose lists are equally long.
+    Use it for long scored lists where only the top matters, because only pairs with the first k misses count. If a list
+    ends before its k-th miss, the relevant items that it lacks add nothing. So compare models whose lists are equally
+    long.
 
     References
     ----------
@@ -119,8 +120,8 @@ def pap(lists: Lists) -> np.ndarray:
 
     Notes
     -----
-    Use it like `pauc` when a user with many relevant items should be able to reach 1, because only the first k hits
-    count. A list that ends early is taken as it is, so compare models whose lists are equally long.
+    Use it like `pauc`, when users with many relevant items should be able to reach 1: only the first k hits count. A
+    list that ends early is not extended, so compare models whose lists are equally long.
 
     References
     ----------
@@ -144,14 +145,14 @@ def bpref(lists: Lists) -> np.ndarray:
 
     Formula
     -------
-    (1/R) Σ_{hits i ≤ k} (1 − min(o_i, R) / min(R, N)), the term 1 where o_i = 0: R = n_true, N judged items
-    of the list that are not relevant, o_i those of them above rank i. Needs rows of `true` that are not
-    relevant (gain 0 or below `min_relevance`). Undefined for R = 0.
+    (1/R) Σ_{hits i ≤ k} (1 − min(o_i, R) / min(R, N)), where R = n_true, N is the number of judged items of the list
+    that are not relevant, and o_i is the number of these above rank i. A term with o_i = 0 is 1. `true` must have rows
+    that are not relevant (gain 0 or below `min_relevance`). Undefined for R = 0.
 
     Notes
     -----
     Use it when `true` judges only some of the items, as relevant or not: items that are not judged have no influence.
-    Where `true` holds relevant items alone, it is the same as `recall`, and then that is the better name.
+    Do not use it where `true` holds relevant items alone: it then equals `recall`, which is the better name.
 
     References
     ----------

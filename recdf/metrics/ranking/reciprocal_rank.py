@@ -1,4 +1,4 @@
-"""Reciprocal ranks: how soon does the first hit come, or the item that satisfies the user?"""
+"""Reciprocal ranks: how soon does the user reach the first hit, or the item that satisfies?"""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
     Formula
     -------
     1 / min{i ≤ k : h_i = 1}, where h_i = 1 if the item at rank i is a hit. With of="all": Σ_{i ≤ k} (h_i / i) / n_true.
-    With `propensity_col`: v of the first hit over its rank and over the largest v of a relevant item, where
-    v = 1/max(propensity, propensity_floor); with of="all" Σ_{i ≤ k} (h_i v_i / i) / Σ_t v_t over the relevant items t.
+    With `propensity_col`: v_i / (i · max_t v_t) for the first hit, at rank i, where v = 1/max(propensity,
+    propensity_floor) and t are the relevant items. With of="all" it is then Σ_{i ≤ k} (h_i v_i / i) / Σ_t v_t.
 
     Parameters
     ----------
     of : {"first", "all"}, default "first"
-        "first": the first hit. "all": the mean over all relevant items, those that are not recommended counting 0;
+        "first": the first hit. "all": the mean over all relevant items, where those that are not recommended count 0;
         undefined where n_true = 0.
 
     Notes
     -----
     Use it where the user takes the first relevant item and stops: search by name, the next song, a question with one
-    answer. Nothing after the first hit counts, and the step from rank 1 to rank 2 is as large as from rank 2 to no
-    hit at all, so the mean is noisy with few users. `ndcg` is smoother.
+    answer. Nothing after the first hit counts. The step from rank 1 to rank 2 is as large as the step from rank 2 to no
+    hit at all, so the mean of few users is noisy. `ndcg` is smoother.
 
     References
     ----------
@@ -66,9 +66,9 @@ def arhr(lists: Lists) -> np.ndarray:
 
     Notes
     -----
-    Use it when several hits count, and early ones much more. It is not normalized: it grows with k and with the
-    number of relevant items, so compare models on the same users and the same k. `ndcg` is its normalized relative,
-    with a slower discount.
+    Use it when several hits count, and early ones count much more. It is not normalized: it grows with k and with the
+    number of relevant items, so compare models on the same users and the same k. `ndcg` is normalized, and its discount
+    falls more slowly.
 
     References
     ----------
@@ -93,7 +93,7 @@ def first_rank(lists: Lists) -> np.ndarray:
 
     Notes
     -----
-    Use it to explain a result, as in "the first hit stands at rank 4 on average". Lists without a hit have no value,
+    Use it to explain a result, as in "the first hit is at rank 4 on average". Lists without a hit have no value,
     so a model can look better by failing on difficult users. Read `n_undefined` and `hitrate` beside it, and decide
     by `mrr`, which counts these lists as 0.
 
@@ -126,9 +126,9 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
 
     Notes
     -----
-    Use it with graded relevance where one excellent item ends the search. What stands below such an item hardly
-    counts, so a list with several good items is not rewarded; take `ndcg` for that. With gains of 0 and 1 only, each
-    relevant item satisfies with probability 1/2.
+    Use it with graded relevance where one excellent item ends the search. Items below such an item hardly count, so a
+    list with several good items is not rewarded; take `ndcg` for that. If gains are only 0 and 1, each relevant item
+    satisfies the user with probability 1/2.
 
     References
     ----------
@@ -152,14 +152,14 @@ def _stopped(hits: Hits, top: float) -> np.ndarray:
 
 
 def _stops(hits: Hits, top: float) -> np.ndarray:
-    """Probability that the user comes to each hit and is satisfied there, over its rank."""
+    """Probability that the user reaches each hit and is satisfied there, divided by its rank."""
     satisfied = np.exp2(hits.gain - top) - np.exp2(-top)
     going_on, reached = 1 - satisfied, np.ones(len(hits))
     place = np.flatnonzero(hits.number == 1)
     length = np.diff(np.append(place, len(hits)))
     place, here = place[np.argsort(-length, kind="stable")], np.ones(len(place))
     n_longer = len(place) - np.cumsum(np.bincount(length))
-    for n in n_longer[1:-1].tolist():  # the second hit of every list that has one, then the third
+    for n in n_longer[1:-1].tolist():  # first the second hits of all lists that have one, then the third hits
         here = here[:n] * going_on[place[:n]]
         place = place[:n] + 1
         reached[place] = here
