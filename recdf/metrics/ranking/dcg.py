@@ -176,7 +176,8 @@ def ndcg(
     ideal : {"relevant", "k", "shown", "listed"}, default "relevant"
         "relevant": the best min(k, n_true) relevant items; undefined without any. "k": k items of gain 1, which takes
         gains in [0, 1] or `gain="binary"`. "shown": the first k items, sorted again; 0 where a list with relevant
-        items has no hit. "listed": the best k items of the whole list; 0 where it has no hit.
+        items has no hit. "listed": the best k items of the whole list; 0 where it has no hit. With `propensity_col`
+        only "relevant" is taken.
     tied : {"ranked", "averaged"}, default "ranked"
         "ranked": equal scores have the ranks that the option `ties` gives them. "averaged": they share the mean
         discount of their ranks.
