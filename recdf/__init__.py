@@ -35,6 +35,7 @@ from .errors import (
     DuplicateError,
     DuplicateWarning,
     EmptyPopulationError,
+    FewNegativesWarning,
     IdTypeError,
     MissingExtraError,
     NoOverlapWarning,
@@ -46,6 +47,7 @@ from .errors import (
     TieError,
     TimeByWarning,
     UndefinedMetricError,
+    WeightWarning,
 )
 from .evaluation.evaluate import evaluate
 from .evaluation.result import Evaluation, read_parquet
@@ -101,6 +103,7 @@ __all__ = [
     "DuplicateWarning",
     "EmptyPopulationError",
     "Evaluation",
+    "FewNegativesWarning",
     "Hits",
     "IdTypeError",
     "Impressions",
@@ -119,6 +122,7 @@ __all__ = [
     "TieError",
     "TimeByWarning",
     "UndefinedMetricError",
+    "WeightWarning",
     "adjust_pvalues",
     "bootstrap_ci",
     "check",

@@ -86,6 +86,14 @@ class TimeByWarning(ByWarning):
     """`by` names a day or another time, so that each is scored over the users of all."""
 
 
+class FewNegativesWarning(RecdfWarning):
+    """So few negatives were sampled that the correction of a sampled metric is far too low for a good model."""
+
+
+class WeightWarning(RecdfWarning):
+    """A table was evaluated with weights, and its rows count alike here because no `weight_col` was passed."""
+
+
 def closest(word: str, known: Iterable[object]) -> str:
     """Return `'; did you mean "x"?'` for the known word nearest to `word`, or an empty string."""
     match = difflib.get_close_matches(word, [str(name) for name in known], n=1, cutoff=0.5)

@@ -21,7 +21,7 @@ from .tables import comparison_facts, direction_of, rows_by
 
 __all__: list[str] = []
 
-MODEL, LIST = "model", "list"  # names of the columns of the frame that is compared
+MODEL, LIST, WEIGHT = "model", "list", "weight of list"  # names of the columns of the frame that is compared
 
 
 def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
@@ -75,6 +75,9 @@ def compare(
     # Integers stand for models and lists: coding millions of labels again would take longer than the tests.
     values = {name: result.per_user[name].array for name in columns}
     labelled = {MODEL: codes, LIST: list_places(result, rows).of_row, **values}
+    weight = result.spec.get("weight")
+    if weight is not None:
+        labelled[WEIGHT] = result.per_user[weight].array
     frame = pd.DataFrame(labelled, copy=False)
     base = None if baseline is None else models.index(baseline)
     if within is None:
@@ -99,6 +102,7 @@ def _compare(
     better = {name: direction_of(result, name) for name in columns}
     return compare_models(
         frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, users="inner", correction=correction,
+        weight_col=WEIGHT if WEIGHT in frame.columns else None,
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
     )  # fmt: skip

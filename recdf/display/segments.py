@@ -65,9 +65,13 @@ def group_means(result: Evaluation, groups: Groups, columns: list[str], segment:
     """Return means of every model within every group, in the columns of the leaderboard."""
     values = {name: result.per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns}
     codes, parts = groups.codes, []
+    weight = None
+    if "weight" in result.spec:
+        weight = result.per_user[result.spec["weight"]].to_numpy(np.float64)
     for model, own in model_rows(result).items():
         kept = own[codes[own] >= 0]
-        moments = Moments.of((values[name][kept] for name in columns), codes[kept], len(groups.names))
+        of_lists = None if weight is None else weight[kept]
+        moments = Moments.of((values[name][kept] for name in columns), codes[kept], len(groups.names), of_lists)
         present = np.flatnonzero(moments.rows)
         names = pd.DataFrame({GROUP: [groups.names[g] for g in present]})
         table = mean_table(names, columns, moments.take(present), {}, result.spec.get("confidence", 0.95))

@@ -240,10 +240,12 @@ class Evaluation:
         if fold is None:
             fold = [name for name in [*recommenders, *key] if name not in (*units, model_col)]
         options |= {"user_col": units, "model_col": model_col, "fold": fold}
-        options.setdefault("weight_col", self.spec.get("weight"))
+        per_user, weight = self.per_user, self.spec.get("weight")
+        if options.setdefault("weight_col", weight) is None and weight is not None:
+            per_user = per_user.drop(columns=weight)  # the caller asks for no weights
         if metrics is None:
             metrics = [name for name in self.spec["metrics"] if name in self.per_user.columns]
-        return compare_models(self.per_user, metrics, **options)
+        return compare_models(per_user, metrics, **options)
 
     def __repr__(self) -> str:
         return result_text(self._title(), self.summary)

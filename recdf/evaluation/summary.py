@@ -17,7 +17,7 @@ from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
-from ..inputs.per_user_columns import evaluated, list_columns
+from ..inputs.per_user_columns import evaluated, list_columns, warn_of_weights
 from ..inputs.tables import read_weights
 from ..metrics.metric import METRICS
 from .moments import Moments, clustered
@@ -87,7 +87,8 @@ def summarize(
         Coverage of the interval.
     weight_col : str, optional
         Column of weights, at least 0; rows of weight 0 count as if they were not there. An `Evaluation` with weights
-        needs no word, but its `per_user` alone does: without `weight_col` every row counts alike.
+        needs no word, but its `per_user` alone does: without `weight_col` every row counts alike, and `WeightWarning`
+        says so if the evaluation had weights (after a merge, only if their column is called "weight").
     unit : str or list of str, optional
         Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
         a user are alike, so that an interval that takes them for independent is too narrow.
@@ -133,6 +134,8 @@ def summarize(
         _refuse_repeated_lists(per_user, keys, spec)
         by = recommender_columns(per_user, "by", weight_col)
     by = as_columns(by)
+    if weight_col is None:
+        warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
     units = as_columns(unit)
     for name in [*by, *names, *keys, *units]:

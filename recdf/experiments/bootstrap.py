@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import EmptyPopulationError
 from ..inputs.options import as_columns
+from ..inputs.per_user_columns import warn_of_weights
 from ..inputs.progress import Progress
 from .columns import (
     Codes,
@@ -54,7 +55,8 @@ def bootstrap_ci(
     Parameters
     ----------
     per_user : DataFrame
-        One or more rows per unit, such as `result.per_user`.
+        One or more rows per unit, such as `result.per_user`. Every row counts alike; `WeightWarning` says so if it was
+        evaluated with weights.
     metrics : str, list of str or mapping
         As in `compare_variants`. Rows where a metric is null are not part of its mean.
     by : str or list of str, optional
@@ -111,6 +113,7 @@ def bootstrap_ci(
     by_cols = by_columns(per_user, "per_user", by, RESULT_COLUMNS)
     units = require(per_user, "per_user", as_columns(unit))
     specs = metric_specs(metrics, per_user, "per_user")
+    warn_of_weights(per_user, "per_user", [*by_cols, *(name for pair in specs.values() for name in pair)])
     columns = read_metrics(per_user, specs, {}, "drop", "per_user")
     group, groups = group_codes(per_user, "per_user", by_cols)
     (code,), _ = key_codes([("per_user", per_user)], units)

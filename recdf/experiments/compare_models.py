@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import as_columns
+from ..inputs.per_user_columns import warn_of_weights
 from ..inputs.progress import Progress
 from .columns import Floats, count, require, share
 from .missing_users import zero_is_worst
@@ -98,7 +99,8 @@ def compare_models(
         and only after two seconds.
     weight_col : str, optional
         Column of the users' weights, at least 0 and the same for all models of a user; users of weight 0 do not count.
-        `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights.
+        `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights. Without it every
+        user counts alike, and `WeightWarning` says so if `per_user` was evaluated with weights.
 
     Returns
     -------
@@ -160,6 +162,8 @@ def compare_models(
     names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
     margins = _margins(margin, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
+    if weight_col is None:
+        warn_of_weights(runs.parts[0][1], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
     weights = None if weight_col is None else unit_weights(runs, weight_col)
     pairs = _pairs(runs.models, baseline)
     steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
+from ..inputs.per_user_columns import warn_of_weights
 from ..inputs.progress import Progress
 from .columns import Codes, Mask, Spec, by_columns, count, frame_of, metric_specs, share
 from .experiment_rows import ExperimentRows, read_rows
@@ -144,7 +145,8 @@ def compare_variants(
     weight_col : str, optional
         Column of the users' weights, at least 0, which must not depend on the variant (revenue before the experiment,
         1/probability of being sampled). Users of weight 0 are left out and counted in `n_dropped`. It takes no strata,
-        no proportions and one covariate.
+        no proportions and one covariate. Without it every user counts alike, and `WeightWarning` says so if `data` was
+        evaluated with weights.
 
     Returns
     -------
@@ -221,6 +223,9 @@ def compare_variants(
         other = "strata=" if strata is not None else 'test="proportion"'
         raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
     by_cols = by_columns(data, "data", by, RESULT_COLUMNS)
+    if weight_col is None:
+        used = [name for pair in specs.values() for name in pair]
+        warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     decisive = subset("primary", primary, specs)
     better = directions(_measured(specs), smaller_is_better, larger_is_better)
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)

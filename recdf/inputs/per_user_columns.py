@@ -6,10 +6,13 @@ they cannot tell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pandas as pd
+
+from ..errors import WeightWarning, outside_recdf
 
 
 def evaluated(per_user: pd.DataFrame) -> Mapping[str, Any]:
@@ -19,6 +22,26 @@ def evaluated(per_user: pd.DataFrame) -> Mapping[str, Any]:
     """
     spec = per_user.attrs.get("recdf")
     return spec if isinstance(spec, Mapping) else {}
+
+
+def warn_of_weights(per_user: pd.DataFrame, role: str, used: Collection[Any]) -> None:
+    """Warn that a table was evaluated with weights, which a call without `weight_col` leaves out.
+
+    After a merge only the name "weight" can tell, which the weights of a mapping have. `used` are the columns that the
+    call names for something else.
+    """
+    spec = evaluated(per_user)
+    name = spec.get("weight")
+    if not spec and "weight" in list_columns(per_user):
+        name = "weight"
+    if name is None or name not in per_user.columns or name in used:
+        return
+    warnings.warn(
+        f"{role} has the weights of its evaluation in {name!r}, and every row counts alike here; rd.summarize, "
+        f"rd.compare_models and rd.compare_variants take weight_col={name!r}. Drop the column if no weights are meant",
+        WeightWarning,
+        stacklevel=outside_recdf(),
+    )
 
 
 def list_columns(per_user: pd.DataFrame) -> list[Any]:

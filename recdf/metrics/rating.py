@@ -130,7 +130,8 @@ def pooled_rmse(counts: Counts) -> float:
     Notes
     -----
     Use it to compare with published numbers, which nearly always pool all ratings. Users with many ratings rule it;
-    `rmse` weighs users equally. It has no value per user, so it can be joined to no experiment.
+    `rmse` weighs users equally. It has no value per user, so it can be joined to no experiment, and `weight_col`, which
+    weighs lists, does not change it.
 
     References
     ----------
@@ -156,7 +157,8 @@ def pooled_mae(counts: Counts) -> float:
     Notes
     -----
     Use it to compare with published numbers, which nearly always pool all ratings. Users with many ratings rule it;
-    `mae` weighs users equally. It has no value per user, so it can be joined to no experiment.
+    `mae` weighs users equally. It has no value per user, so it can be joined to no experiment, and `weight_col`, which
+    weighs lists, does not change it.
 
     References
     ----------

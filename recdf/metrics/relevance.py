@@ -81,7 +81,7 @@ def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k
     ----------
     divisor : {"k", "shown", "achievable"}, default "k"
         "k": d = k. "shown": d = min(k, n_pred), undefined for a list without recommendations. "achievable":
-        d = min(k, n_true), undefined for a list without relevant items.
+        d = min(k, n_true), undefined for a list without relevant items. "shown" is refused with `propensity_col`.
 
     Notes
     -----

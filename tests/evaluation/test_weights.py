@@ -108,6 +108,63 @@ def test_summarize_takes_the_weights_of_a_result_and_the_column_of_a_table():
     assert plain["metric"].tolist() == found["metric"].tolist()[: len(plain)]
 
 
+def test_tables_warn_where_their_weights_are_left_out():
+    true, pred, users = weighted(3)
+    result = rd.evaluate(true, pred, METRICS, weight_col="w", **OPTIONS)
+    metrics = ["recall@10", "ndcg@10"]
+    table = result.per_user[result.per_user["model"] == "a"].copy()
+    table["variant"] = np.where(table["user_id"] % 2, "A", "B")
+    calls = [
+        lambda **more: rd.summarize(result.per_user, **more),
+        lambda **more: rd.compare_models(result.per_user, metrics, users="inner", **more),
+        lambda **more: rd.compare_variants(table, metrics, control="A", nan="drop", **more),
+        lambda **more: rd.bootstrap_ci(table, metrics, n_resamples=50),
+    ]
+    for i, call in enumerate(calls):
+        with pytest.warns(rd.WeightWarning, match=r"weights of its evaluation in 'w'.* take weight_col='w'"):
+            call()
+        if i < 3:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", rd.WeightWarning)
+                call(weight_col="w")
+    given = dict(zip(users["user_id"], users["w"], strict=True))
+    weighed = rd.evaluate(true.drop(columns="w"), pred, METRICS, weight_col=given, **OPTIONS).per_user
+    merged = weighed.merge(users.drop(columns="w"), on="user_id")
+    merged.attrs = {}
+    with pytest.warns(rd.WeightWarning, match="'weight'"):
+        rd.summarize(merged, by="model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rd.WeightWarning)
+        rd.summarize(result)
+        rd.summarize(merged.drop(columns="weight"), by="model")
+        plain = result.compare_models(users="inner", weight_col=None)
+    bare = rd.compare_models(result.per_user.drop(columns="w"), list(plain["metric"].unique()), users="inner")
+    pd.testing.assert_frame_equal(plain[["diff", "p_value"]], bare[["diff", "p_value"]])
+
+
+def test_a_leaderboard_and_its_segments_take_the_weights():
+    true, pred, users = weighted(3)
+    result = rd.evaluate(true, pred, ["ndcg", "recall"], weight_col="w", **OPTIONS)
+    segments = users[["user_id"]].assign(half=users["user_id"] % 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rd.WeightWarning)
+        board = rd.leaderboard(result, segments=segments)
+        expected = result.compare_models(users="inner")
+    pairs = board.comparisons[board.comparisons["segment"] == board.frame["segment"].iloc[0]]
+    for row in expected.itertuples():
+        (own,) = pairs[
+            (pairs["metric"] == row.metric) & pairs["model"].isin([row.model, row.baseline])
+            & pairs["baseline"].isin([row.model, row.baseline])
+        ].itertuples()  # fmt: skip
+        assert [abs(own.diff), own.p_value] == pytest.approx([abs(row.diff), row.p_value], rel=1e-9)
+    joined = result.per_user.merge(segments, on="user_id")
+    means = rd.summarize(joined, by=["model", "half"], weight_col="w")
+    found = board.frame[board.frame["segment"] == "half"]
+    for row in means.itertuples():
+        own = found[(found["model"] == row.model) & (found["group"] == str(row.half))]
+        assert own.loc[own["metric"] == f"{row.metric}@{row.k}", "value"].item() == pytest.approx(row.value)
+
+
 def test_units_with_several_lists():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"user_id": rng.integers(0, 30, 200), "w": rng.choice([0.0, 1.0, 3.0], 200)})

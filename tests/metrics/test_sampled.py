@@ -23,6 +23,7 @@ def expected(values, rank, n_items, n_sampled):
     return stats.binom.pmf(np.arange(n_sampled + 1), n_sampled, (rank - 1) / (n_items - 1)) @ values
 
 
+@pytest.mark.filterwarnings("ignore::recdf.FewNegativesWarning")
 @pytest.mark.parametrize("metric", ["recall", "ndcg", "mrr"])
 @pytest.mark.parametrize("k", [3, None])
 @pytest.mark.parametrize("gamma", [0.05, 0.5, 1.0])
@@ -46,6 +47,7 @@ def test_values_minimise_bias_and_variance(metric, k, gamma):
             assert loss(moved) > least
 
 
+@pytest.mark.filterwarnings("ignore::recdf.FewNegativesWarning")
 def test_no_negatives_are_left_out():
     half = Fraction(1, 2)
     # Three items and one negative: rank 1, 2, 3 has the negative above it with chance 0, 1/2, 1.
@@ -78,6 +80,7 @@ def test_every_sampled_rank_is_a_rank_when_all_items_are_sampled_often():
         assert expected(values, rank, 12, 11) == pytest.approx(metric_at("ndcg", rank, 5, 12), abs=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::recdf.FewNegativesWarning")
 @pytest.mark.parametrize("metric", ["recall", "ndcg", "mrr"])
 def test_correction_is_nearer_than_the_raw_sampled_metric(metric):
     rng = np.random.default_rng(0)
@@ -90,12 +93,47 @@ def test_correction_is_nearer_than_the_raw_sampled_metric(metric):
     assert abs(corrected - truth) < abs(raw - truth) / 3
 
 
+STRONG = stats.norm(3.5, 1)  # scores of relevant items; those of the other items are standard normal
+
+
+@pytest.mark.parametrize("n_sampled", [20, 200])
+def test_how_low_the_values_of_a_strong_model_are(n_sampled):
+    """k·m/n below 1 warns and is less than half; from 1 on recall is near, and ndcg and mrr are still too low."""
+    rng = np.random.default_rng(0)
+    n_items, k = 2000, 10
+    ranks = 1 + rng.binomial(n_items - 1, stats.norm.sf(STRONG.rvs(5000, random_state=rng) - 0.5))
+    sampled = 1 + rng.hypergeometric(ranks - 1, n_items - ranks, n_sampled)
+    shares = {}
+    for metric in ("recall", "ndcg", "mrr"):
+        if n_sampled == 20:
+            with pytest.warns(rd.FewNegativesWarning, match="0.1 of the first 10 items .* at least 200 negatives"):
+                values = rd.sampled_values(metric, n_items=n_items, n_sampled=n_sampled, k=k)
+        else:
+            values = rd.sampled_values(metric, n_items=n_items, n_sampled=n_sampled, k=k)
+        truth = np.mean([metric_at(metric, rank, k, n_items) for rank in ranks])
+        shares[metric] = values[sampled - 1].mean() / truth
+    assert shares["mrr"] < shares["ndcg"] < shares["recall"]
+    if n_sampled == 20:
+        assert shares["recall"] < 0.5
+    else:
+        assert shares["recall"] == pytest.approx(1, abs=0.1)
+        assert 0.4 < shares["mrr"] < shares["ndcg"] < 0.9
+
+
+def test_without_a_cut_off_the_first_ten_ranks_count():
+    for metric in ("ndcg", "mrr", "map"):
+        with pytest.warns(rd.FewNegativesWarning, match="of the first 10 items"):
+            rd.sampled_values(metric, n_items=200, n_sampled=19, k=None)
+    assert rd.sampled_values("recall", n_items=200, n_sampled=19, k=None) == pytest.approx(np.ones(20), abs=0.05)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"metric": "precision"}, ["metric='precision'", "'recall'"]),
         ({"n_items": 1}, ["n_items=1"]),
         ({"n_sampled": 0}, ["n_sampled=0"]),
+        ({"n_sampled": 100}, ["n_sampled=100 of n_items=100", "only 99"]),
         ({"k": 0}, ["k=0"]),
         ({"gamma": 0}, ["gamma=0"]),
         ({"gamma": 1.5}, ["gamma=1.5"]),

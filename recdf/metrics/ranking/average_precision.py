@@ -43,7 +43,8 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
     normalizer : {"relevant", "achievable", "hits", "k", "shown"}, default "relevant"
         "relevant", as in trec_eval: d = n_true. "achievable": d = min(k, n_true). "hits": d is the number of hits in
         the first k, and the value is 0 without hits. "k": d = k. "shown": d = min(n_true, k, n_pred), 0 for an
-        empty list. Undefined where n_true = 0, except for "hits" and "k", which give 0.
+        empty list. Undefined where n_true = 0, except for "hits" and "k", which give 0. With `propensity_col` only
+        "relevant" and "achievable" are taken.
 
     Notes
     -----

@@ -177,7 +177,8 @@ def ndcg(
     ideal : {"relevant", "k", "shown", "listed"}, default "relevant"
         The ideal list. "relevant": the best min(k, n_true) relevant items; undefined without any. "k": k items of gain
         1, which needs gains in [0, 1] or `gain="binary"`. "shown": the first k items in their best order; 0 where a
-        list with relevant items has no hit. "listed": the best k items of the whole list; 0 where it has no hit.
+        list with relevant items has no hit. "listed": the best k items of the whole list; 0 where it has no hit. With
+        `propensity_col` only "relevant" is possible.
     tied : {"ranked", "averaged"}, default "ranked"
         "ranked": equal scores have the ranks that the option `ties` gives them. "averaged": they share the mean
         discount of their ranks.
