@@ -81,9 +81,11 @@ def test_cells_that_do_not_fit_into_memory_are_spilled(spark):
     """The session has 20 MB for shuffles, and the cells of both frames have twice as much."""
     from pyspark.sql import functions as of
 
-    rows = spark.range(800_000, numPartitions=2).select(of.expr("id % 1000").alias("user_id"), "id")
-    pred = rows.select("user_id", of.expr("id div 1000").alias("item_id"), of.expr("-(id div 1000)").alias("score"))
-    true = rows.where("id % 7 = 0").select("user_id", of.expr("id div 1000").alias("item_id"))
+    wide = 10**15  # ids that no type narrower than 64 bits holds
+    rows = spark.range(800_000, numPartitions=2).select(of.expr(f"id % 1000 * {wide}L").alias("user_id"), "id")
+    item = of.expr(f"id div 1000 * {wide}L").alias("item_id")
+    pred = rows.select("user_id", item, of.expr("-(id div 1000) * 1.0D").alias("score"))
+    true = rows.where("id % 7 = 0").select("user_id", item)
     found = rd.spark.evaluate(true, pred, ["recall", "mrr"], 7, partitions=1)
     # Items 0 to 799 are shown in this order. User u has one of seven: those i with (1000 i + u) % 7 = 0.
     first = pd.Series([min(i for i in range(7) if (1000 * i + user) % 7 == 0) for user in range(1000)])
