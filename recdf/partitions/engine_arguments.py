@@ -51,6 +51,4 @@ def _arguments(name: str) -> str:
     """Return what the docstring of `evaluate` says about the arguments from `metrics` to the shared options."""
     doc = inspect.getdoc(evaluate) or ""
     text = doc[doc.index("metrics : str") : doc.index(DESCRIPTION[:20])].rstrip()
-    return text.replace("popular : list", "popular : list").replace(
-        "items : DataFrame, list", f"items : DataFrame (of pandas or {name}), list"
-    )
+    return text.replace("items : DataFrame, list", f"items : DataFrame (of pandas or {name}), list")

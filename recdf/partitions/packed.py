@@ -99,7 +99,7 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def narrowed(table: pa.Table) -> pa.Table:
     """Return the table with integers in the narrowest type that holds them; `of_cells` makes them wide again.
 
-    A shuffle moves every byte several times.
+    A shuffle writes every byte, sends it and reads it again.
     """
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):

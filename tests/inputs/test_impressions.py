@@ -331,6 +331,33 @@ def test_metrics_of_events_that_were_not_given_are_refused():
     assert rd.evaluate(*lists, "conversion@3", **key).per_user["conversion@3"].max() > 0
 
 
+def test_a_gap_of_zero_separates_all_times():
+    log = log_of(time=[0, 0, 7, 0], clicked=1).drop(columns="session_id")
+    true, _ = rd.from_impressions(log, clicked_col="clicked", time_col="time", session_gap=0)
+    assert true["session_id"].tolist() == [1, 1, 2, 1]
+
+
+def test_events_that_name_no_list_leave_session_ids_integers():
+    log = pd.DataFrame({"user_id": ["a"], "session_id": [1], "item_id": ["x"], "position": [1], "time": [0]})
+    clicks = pd.DataFrame({"user_id": "a", "session_id": [None, 1.0], "item_id": ["y", "x"], "time": 5})
+    true, _ = rd.from_impressions(log, time_col="time", clicks=clicks, unattributed="true")
+    assert true["session_id"].dtype == np.int64
+    assert true[["session_id", "item_id"]].to_numpy().tolist() == [[1, "x"], [1, "y"]]
+
+
+def test_the_options_evaluate_the_tables():
+    log = log_of().rename(columns={"user_id": "who", "item_id": "what"})
+    sold = bought(70).rename(columns={"user_id": "who", "item_id": "what"})
+    names = {"user_col": "who", "item_col": "what", "time_col": "time", "value_col": "price"}
+    lists = rd.from_impressions(log, purchases=sold, repeats="each", **names)
+    found = rd.evaluate(*lists, ["bought@9", "revenue@9"], **lists.options).per_user
+    assert found[["who", "session_id", "bought@9", "revenue@9"]].to_numpy().tolist() == [
+        ["ann", 1, 0.0, 0.0],
+        ["ann", 2, 1.0, 5.0],
+        ["bob", 1, 0.0, 0.0],
+    ]
+
+
 def test_sessions_by_a_gap():
     log = log_of(clicked=[True, False, False, True]).drop(columns="session_id")
     for gap, expected in (("60min", [1, 1, 1, 1]), ("59min", [1, 1, 2, 1])):

@@ -139,8 +139,6 @@ def test_a_metric_that_its_module_has_pickles_by_name_and_another_by_value():
 def test_integers_cross_in_the_narrowest_type_and_come_back(values, kind):
     table = pa.table({"a": pa.array(values, pa.int64()), "s": ["x"] * len(values)})
     narrow = narrowed(table)
-    found = narrow.schema.field("a").type
-    assert found.bit_width == kind.bit_width
-    assert found == kind or found.bit_width == 64
+    assert narrow.schema.field("a").type == kind
     back = of_cells(list(to_cells([narrow, narrow.slice(1)])), table.schema)
     assert back == pa.concat_tables([table, table.slice(1)])
