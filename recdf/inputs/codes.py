@@ -196,7 +196,7 @@ def _encode_leaves(leaves: list[Ids]) -> Codes:
         arrays = _instants(arrays)
         if any(array.dtype.kind == "O" for array in arrays):
             return _encode_hashed(arrays)
-    if len({array.dtype for array in arrays}) > 1:  # int64 beside uint64 with values beyond int64
+    if len({array.dtype.kind for array in arrays}) > 1:  # integers beside uint64 with values beyond int64
         smallest = min(array.min() for array in arrays if len(array))
         arrays = [array.astype(object if smallest < 0 else np.uint64) for array in arrays]
         if smallest < 0:
@@ -225,7 +225,7 @@ def _instants(arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def encode_integers(arrays: list[np.ndarray]) -> Codes:
-    """Code int64 or uint64 arrays together; where their range is small, code = value - smallest value."""
+    """Code integer arrays, all signed or all unsigned, together; where their range is small, code = value - smallest value."""
     filled = [array for array in arrays if len(array)]
     if not filled:
         return Codes([Coded(np.empty(0, np.int32)) for _ in arrays], 0)

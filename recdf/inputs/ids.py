@@ -23,7 +23,7 @@ from ..errors import IdTypeError, examples
 class Ids:
     """One id column as an array, without its pandas dtype.
 
-    `values` is an int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or bytes. Where there
+    `values` is an int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or bytes. Where there
     is a `dictionary`, `values` are positions in it. `null` marks nulls; it is None if there are none.
     """
 
@@ -119,10 +119,13 @@ def read_ids(series: pd.Series, where: str) -> Ids:
     if isinstance(dtype, pd.ArrowDtype):
         kind = dtype.pyarrow_dtype
         if pa.types.is_dictionary(kind):
-            array = _to_arrow(series).unify_dictionaries().combine_chunks()
+            array = _to_arrow(series)
+            array = array.chunk(0) if array.num_chunks == 1 else array.unify_dictionaries().combine_chunks()
             categories = read_ids(pd.Series(array.dictionary, dtype=pd.ArrowDtype(kind.value_type)), where)
-            positions = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-            return _dictionary_ids(where, positions, categories)
+            positions = array.indices.cast(pa.int32())
+            if positions.null_count:
+                positions = positions.fill_null(-1)
+            return _dictionary_ids(where, positions.to_numpy(), categories)
         if (
             pa.types.is_string(kind)
             or pa.types.is_large_string(kind)
@@ -220,17 +223,21 @@ def _nulls(series: pd.Series) -> np.ndarray | None:
 
 
 def _dictionary_ids(where: str, positions: np.ndarray, categories: Ids) -> Ids:
-    null = positions < 0
+    null = positions < 0 if positions.min(initial=0) < 0 else None
     if categories.null is not None:
-        null |= categories.null[positions]
-    return Ids(where, categories.kind, positions, null if null.any() else None, categories)
+        of_category = categories.null[positions]
+        null = of_category if null is None else null | of_category
+        null = null if null.any() else None
+    return Ids(where, categories.kind, positions, null, categories)
 
 
 def _integer_ids(series: pd.Series, where: str) -> Ids:
     null = None if isinstance(series.dtype, np.dtype) else _nulls(series)
-    unsigned = series.dtype == np.uint64 or str(series.dtype) in ("UInt64", "uint64[pyarrow]")
+    name = str(series.dtype).lower().removesuffix("[pyarrow]")
+    unsigned = name == "uint64"
     fill: dict[str, Any] = {} if null is None else {"na_value": 0}
-    values = series.to_numpy(dtype=np.uint64 if unsigned else np.int64, **fill)
+    # int32 stays, since a copy of a long column would take memory and time. Other integers become int64.
+    values = series.to_numpy(dtype=np.dtype(name) if name in ("int32", "uint64") else np.int64, **fill)
     if unsigned and (not len(values) or values.max() <= np.iinfo(np.int64).max):
         values = values.astype(np.int64)
     return Ids(where, "integer", values, null)

@@ -23,7 +23,7 @@ def measure_whole(asked: FileCall, progress: Progress) -> PartResult:
     found = measure(asked.call, Part(as_frame(tables["true"]), as_frame(tables["pred"])))
     if found.measured is None:
         return found
-    heads = {role: table.slice(0, 1) for role, table in tables.items()}
+    heads = {role: _head(table, asked.sources[role].schema) for role, table in tables.items()}
     kinds = asked.sources["pred"].schema
     by = found.measured.by
     by = asked.by_frame(
@@ -31,6 +31,11 @@ def measure_whole(asked: FileCall, progress: Progress) -> PartResult:
     )
     rows = {bucket: _labelled(asked, rows, by, heads) for bucket, rows in found.rows.items()}
     return replace(found, measured=replace(found.measured, by=by), rows=rows)
+
+
+def _head(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the first row, in the types of the files."""
+    return pa.table({name: labels_as(table[name].slice(0, 1), schema.field(name).type) for name in table.column_names})
 
 
 def _labelled(asked: FileCall, rows: ListRows, by: pd.DataFrame, heads: Mapping[str, pa.Table]) -> ListRows:
