@@ -225,7 +225,10 @@ def _instants(arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def encode_integers(arrays: list[np.ndarray]) -> Codes:
-    """Code integer arrays, all signed or all unsigned, together; where their range is small, code = value - smallest value."""
+    """Code integer arrays together, which are all signed or all unsigned.
+
+    Where their range is small, the code is value - smallest value.
+    """
     filled = [array for array in arrays if len(array)]
     if not filled:
         return Codes([Coded(np.empty(0, np.int32)) for _ in arrays], 0)

@@ -23,8 +23,8 @@ from ..errors import IdTypeError, examples
 class Ids:
     """One id column as an array, without its pandas dtype.
 
-    `values` is an int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or bytes. Where there
-    is a `dictionary`, `values` are positions in it. `null` marks nulls; it is None if there are none.
+    `values` is an int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or bytes.
+    Where there is a `dictionary`, `values` are positions in it. `null` marks nulls; it is None if there are none.
     """
 
     where: str

@@ -1,7 +1,7 @@
 """Parquet files that together hold one frame.
 
-Contract: `Source` reads the needed columns of some files in the order of their rows: in batches, or all at once by
-several threads. `Source.as_pandas` gives columns the dtypes that pandas would give them.
+Contract: `Source` reads the needed columns of some files in the order of their rows, in batches. `Source.as_pandas`
+gives columns the dtypes that pandas would give them.
 """
 
 from __future__ import annotations
@@ -9,48 +9,19 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError
 from ..evaluation.storage import local_path
-from ..inputs.threads import each, n_threads, rows_at_a_time
+from ..inputs.threads import n_threads
 
 READ_ROWS = 2**16  # rows of one record batch
-TOGETHER_ROWS = 2**18  # row groups of fewer rows are read together by one thread
-
-# Most writers of parquet give up a dictionary at DICTIONARY_BYTES. A position in it takes up to POSITION_BYTES.
-DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
-
-# When files are read whole, ids that are strings stay positions in the dictionary of their row group.
-POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
-TEXT = (pa.string(), pa.large_string())
-
-
-class _RowGroups(NamedTuple):
-    """Some row groups of one file, which are read together; `first` is the number of their first row in all files."""
-
-    file: int
-    numbers: tuple[int, ...]
-    first: int
-    n_rows: int
-
-    @property
-    def rows(self) -> slice:
-        return slice(self.first, self.first + self.n_rows)
-
-
-class _Piece(NamedTuple):
-    """What was read of one column in some row groups. `placed`: the array of the column holds it."""
-
-    chunks: list[pa.Array]
-    placed: bool
 
 
 class Source:
@@ -118,19 +89,19 @@ class Source:
         import pyarrow.parquet as pq
 
         for fragment in self.fragments:
-            known, stored = self._stored(fragment, names)
+            known, stored = self.stored(fragment, names)
             # Without pre-buffering, a column chunk is decompressed page by page, so row groups may be of any size.
             with pq.ParquetFile(fragment.path, metadata=fragment.metadata, pre_buffer=False, buffer_size=2**20) as file:
                 for batch in file.iter_batches(READ_ROWS, columns=stored, use_threads=n_threads() > 1):
                     columns = {
                         name: pa.repeat(pa.scalar(known[name], self.schema.field(name).type), len(batch))
                         if name in known
-                        else _one_zero(self._plain(batch.column(name), name))
+                        else _one_zero(self.plain(batch.column(name), name))
                         for name in names
                     }
                     yield pa.table(columns)
 
-    def _stored(self, fragment: Any, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    def stored(self, fragment: Any, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """Return the columns (and values) that the names of a file's folders give, and the columns that it stores."""
         import pyarrow.dataset as ds
 
@@ -141,123 +112,9 @@ class Source:
             raise DataError(f"{self.role}: {fragment.path} has no column {lacking[0]!r}")
         return known, stored
 
-    # ---------------------------------------------------------------------------------- all rows at once
-
-    def read(self, names: Sequence[str], ids: Collection[str]) -> pa.Table:
-        """Read some columns of all files in several threads, one column of some row groups at a time.
-
-        In the columns `ids`, strings that parquet stores as dictionaries become positions in a dictionary. An id is
-        then looked up once in each row group instead of once in each row. Integers that fit become int32. Most columns
-        are written to one array as they are read, so that they are in memory only once.
-        """
-        arrays = {name: np.empty(self.n_rows, kind) for name, kind in self._array_kinds(names, ids).items()}
-        groups = self._row_groups()
-        work = [(group, name) for group in groups for name in names]
-        found = dict(zip(work, each(lambda one: self._read(*one, arrays.get(one[1])), work), strict=True))
-        columns = {}
-        for name in names:
-            pieces = [found.pop((group, name)) for group in groups]
-            columns[name] = self._column(name, pieces, arrays.get(name))
-        return pa.table(columns)
-
-    def _array_kinds(self, names: Sequence[str], ids: Collection[str]) -> dict[str, Any]:
-        """Return the dtypes of the columns that are written to one array, if they have no nulls."""
-        found: dict[str, Any] = {}
-        for name in set(names).difference(self.folder_columns):
-            kind = self.schema.field(name).type
-            if kind in (pa.int32(), pa.int64(), pa.float64()):
-                narrow = name in ids and kind == pa.int64() and self._is_narrow(name)
-                found[name] = np.int32 if narrow else kind.to_pandas_dtype()
-            elif name in ids and kind in TEXT and self._is_dictionary(name):
-                found[name] = np.int32
-        return found
-
-    def _stored_columns(self, name: str) -> Iterator[Any]:
-        """Yield what each row group of each file says of one column."""
-        for fragment in self.fragments:
-            places = {fragment.metadata.schema.column(i).path: i for i in range(fragment.metadata.num_columns)}
-            if name in places:
-                for number in range(fragment.metadata.num_row_groups):
-                    yield fragment.metadata.row_group(number).column(places[name])
-
-    def _is_narrow(self, name: str) -> bool:
-        """Tell whether the smallest and the largest integers that the files name fit into 32 bits."""
-        found = [column.statistics for column in self._stored_columns(name)]
-        return all(one is not None and one.has_min_max and _fit(one.min, one.max) for one in found)
-
-    def _is_dictionary(self, name: str) -> bool:
-        """Tell whether a column of strings is stored as positions in dictionaries.
-
-        Writers give up a dictionary that grows beyond about 1 MB, and then store the strings one by one. Positions take
-        up to three bytes per row, so a larger column must hold strings.
-        """
-        sizes = [column.total_uncompressed_size for column in self._stored_columns(name)]
-        return sum(max(size - DICTIONARY_BYTES, 0) for size in sizes) <= POSITION_BYTES * self.n_rows
-
-    def _row_groups(self) -> list[_RowGroups]:
-        """Return all row groups in order. Small ones are joined with the next ones of the same file."""
-        most, found, first = rows_at_a_time(TOGETHER_ROWS), [], 0
-        for number_of_file, fragment in enumerate(self.fragments):
-            numbers: list[int] = []
-            n_rows = 0
-            for number in range(fragment.metadata.num_row_groups):
-                numbers.append(number)
-                n_rows += fragment.metadata.row_group(number).num_rows
-                if n_rows >= most:
-                    found.append(_RowGroups(number_of_file, tuple(numbers), first, n_rows))
-                    numbers, first, n_rows = [], first + n_rows, 0
-            if n_rows:
-                found.append(_RowGroups(number_of_file, tuple(numbers), first, n_rows))
-                first += n_rows
-        return found
-
-    def _read(self, group: _RowGroups, name: str, array: np.ndarray | None) -> _Piece:
-        """Read one column of some row groups. Write it to its rows of `array` if that can hold it."""
-        import pyarrow.parquet as pq
-
-        fragment = self.fragments[group.file]
-        known, stored = self._stored(fragment, [name])
-        if not stored:
-            return _Piece([pa.repeat(pa.scalar(known[name], self.schema.field(name).type), group.n_rows)], False)
-        # Positions in a dictionary are read only where there is an array for them.
-        texts = stored if array is not None and self.schema.field(name).type in TEXT else []
-        with pq.ParquetFile(fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True) as file:
-            column = file.read_row_groups(group.numbers, columns=stored, use_threads=False)[name]
-        if array is None or column.null_count:
-            return _Piece(column.chunks, False)
-        if texts:
-            return _placed_positions(column, array, group.first)
-        narrow = column.type == pa.int64() and array.dtype == np.int32
-        if column.type != self.schema.field(name).type or (narrow and not _fit(*pc.min_max(column).as_py().values())):
-            return _Piece(column.chunks, False)
-        np.concatenate([chunk.to_numpy() for chunk in column.chunks], out=array[group.rows])
-        return _Piece([pa.array(array[group.rows])], True)
-
-    def _column(self, name: str, pieces: list[_Piece], array: np.ndarray | None) -> pa.ChunkedArray:
-        """Join what was read of one column, in the same type in all files."""
-        chunks = [chunk for piece in pieces for chunk in piece.chunks]
-        kind = self.schema.field(name).type
-        is_text = array is not None and kind in TEXT
-        if array is not None and chunks and all(piece.placed for piece in pieces):
-            for chunk in chunks:
-                self._note(chunk, name)
-            return pa.chunked_array([_one_dictionary(chunks, array) if is_text else pa.array(array)])
-        if is_text:
-            return pa.chunked_array([self._positions(chunk, name) for chunk in chunks], POSITIONS)
-        return pa.chunked_array([self._plain(chunk, name) for chunk in chunks], kind)
-
-    def _positions(self, column: pa.Array, name: str) -> pa.DictionaryArray:
-        """Return strings as positions in a dictionary. Note nulls and categories on the way."""
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        self._note(column, name)
-        return pa.DictionaryArray.from_arrays(
-            column.indices.cast(pa.int32()), column.dictionary.cast(POSITIONS.value_type)
-        )
-
     # ------------------------------------------------------------------------------ types and categories
 
-    def _note(self, column: pa.Array, name: str) -> None:
+    def note(self, column: pa.Array, name: str) -> None:
         """Note whether the column has nulls. If it has categories in some file, note its values as categories."""
         if column.null_count:
             self.null.add(name)
@@ -269,9 +126,9 @@ class Source:
             self._last[name] = column.dictionary
             self._add_categories(name, column.dictionary)
 
-    def _plain(self, column: pa.Array, name: str) -> pa.Array:
+    def plain(self, column: pa.Array, name: str) -> pa.Array:
         """Return a column without its dictionary, in the type that it has over all files."""
-        self._note(column, name)
+        self.note(column, name)
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
         if pa.types.is_dictionary(column.type):
@@ -301,39 +158,6 @@ class Source:
                 frame = plain.to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
-
-
-def _fit(low: int | None, high: int | None) -> bool:
-    """Tell whether integers from `low` to `high` fit into 32 bits; None stands for no integers."""
-    return low is None or high is None or (low >= -(2**31) and high < 2**31)
-
-
-def _placed_positions(column: pa.ChunkedArray, array: np.ndarray, first: int) -> _Piece:
-    """Write the positions in dictionaries to their rows of the array, from row `first` on."""
-    chunks = []
-    for chunk in column.chunks:
-        if not pa.types.is_dictionary(chunk.type) or chunk.dictionary.null_count:
-            return _Piece(column.chunks, False)
-        rows = array[first : first + len(chunk)]
-        rows[:] = chunk.indices.to_numpy(zero_copy_only=False)
-        chunks.append(pa.DictionaryArray.from_arrays(pa.array(rows), chunk.dictionary.cast(POSITIONS.value_type)))
-        first += len(chunk)
-    return _Piece(chunks, True)
-
-
-def _one_dictionary(chunks: list[pa.DictionaryArray], array: np.ndarray) -> pa.DictionaryArray:
-    """Replace positions in several dictionaries, which follow one another in the array, by positions in a joint one."""
-    joint = pa.chunked_array([chunk.dictionary for chunk in chunks]).dictionary_encode()
-    joint = joint.unify_dictionaries().combine_chunks()
-    place, ends = joint.indices.to_numpy(), np.cumsum([(len(chunk), len(chunk.dictionary)) for chunk in chunks], axis=0)
-
-    def replace(number: int) -> None:
-        row, entry = ends[number - 1] if number else (0, 0)
-        rows, table = array[row : ends[number][0]], place[entry : ends[number][1]]
-        rows[:] = table.take(rows)
-
-    each(replace, range(len(chunks)))
-    return pa.DictionaryArray.from_arrays(pa.array(array), joint.dictionary)
 
 
 def _one_zero(column: pa.Array) -> pa.Array:

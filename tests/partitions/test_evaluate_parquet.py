@@ -21,7 +21,7 @@ from recdf.evaluation import storage
 from recdf.metrics import __all__ as NAMES
 from recdf.metrics import call as calling
 from recdf.partitions import dealt_files as dealing
-from recdf.partitions import results, source
+from recdf.partitions import results, source, whole_columns
 from recdf.partitions import store as parts
 
 METRICS = ["ndcg(gain=exp2)", "recall", "mapr(normalizer=achievable)", "err", "mrr", "confusion@3", "precision"]
@@ -33,7 +33,7 @@ N_USERS = 60
 def _small_pieces(monkeypatch):
     """Cut where large files would be cut: batches, chunks and blocks of a few rows."""
     monkeypatch.setattr(source, "READ_ROWS", 64)
-    monkeypatch.setattr(source, "TOGETHER_ROWS", 64)
+    monkeypatch.setattr(whole_columns, "TOGETHER_ROWS", 64)
     monkeypatch.setattr(results, "CHUNK_ROWS", 4)
     monkeypatch.setattr(results, "BLOCK_ROWS", 32)
 
@@ -210,6 +210,35 @@ def test_files_folders_globs_and_folder_columns(tmp_path):
     expected = rd.evaluate(true, whole, "ndcg@5", by="model", **USUAL)
     found = rd.evaluate_parquet(tmp_path / "true", tmp_path / "by_model", "ndcg@5", by="model", buckets=5, **USUAL)
     assert_equal(found, expected)
+
+
+@pytest.mark.parametrize("statistics", ["min and max", "none", "wrong"])
+def test_ids_of_any_width_and_encoding_in_files_of_one_frame(tmp_path, monkeypatch, statistics):
+    true, pred = data()
+    if statistics == "wrong":
+        monkeypatch.setattr(whole_columns._WholeRead, "_is_narrow", lambda self, name: True)
+    for width in (2**31 - 200, 2**40):  # some ids fit into 32 bits, or only those of the first file
+        for name, frame in (("true", true), ("pred", pred)):
+            folder = tmp_path / f"{name}_{width}"
+            folder.mkdir()
+            for number, start in enumerate(range(0, len(frame), 60)):
+                part = frame.iloc[start : start + 60].copy()
+                part["item_id"] = "i" + part["item_id"].astype(str)
+                if number:
+                    part["user_id"] += width
+                if number == 2:
+                    part.loc[part.index[:3], ["user_id", "item_id"]] = None
+                    part = part.astype({"user_id": "Int64"})
+                to_file = folder / f"part-{number:03d}.parquet"
+                part.to_parquet(
+                    to_file,
+                    index=False,
+                    row_group_size=17,
+                    use_dictionary=number % 2 == 0,
+                    write_statistics=statistics != "none",
+                )
+        paths = [tmp_path / f"{name}_{width}" for name in ("true", "pred")]
+        check(paths, ["ndcg", "mapr"], by="model", users="all", null_keys="drop", items=None)
 
 
 def test_a_column_that_was_an_index_is_a_column(tmp_path):

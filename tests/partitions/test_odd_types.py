@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recdf as rd
-from recdf.partitions import source
+from recdf.partitions import source, whole_columns
 
 TRUE = pd.DataFrame({"user_id": [1, 2], "item_id": [1, 2]})
 PRED = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "score": [4.0, 3.0, 2.0, 1.0]})
@@ -117,7 +117,7 @@ def test_uuids_in_files_beside_uuids_of_a_catalogue(tmp_path):
 
 @pytest.mark.parametrize("name", ["user_id", "item_id", "score"])
 def test_nulls_in_one_row_group_alone(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(source, "TOGETHER_ROWS", 1)
+    monkeypatch.setattr(whole_columns, "TOGETHER_ROWS", 1)
     pred = PRED.astype({"user_id": "Int64", "item_id": "Int64"})
     pred.loc[2, name] = None
     options = {"null_keys": "drop", "nan_score": "last"}
