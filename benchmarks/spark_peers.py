@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -80,12 +81,20 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     spark = session()
-    true, pred = (
-        spark.read.parquet(str(cache_folder() / f"M_int_shuffled_{role}.parquet"))
-        .where(f"user_id < {args.users}")
-        .select("user_id", "item_id", *(["score"] if role == "pred" else []))
-        for role in ("true", "pred")
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        true, pred = (cut(spark, role, args.users, folder) for role in ("true", "pred"))
+        take_turns(true, pred, args.rounds)
+
+
+def cut(spark: Any, role: str, users: int, folder: str) -> Any:
+    """One frame of M with the rows of some users, from files of its own."""
+    path = f"{folder}/{role}"
+    whole = spark.read.parquet(str(cache_folder() / f"M_int_shuffled_{role}.parquet"))
+    whole.where(f"user_id < {users}").drop("rank").write.parquet(path)
+    return spark.read.parquet(path)
+
+
+def take_turns(true: Any, pred: Any, rounds: int) -> None:
     print(f"{true.count():,} rows of true, {pred.count():,} of pred")
     calls: dict[str, Callable[[], Values]] = {
         "recdf": lambda: recdf(true, pred, "replay"),
@@ -93,7 +102,7 @@ def main() -> None:
         "recommenders": lambda: recommenders(true, pred),
     }
     found, seconds = {}, {}
-    for number in range(args.rounds):
+    for number in range(rounds):
         for name, call in calls.items():
             start = time.perf_counter()
             found[name] = call()
