@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from ..errors import DataError
 from .dtypes import categories_of, describe, read_categories, restore
@@ -104,9 +105,13 @@ def read_parts(folder: Any) -> Tables:
     if not files:
         raise DataError(f"{rows} holds no files of rows; expected a folder that to_parquet of an engine wrote")
     try:
-        table = ds.dataset(files, format="parquet").to_table(columns=list(empty.columns))
+        stored = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")  # Spark's instants, in its own unit
+        table = ds.dataset(files, format=stored).to_table()
         categories = read_categories(categories_of(empty))
-        found = {name: restore(table[name], describe(empty[name]), categories.get(name)) for name in empty.columns}
+        found = {
+            name: restore(_zoned(table[name], empty[name].dtype), describe(empty[name]), categories.get(name))
+            for name in empty.columns
+        }
     except (OSError, MemoryError):
         raise
     except Exception as error:  # the files were changed
@@ -115,6 +120,12 @@ def read_parts(folder: Any) -> Tables:
     per_user = sorted_rows(pd.DataFrame(found), by, spec["user_col"])
     per_user.attrs["recdf"] = spec
     return Tables(per_user, summary, spec)
+
+
+def _zoned(column: Any, dtype: Any) -> Any:
+    """Return instants with a time zone: Spark stores them as the clock of UTC shows them."""
+    naive = isinstance(dtype, pd.DatetimeTZDtype) and pa.types.is_timestamp(column.type) and column.type.tz is None
+    return column.cast(pa.timestamp(column.type.unit, "UTC")) if naive else column
 
 
 def sorted_rows(per_user: pd.DataFrame, by: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

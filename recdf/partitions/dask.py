@@ -17,7 +17,7 @@ from .engine_arguments import EngineArguments, takes_engine_options
 from .engine_result import EngineEvaluation
 from .needed import decoded
 from .packed import PACKED
-from .shipped import Handle, Inline
+from .shipped import Handle, Inline, Sent
 
 __all__ = ["evaluate"]
 
@@ -115,7 +115,7 @@ class DaskEngine:
         return to_arrow(frame[list(names)].head(n, npartitions=-1))
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
-        return frame[list(names)].map_partitions(_OnPartition(work, schema), meta=to_frame(schema.empty_table()))
+        return frame[list(names)].map_partitions(_OnPartition(Sent(work), schema), meta=to_frame(schema.empty_table()))
 
     def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
         from dask import delayed
@@ -127,7 +127,7 @@ class DaskEngine:
         # Equal buckets of both frames go to the same partition, since both have as many.
         shuffled = [frame.shuffle("bucket", npartitions=n_buckets) for frame in frames.values()]
         meta = to_frame(schema.empty_table())
-        once = delayed(work, traverse=False)  # sent once, since it may hold large side tables
+        once = delayed(Sent(work), traverse=False)  # sent once, since it may hold large side tables
         on_buckets = _OnBuckets(schema, tuple(frames))
         return self.dd.map_partitions(
             on_buckets, *shuffled, once, meta=meta, align_dataframes=False, enforce_metadata=False

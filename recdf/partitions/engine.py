@@ -31,10 +31,11 @@ from ..matching.side_tables.given import Given, as_frames
 from ..matching.side_tables.records import SIDE_TABLES, SIDES
 from ..metrics.call import Call
 from ..metrics.strings import parse
+from .engine_errors import watched
 from .engine_result import EngineEvaluation
 from .needed import Needed
 from .packed import CELL, PACKED, Packing, add_up, cast_table
-from .row_checks import HEAD, distinct
+from .row_checks import HEAD, ascending, distinct
 from .shipped import Handle, Shared, digest_of, to_bytes
 from .source import as_frame, common_type
 from .store import given_ids, part_of
@@ -119,7 +120,9 @@ def evaluate_frames(
     engine: Engine[Frame], true: Frame | None, pred: Frame, asked: Asked, n_buckets: int
 ) -> EngineEvaluation[Frame]:
     """Evaluate frames of an engine. The summary is computed at once, and the rows per list when they are used."""
-    return _Run(engine, true, pred, call_of(engine, true, asked), buckets_of(asked, n_buckets)).result()
+    n_buckets = buckets_of(asked, n_buckets)
+    engine = watched(engine, n_buckets)
+    return _Run(engine, true, pred, call_of(engine, true, asked), n_buckets).result()
 
 
 def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
@@ -209,7 +212,7 @@ class _Run(Generic[Frame]):
         schema = pa.schema([self.needed.schemas["pred"].field(name) for name in names])
         found = self.engine.collect(self.engine.each(self.frames["pred"], names, Distinct(schema), schema))
         values = distinct(known_rows(cast_table(found, schema), names))
-        return values if self.engine.ordered else values.sort_by([(name, "ascending") for name in names])
+        return values if self.engine.ordered else ascending(values)
 
     @cached_property
     def by_frame(self) -> pd.DataFrame:
@@ -288,7 +291,7 @@ class _Run(Generic[Frame]):
         silent = None if nothing else tuple(overlap.silent.tolist())
         listing = self._meet(Listing(self.handle, self.needed.schemas, listed, silent), listed)
         packed = self.engine.each(listing, listed.names, self._packing([item], listed), PACKED)
-        found = self.engine.meet(packed, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False)
+        found = self.engine.meet(None, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False)
         shared = set(self.engine.collect(found)[WHERE].to_pylist())
         if nothing:
             samples: dict[str, str] = {}

@@ -10,20 +10,19 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import MissingExtraError
+from ..errors import ColumnError, MissingExtraError
 from ..metrics.metric import Metric
 from .engine import Asked, OnBucket, OnChunk, evaluate_frames, labels_of_table
 from .engine_arguments import EngineArguments, takes_engine_options
 from .engine_result import EngineEvaluation
 from .packed import Packing
-from .shipped import Handle, Inline
+from .shipped import Handle, Inline, Sent
 from .spark_settings import settings
 from .work import Distinct
 
@@ -130,22 +129,18 @@ class SparkEngine:
         from pyspark.sql.types import StructType
 
         try:
-            return to_arrow_schema(StructType([field]), timezone=self._zone).field(0).type
+            return to_arrow_schema(StructType([field]), timezone="UTC").field(0).type
         except Exception:  # Arrow lacks this type: an error only if the column is read
             return pa.null()
 
-    @cached_property
-    def _zone(self) -> str:
-        return str(self.session.conf.get("spark.sql.session.timeZone"))
-
     def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
-        return self.collect(frame.select(*map(quoted, names)).limit(n))
+        return self.collect(_by_position(frame, names).limit(n)).rename_columns(list(names))
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
-        found = frame.select(*map(quoted, names))
+        found = _by_position(frame, names)
         if isinstance(work, Distinct):  # Spark finds distinct rows without Python
-            return found.distinct()
-        made = found.mapInArrow(_on_chunk(work), self._spark_schema(schema))
+            return found.distinct().toDF(*names)
+        made = found.mapInArrow(_on_chunk(Sent(work), names), self._spark_schema(_plain(schema))).toDF(*schema.names)
         return made.persist() if self.cache and isinstance(work, Packing) else made
 
     def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
@@ -154,10 +149,12 @@ class SparkEngine:
         if every:
             seeds = self.session.range(n_buckets)
             pred = pred.union(seeds.select(of.col("id").cast("int"), of.lit(None).cast("binary")))
-        if true is None:
-            true = pred.limit(0)
-        grouped = true.groupBy("bucket").cogroup(pred.groupBy("bucket"))
-        return grouped.applyInArrow(_on_bucket(work, self._result_schema(schema)), self._spark_schema(schema))
+        grouped = pred.groupBy("bucket")
+        if true is not None:
+            grouped = true.groupBy("bucket").cogroup(grouped)
+        plain = _plain(schema)
+        on_bucket = _on_bucket(Sent(work), self._result_schema(plain), alone=true is None)
+        return grouped.applyInArrow(on_bucket, self._spark_schema(plain)).toDF(*schema.names)
 
     def collect(self, frame: Any) -> pa.Table:
         with settings(self.session):
@@ -178,25 +175,29 @@ class SparkEngine:
         return isinstance(data, self.sql.DataFrame)
 
     def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
-        labels = labels_of_table(table)
-        for name in labels.columns:  # clock times of the session's zone, as in toPandas
-            if isinstance(labels[name].dtype, pd.DatetimeTZDtype):
-                labels[name] = labels[name].dt.tz_convert(self._zone).dt.tz_localize(None)
-        return labels
+        return labels_of_table(table)
 
     def typed(self, frame: Any, like: pd.DataFrame) -> Any:
         return frame
 
     def write(self, frame: Any, folder: Path) -> None:
-        from pyspark.sql import functions as of
-
-        # Instants are written as the clock of the session shows them, as `to_pandas` gives them.
-        shown = [
-            of.col(quoted(name)).cast("timestamp_ntz").alias(name) if kind == "timestamp" else of.col(quoted(name))
-            for name, kind in frame.dtypes
-        ]
+        self._refuse_equal_names(frame.columns)
         with settings(self.session):
-            frame.select(*shown).write.parquet(folder.as_uri())
+            frame.write.parquet(folder.as_uri())
+
+    def _refuse_equal_names(self, names: Sequence[str]) -> None:
+        """Raise if Spark cannot write two columns into one file, since their names differ only in case."""
+        if str(self.session.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
+            return
+        alike: dict[str, list[str]] = {}
+        for name in names:
+            alike.setdefault(name.lower(), []).append(name)
+        for found in alike.values():
+            if len(found) > 1:
+                raise ColumnError(
+                    f"the columns {' and '.join(map(repr, found))} of per_user differ only in case, and Spark takes "
+                    "them for one column; give one of them another name, or set spark.sql.caseSensitive to true"
+                )
 
     def _spark_schema(self, schema: pa.Schema) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -217,27 +218,52 @@ class SparkEngine:
         return pa.schema(fields)
 
 
-def quoted(name: str) -> str:
-    """Return the name of a column as an expression of Spark, whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
+# Spark reads a dot or a backtick in the name of a column as syntax, and takes `a` and `A` for the same column. So
+# columns go to the workers and come back by position, under the names c0, c1, ...
 
 
-def _on_chunk(work: OnChunk) -> Any:
-    """Return a function for `mapInArrow` that calls `work` on a chunk."""
+def _by_position(frame: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a frame, named by their positions in it."""
+    columns = frame.columns
+    return frame.toDF(*_places(len(columns))).select(*(f"c{columns.index(name)}" for name in names))
+
+
+def _places(n: int) -> list[str]:
+    return [f"c{i}" for i in range(n)]
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_name(name) for field, name in zip(schema, _places(len(schema)), strict=True)])
+
+
+def _named(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+
+
+def _on_chunk(work: OnChunk, names: Sequence[str]) -> Any:
+    """Return a function for `mapInArrow` that calls `work` on a chunk whose columns have these names."""
 
     def on_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from work(batches)
+        for found in work(_named(batch, names) for batch in batches):
+            yield _named(found, _places(found.num_columns))
 
     return on_chunk
 
 
-def _on_bucket(work: OnBucket, schema: pa.Schema) -> Any:
-    """Return a function for `applyInArrow`: it takes a group's key and the rows of both frames, and calls `work`."""
+def _on_bucket(work: OnBucket, schema: pa.Schema, alone: bool) -> Any:
+    """Return a function for `applyInArrow`: it takes a group's key and the rows of both frames, and calls `work`.
 
-    def on_bucket(key: tuple[Any, ...], true: pa.Table, pred: pa.Table) -> pa.Table:
-        return work(key[0].as_py(), list(true["cell"]), list(pred["cell"])).cast(schema)
+    With `alone` there is no frame but `pred`.
+    """
 
-    return on_bucket
+    def on_bucket(key: tuple[Any, ...], true: pa.Table | None, pred: pa.Table) -> pa.Table:
+        found = work(key[0].as_py(), [] if true is None else list(true["cell"]), list(pred["cell"]))
+        return found.rename_columns(schema.names).cast(schema)
+
+    def on_pred(key: tuple[Any, ...], pred: pa.Table) -> pa.Table:
+        return on_bucket(key, None, pred)
+
+    return on_pred if alone else on_bucket
 
 
 @dataclass(frozen=True)
