@@ -26,6 +26,7 @@ from ..evaluation.carry import carry_rules, nullable
 from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import Part, PartResult, measure
 from ..inputs.codes import check_kinds
+from ..inputs.options import NAMES, check_names
 from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.given import Given, as_frames
 from ..matching.side_tables.records import SIDE_TABLES, SIDES
@@ -90,11 +91,14 @@ class Engine(Protocol[Frame]):
     def collect(self, frame: Frame) -> pa.Table:
         """Compute a frame and return its rows."""
 
+    def unpersist(self) -> None:
+        """Forget rows that the engine keeps in memory for this call, if it keeps any."""
+
     def share(self, data: bytes, digest: str) -> Handle:
         """Return an object from which the workers read these bytes."""
 
-    def is_frame(self, data: Any) -> bool:
-        """Tell whether this is a frame of the engine."""
+    def local(self, data: Any) -> Any:
+        """Return a frame of the engine, or a column with rows, in memory. Return any other value as it is."""
 
     def labels(self, table: pa.Table, frame: Frame) -> pd.DataFrame:
         """Return columns of a frame in the dtypes that pandas has for them."""
@@ -108,12 +112,17 @@ class Engine(Protocol[Frame]):
 
 @dataclass(frozen=True)
 class Asked:
-    """The arguments of an engine's `evaluate`, as the caller gave them. `options` includes the side tables."""
+    """The arguments of an engine's `evaluate`, as the caller gave them.
+
+    options : the shared options and the side tables · own : names of the arguments that only the engine has, for the
+    message about an unknown option.
+    """
 
     metrics: Any
     k: Any
     options: Mapping[str, Any]
     partitions: int | None
+    own: Sequence[str] = ("partitions",)
 
 
 def evaluate_frames(
@@ -128,7 +137,8 @@ def evaluate_frames(
 def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     """Check the arguments and return the call. Side tables and `users=` may be frames of the engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
-    options = {name: _local(engine, value) for name, value in asked.options.items()}
+    check_names(list(asked.options), [*asked.own, *SIDE_TABLES, "item_by", "carry", *NAMES], what)
+    options = {name: engine.local(value) for name, value in asked.options.items()}
     given = Given(**{name: options.pop(name, None) for name in SIDE_TABLES})
     item_by, carry = options.pop("item_by", None), options.pop("carry", None)
     call = Call.of(what, options, given)
@@ -142,11 +152,6 @@ def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
             'such as ties="item_desc"'
         )
     return replace(call, given=as_frames(given, call.options))  # since every part reads them
-
-
-def _local(engine: Engine[Any], value: Any) -> Any:
-    """Return a frame of the engine as a frame in memory, and any other argument as it is."""
-    return engine.labels(engine.collect(value), value) if engine.is_frame(value) else value
 
 
 def buckets_of(asked: Asked, n_buckets: int) -> int:

@@ -9,9 +9,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import pandas as pd
 import pyarrow as pa
 
+from ..errors import OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import result_html, result_text
 from ..evaluation.spec import OneSpec
+from ..evaluation.storage import is_address
 from ..evaluation.storage_parts import sorted_rows, staged_parts, write_head
 
 Frame = TypeVar("Frame")
@@ -23,6 +25,7 @@ class Collects(Protocol[FrameIn]):
 
     def collect(self, frame: FrameIn) -> pa.Table: ...
     def write(self, frame: FrameIn, folder: Path) -> None: ...
+    def unpersist(self) -> None: ...
 
 
 class EngineEvaluation(Generic[Frame]):
@@ -100,10 +103,27 @@ class EngineEvaluation(Generic[Frame]):
         ------
         FileExistsError
             If the folder holds a result and `overwrite` is False.
+        OptionError
+            If the folder is an address, such as `s3a://...`.
+        EngineError
+            If a worker cannot compute or write its rows. An older result in the folder stays as it was.
         """
+        if is_address(folder):
+            raise OptionError(
+                f"{folder} is an address; expected a folder on a drive that the workers and this process share. Write "
+                f"the rows with the engine itself: result.per_user.write.parquet({str(folder)!r}) in Spark, "
+                f"result.per_user.to_parquet({str(folder)!r}) in Dask; and keep result.summary, a pandas frame"
+            )
         with staged_parts(folder, overwrite=overwrite) as rows:
             self._engine.write(self._per_user, rows)
             write_head(rows, self._empty, self._summary, self._spec)
+
+    def unpersist(self) -> None:
+        """Give back the memory in which Spark keeps rows since the call had `cache=True`.
+
+        The result can still be used. Spark reads the frames again when it needs their rows.
+        """
+        self._engine.unpersist()
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
