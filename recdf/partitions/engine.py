@@ -198,7 +198,8 @@ class _Run(Generic[Frame]):
             empty[name] = nullable(empty[name])
         per_user = self.engine.typed(self._meet(rows, self.needed.per_user), empty)
         summary.attrs["recdf"] = spec
-        return EngineEvaluation(self.engine, per_user, empty, summary, dict(spec), self._labels, self.by_frame)
+        n_rows = int(measured.n_lists.sum())
+        return EngineEvaluation(self.engine, per_user, empty, summary, dict(spec), self._labels, self.by_frame, n_rows)
 
     # ----------------------------------------------------------------------- facts that need all the rows
 

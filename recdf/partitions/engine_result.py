@@ -9,12 +9,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import OptionError
+from ..errors import EngineError, OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import result_html, result_text
 from ..evaluation.spec import OneSpec
 from ..evaluation.storage import is_address
-from ..evaluation.storage_parts import sorted_rows, staged_parts, write_head
+from ..evaluation.storage_parts import sorted_rows, staged_parts, stored_rows, write_head
 
 Frame = TypeVar("Frame")
 FrameIn = TypeVar("FrameIn", contravariant=True)
@@ -52,10 +52,11 @@ class EngineEvaluation(Generic[Frame]):
         spec: Mapping[str, Any],
         labels: Callable[[pa.Table], pd.DataFrame],
         by: pd.DataFrame,
+        n_rows: int,
     ) -> None:
         self._engine, self._per_user, self._empty = engine, per_user, empty
         self._summary, self._spec = summary, OneSpec(spec)
-        self._labels, self._by = labels, by
+        self._labels, self._by, self._n_rows = labels, by, n_rows
 
     @property
     def per_user(self) -> Frame:
@@ -83,6 +84,7 @@ class EngineEvaluation(Generic[Frame]):
             Its `per_user` is sorted by `by` value, in the order of the summary, and then by list key.
         """
         table = self._engine.collect(self._per_user)
+        self._check_rows(len(table), "the rows per list were computed again, and there are")
         per_user = sorted_rows(self._labels(table), self._by, self._spec["user_col"])
         per_user.attrs["recdf"] = self._spec
         return Evaluation(per_user, self._summary, self._spec)
@@ -116,7 +118,15 @@ class EngineEvaluation(Generic[Frame]):
             )
         with staged_parts(folder, overwrite=overwrite) as rows:
             self._engine.write(self._per_user, rows)
+            self._check_rows(stored_rows(rows), f"the workers do not share the drive of {folder}, where there are")
             write_head(rows, self._empty, self._summary, self._spec)
+
+    def _check_rows(self, n_rows: int, what: str) -> None:
+        if n_rows != self._n_rows:
+            raise EngineError(
+                f"{what} {n_rows:,} rows, but the summary is of {self._n_rows:,} lists. If the frames have changed "
+                "since the call, evaluate them again"
+            )
 
     def unpersist(self) -> None:
         """Give back the memory in which Spark keeps rows since the call had `cache=True`.

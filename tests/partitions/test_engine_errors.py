@@ -118,6 +118,21 @@ def test_jobs_of_dask_that_fail(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_frames_that_change_after_the_call(tmp_path):
+    true, pred = frames(42)
+    pred.to_pickle(tmp_path / "pred")
+    stored = dd.from_map(pd.read_pickle, [tmp_path / "pred"], meta=to_dask(pred)._meta)
+    with dask.config.set(scheduler="synchronous"):
+        result = rd.dask.evaluate(to_dask(true), stored, "mrr", 5, by="model", users="pred")
+        n = result.summary["n"].sum()
+        pred[: len(pred) // 2].to_pickle(tmp_path / "pred")
+        with pytest.raises(rd.EngineError, match=rf"computed again, and there are \d+ rows, .* of {n} lists\. If the fr"):
+            result.to_pandas()
+        with pytest.raises(rd.EngineError, match=r"do not share the drive of .*out, where there are \d+ rows"):
+            result.to_parquet(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_work_is_refused_by_a_worker_with_another_version():
     sent = pickle.loads(pickle.dumps(Sent(len)))
     assert sent([1, 2]) == 2
