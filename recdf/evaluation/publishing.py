@@ -64,9 +64,10 @@ REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, on Windows, where nobody
 
 @contextmanager
 def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
-    """Give a hidden folder for a result, two sealed files or a folder of files and its summary; at the end of the block they become the result in `folder`.
+    """Give a hidden folder for both files of a result; at the end of the block they become the result in `folder`.
 
-    A failure at any point leaves only the old result.
+    Both files are sealed, or `per_user.parquet` is a folder of files (see `storage_parts`). A failure at any point
+    leaves only the old result.
     """
     target = Path(folder).absolute()
     with made(target), staging_folder(target, wait=True) as staging:

@@ -64,7 +64,19 @@ MOST_BUCKETS = 2**16 - 1
 class Engine(Protocol[Frame]):
     """What an engine can do with its frames.
 
-    name : the name of the engine in messages, such as "Spark" · ordered : whether `each` keeps the order of the chunks.
+    Attributes
+    ----------
+    name : str
+        The name of the engine in messages, such as "Spark".
+    ordered : bool
+        Whether `each` keeps the order of the chunks. If it does, the summary has the `by` values in order of first
+        appearance, and else in ascending order.
+
+    Notes
+    -----
+    A frame is whatever the engine works with. A packed frame has two columns: `bucket`, the number of a part of the
+    lists, and `cell`, bytes with some rows of this bucket. `each` makes packed frames, since `work` may be the packing.
+    `meet` takes them. Frames may be lazy: only `schema`, `head`, `collect`, `local` and `write` need rows at once.
     """
 
     name: str
@@ -77,15 +89,21 @@ class Engine(Protocol[Frame]):
         """Return up to `n` rows of some columns."""
 
     def each(self, frame: Frame, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Frame:
-        """Return a lazy frame: the rows that `work` makes of some columns of each chunk."""
+        """Return a lazy frame: the rows that `work` makes of some columns of each chunk.
+
+        A chunk is any number of rows that a worker has at once. `work` takes its record batches, with the columns
+        `names` in this order, and gives record batches that have the columns of `schema`.
+        """
 
     def meet(
         self, true: Frame | None, pred: Frame, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
     ) -> Frame:
-        """Return a lazy frame: the rows that `work` makes of each bucket.
+        """Return a lazy frame: the rows that `work` makes of each bucket, in the columns of `schema`.
 
-        Both frames are packed. `work` takes the number of the bucket, its cells of `true` and its cells of `pred`. With
-        `every=True` it is also called for buckets without rows.
+        Both frames are packed; `true` is None where there is one frame only. All cells of a bucket go to the same
+        worker. `work` takes the number of the bucket, its cells of `true` and its cells of `pred`. With
+        `every=True` it is also called for buckets without rows, since a caller may name lists (`users=`) that no frame
+        has.
         """
 
     def collect(self, frame: Frame) -> pa.Table:
@@ -95,16 +113,23 @@ class Engine(Protocol[Frame]):
         """Forget rows that the engine keeps in memory for this call, if it keeps any."""
 
     def share(self, data: bytes, digest: str) -> Handle:
-        """Return an object from which the workers read these bytes."""
+        """Return an object whose `read()` gives a worker these bytes, and whose `digest` is the given one.
+
+        The bytes are the call with its side tables. A worker unpickles them once for each digest. `Inline(digest,
+        data)` sends them with every task, which is right while they are few.
+        """
 
     def local(self, data: Any) -> Any:
         """Return a frame of the engine, or a column with rows, in memory. Return any other value as it is."""
 
     def labels(self, table: pa.Table, frame: Frame) -> pd.DataFrame:
-        """Return columns of a frame in the dtypes that pandas has for them."""
+        """Return a table with some columns of a frame in the dtypes that pandas users of this engine expect."""
 
     def typed(self, frame: Frame, like: pd.DataFrame) -> Frame:
-        """Return the frame with the dtypes of `like`, a frame without rows, if the engine has pandas dtypes at all."""
+        """Return the rows per list with the dtypes of `like`, a frame without rows.
+
+        An engine whose frames have no dtypes of pandas returns the frame as it is.
+        """
 
     def write(self, frame: Frame, folder: Path) -> None:
         """Write a frame as a folder of parquet files on a drive that all workers share."""

@@ -24,6 +24,7 @@ from .engine_errors import reword
 from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline, Sent
+from .spark_settings import settings
 from .work import Distinct
 
 __all__ = ["evaluate"]
@@ -151,7 +152,7 @@ class SparkEngine:
             return pa.struct([(field.dataType.simpleString(), pa.null())])
 
     def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
-        return _by_position(frame, names).limit(n).toArrow().rename_columns(list(names))
+        return self.collect(_by_position(frame, names).limit(n)).rename_columns(list(names))
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
         found = _by_position(frame, names)
@@ -180,7 +181,8 @@ class SparkEngine:
         return grouped.applyInArrow(on_bucket, self._spark_schema(plain)).toDF(*schema.names)
 
     def collect(self, frame: Any) -> pa.Table:
-        return frame.toArrow()
+        with settings(self.session):
+            return frame.toArrow()
 
     def share(self, data: bytes, digest: str) -> Handle:
         if len(data) <= LARGE:
@@ -206,7 +208,8 @@ class SparkEngine:
 
     def write(self, frame: Any, folder: Path) -> None:
         self._refuse_equal_names(frame.columns)
-        frame.write.parquet(folder.as_uri())
+        with settings(self.session):
+            frame.write.parquet(folder.as_uri())
 
     def _refuse_equal_names(self, names: Sequence[str]) -> None:
         """Raise if Spark cannot write two columns into one file, since their names differ only in case."""
