@@ -8,7 +8,7 @@ pass unchanged.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -147,6 +147,14 @@ def _detail(error: BaseException) -> str:
 
 def _short(line: str) -> str:
     return (line if len(line) <= MOST else f"{line[:MOST]}...").rstrip(".")
+
+
+def reword(error: RecdfError, advice: Mapping[str, str]) -> None:
+    """Replace advice for pandas frames in the message of an error by advice for the frames of an engine."""
+    text = str(error)
+    for pandas, own in advice.items():
+        text = text.replace(pandas, own)
+    error.args = (text, *error.args[1:])
 
 
 def in_bucket(bucket: int, error: MemoryError) -> MemoryError:

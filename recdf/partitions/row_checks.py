@@ -111,5 +111,14 @@ def ascending(table: pa.Table) -> pa.Table:
 
 
 def by_place(table: pa.Table) -> pa.Table:
-    """Return the table with columns c0, c1, ...: Arrow reads a name that begins with a dot or a bracket as a path."""
-    return table.rename_columns([f"c{i}" for i in range(table.num_columns)])
+    """Return the table with columns c0, c1, ...: Arrow reads a name that begins with a dot or a bracket as a path.
+
+    Periods, UUIDs and the like, which Arrow cannot compare, become what they are stored as.
+    """
+    return pa.table({f"c{i}": _stored(column) for i, column in enumerate(table.columns)})
+
+
+def _stored(column: Any) -> Any:
+    if not isinstance(column.type, pa.BaseExtensionType):
+        return column
+    return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)

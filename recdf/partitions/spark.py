@@ -16,10 +16,11 @@ from typing import Any, Unpack
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, MissingExtraError
+from ..errors import ColumnError, MissingExtraError, OptionError, RecdfError
 from ..metrics.metric import Metric
 from .engine import Asked, OnBucket, OnChunk, evaluate_frames, labels_of_table
-from .engine_arguments import EngineArguments, takes_engine_options
+from .engine_arguments import EngineArguments, not_a_frame, takes_engine_options
+from .engine_errors import reword
 from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline, Sent
@@ -30,6 +31,13 @@ __all__ = ["evaluate"]
 
 # A call of more bytes than this is sent once to each executor, instead of with every task.
 LARGE = 2**18
+# What messages advise for pandas frames, and the same for frames of Spark.
+ADVICE = {
+    "both with .astype(str) on": 'both with .cast("string"), as',
+    ".astype(str)": '.cast("string")',
+    ".astype('int64')": '.cast("long")',
+}
+OWN = ("partitions", "cache")  # arguments that `rd.evaluate` has not
 
 
 @takes_engine_options("Spark")
@@ -57,6 +65,7 @@ def evaluate(
         `spark.sql.shuffle.partitions`. A million rows of `pred` in a bucket is a good size.
     cache : bool, default False
         Keep the packed rows of both frames in Spark (`persist`), so that `per_user` does not read the frames again.
+        `result.unpersist()` gives the memory back.
     {options}
 
     Returns
@@ -90,9 +99,17 @@ def evaluate(
     spark = _spark()
     for role, frame in (("true", true), ("pred", pred)):
         if not isinstance(frame, spark.DataFrame) and not (role == "true" and frame is None):
-            raise TypeError(f"{role} is a {type(frame).__name__}; expected a Spark DataFrame")
+            raise not_a_frame(role, frame, "Spark", "spark.createDataFrame(frame)")
     engine = SparkEngine(spark, pred.sparkSession, cache)
-    return evaluate_frames(engine, true, pred, Asked(metrics, k, options, partitions), engine.n_partitions)
+    try:
+        return evaluate_frames(engine, true, pred, Asked(metrics, k, options, partitions, OWN), engine.n_partitions)
+    except RecdfError as error:
+        reword(error, ADVICE)
+        engine.unpersist()
+        raise
+    except BaseException:
+        engine.unpersist()
+        raise
 
 
 def _spark() -> Any:
@@ -111,6 +128,7 @@ class SparkEngine:
 
     def __init__(self, sql: Any, session: Any, cache: bool = False) -> None:
         self.sql, self.session, self.cache = sql, session, cache
+        self._kept: list[Any] = []
 
     @property
     def n_partitions(self) -> int:
@@ -131,7 +149,7 @@ class SparkEngine:
         try:
             return to_arrow_schema(StructType([field]), timezone="UTC").field(0).type
         except Exception:  # Arrow lacks this type: an error only if the column is read
-            return pa.null()
+            return pa.struct([(field.dataType.simpleString(), pa.null())])
 
     def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
         return self.collect(_by_position(frame, names).limit(n)).rename_columns(list(names))
@@ -141,7 +159,13 @@ class SparkEngine:
         if isinstance(work, Distinct):  # Spark finds distinct rows without Python
             return found.distinct().toDF(*names)
         made = found.mapInArrow(_on_chunk(Sent(work), names), self._spark_schema(_plain(schema))).toDF(*schema.names)
-        return made.persist() if self.cache and isinstance(work, Packing) else made
+        if self.cache and isinstance(work, Packing):
+            self._kept.append(made.persist())
+        return made
+
+    def unpersist(self) -> None:
+        while self._kept:
+            self._kept.pop().unpersist()
 
     def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
         from pyspark.sql import functions as of
@@ -171,8 +195,10 @@ class SparkEngine:
             self.session.addArtifacts(str(path), file=True)
         return Artifact(digest, path.name)
 
-    def is_frame(self, data: Any) -> bool:
-        return isinstance(data, self.sql.DataFrame)
+    def local(self, data: Any) -> Any:
+        if isinstance(data, self.sql.Column):
+            raise OptionError(f"{data} is a column without a frame, so it has no rows; pass frame.select({data})")
+        return self.labels(self.collect(data), data) if isinstance(data, self.sql.DataFrame) else data
 
     def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
         return labels_of_table(table)

@@ -12,7 +12,17 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from partitions.engine_cases import CASES, ERRORS, WARNINGS, assert_same, frames, outcome, side_tables, without_part
+from partitions.engine_cases import (
+    CASES,
+    ERRORS,
+    WARNINGS,
+    assert_same,
+    frames,
+    now_and_then,
+    outcome,
+    side_tables,
+    without_part,
+)
 
 import recdf as rd
 from recdf.partitions import spark as engine
@@ -57,6 +67,7 @@ def test_the_error_is_that_of_evaluate_without_a_java_trace(spark, name):
     told, expected = (without_part(one).replace("rd.spark.evaluate", "evaluate") for one in (error, expected))
     if name.startswith("kinds of"):  # the ids that it names are the first that Spark finds
         told, expected = told[:30], expected[:30]
+    told, expected = (one.partition("; valid are")[0] for one in (told, expected))  # an engine has more options
     assert told == expected
     assert "java" not in str(error) + "".join(getattr(error, "__notes__", []))
 
@@ -270,8 +281,53 @@ def test_what_spark_cannot_do_is_refused(spark, options, words):
     with pytest.raises(rd.OptionError) as caught:
         rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), "mrr", 5, **options)
     assert str(caught.value).startswith(words)
-    with pytest.raises(TypeError, match=r"^true is a DataFrame; expected a Spark DataFrame$"):
+    with pytest.raises(TypeError, match=r"^true is a pandas DataFrame; pass .* rd\.evaluate, .*createDataFrame"):
         rd.spark.evaluate(true, to_spark(spark, pred), "mrr")
+
+
+def test_columns_that_spark_or_arrow_cannot_compare(spark):
+    row = "select 1 user_id, 2 item_id, 1.0D score, {} x"
+    kinds = {
+        "array(1)": "list", "map('a', 1)": "map", "named_struct('a', 1)": "struct", "interval '1' month": "interval",
+        "make_interval(0, 0, 0, 1)": "interval", "parse_json('1')": "struct",
+    }  # fmt: skip
+    for value, kind in kinds.items():
+        rows = spark.sql(row.format(value))
+        for options in ({"user_col": ["user_id", "x"]}, {"item_col": "x"}, {"by": "x"}, {"carry": "x"}):
+            with pytest.raises(rd.IdTypeError, match=rf"is .*{kind}.*; .* Convert .* with \.cast\(\"string\"\)$"):
+                rd.spark.evaluate(rows, rows, "mrr", **options)
+        with pytest.raises(rd.DataError, match=r"^pred\['x'\] holds .*; expected numbers$"):
+            rd.spark.evaluate(rows, rows, "mrr", score_col="x")
+
+
+def test_messages_that_name_what_spark_has(spark):
+    true, pred = frames(34)
+    true, pred = to_spark(spark, true), to_spark(spark, pred)
+    column, words = true["user_id"], true.withColumn("user_id", true["user_id"].cast("string"))
+    exact = true.withColumn("user_id", true["user_id"].cast("decimal(20, 0)"))
+    for given, options, error, told in (
+        (true, {"users": column}, rd.OptionError, r"is a column without a frame, .* pass frame\.select\(Column"),
+        (words, {}, rd.IdTypeError, r"pred\['user_id'\]\.cast\(\"string\"\)$"),
+        (exact, {}, rd.IdTypeError, r"true\['user_id'\]\.cast\(\"long\"\) if all are whole numbers$"),
+        (true, {"cached": True}, rd.OptionError, "did you mean 'cache'.; valid are partitions, cache, items"),
+    ):
+        with pytest.raises(error, match=told):
+            rd.spark.evaluate(given, pred, "mrr", by="model", **options)
+
+
+def test_rows_that_are_kept_are_given_back(spark):
+    true, pred = frames(35)
+    kept = spark.sparkContext._jsc.getPersistentRDDs
+    before = len(kept())
+    result = rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), "mrr", 5, by="model", cache=True)
+    assert len(kept()) == before + 2
+    result.unpersist()
+    result.unpersist()  # nothing is left to do
+    assert len(kept()) == before
+    assert result.per_user.count() == len(result.to_pandas().per_user)
+    with pytest.raises(rd.NullKeyError):
+        rd.spark.evaluate(*(to_spark(spark, now_and_then(one, "user_id")) for one in (true, pred)), "mrr", cache=True)
+    assert len(kept()) == before
 
 
 def test_the_example_of_the_page(spark, tmp_path, monkeypatch, capsys):
