@@ -14,7 +14,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"
 
 QUICK = {
-    "max_examples": 60,
+    "max_examples": 30,
     "derandomize": True,
     "deadline": None,
     "database": None,
