@@ -24,6 +24,7 @@ from .engine_arguments import EngineArguments, takes_engine_options
 from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline
+from .spark_settings import settings
 from .work import Distinct
 
 __all__ = ["evaluate"]
@@ -138,7 +139,7 @@ class SparkEngine:
         return str(self.session.conf.get("spark.sql.session.timeZone"))
 
     def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
-        return frame.select(*map(quoted, names)).limit(n).toArrow()
+        return self.collect(frame.select(*map(quoted, names)).limit(n))
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
         found = frame.select(*map(quoted, names))
@@ -159,7 +160,8 @@ class SparkEngine:
         return grouped.applyInArrow(_on_bucket(work, self._result_schema(schema)), self._spark_schema(schema))
 
     def collect(self, frame: Any) -> pa.Table:
-        return frame.toArrow()
+        with settings(self.session):
+            return frame.toArrow()
 
     def share(self, data: bytes, digest: str) -> Handle:
         if len(data) <= LARGE:
@@ -193,7 +195,8 @@ class SparkEngine:
             of.col(quoted(name)).cast("timestamp_ntz").alias(name) if kind == "timestamp" else of.col(quoted(name))
             for name, kind in frame.dtypes
         ]
-        frame.select(*shown).write.parquet(folder.as_uri())
+        with settings(self.session):
+            frame.select(*shown).write.parquet(folder.as_uri())
 
     def _spark_schema(self, schema: pa.Schema) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema

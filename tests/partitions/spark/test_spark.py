@@ -42,6 +42,7 @@ def test_the_tables_are_those_of_evaluate(spark, name):
         raise result
     assert_same(result, expected, keys={"user_id": "int64"} if name == "nulls_that_are_dropped" else None)
     assert said == expected_said
+    assert spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch", None) is None  # as before the call
 
 
 @pytest.mark.parametrize("name", ERRORS)
