@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
+from ..errors import DataError
 from .row_checks import nulls
 from .store import part_of
 
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
 CELL = pa.schema([("cell", pa.binary())])
 
-# Rows of this many bytes are packed together. A larger number makes fewer and larger cells.
-HELD_BYTES = 2**26
+# Rows of this many bytes are packed together. With more of them the arrays leave the cache of the processor, and each
+# pack touches new memory. With fewer, the cells get so small that writing them costs more than their rows.
+HELD_BYTES = 2**24
+
+# A cell has at most about this many bytes, so that an engine can put thousands of cells into one batch.
+CELL_BYTES = 2**17
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,13 @@ class Packing:
         table = narrowed(table)
         order = np.argsort(bucket, kind="stable")
         table = table.take(pa.array(order)).combine_chunks()
-        edges = np.searchsorted(bucket[order], np.arange(self.n_buckets + 1))
-        filled = np.flatnonzero(np.diff(edges))
-        slices = [table.slice(edges[i], edges[i + 1] - edges[i]) for i in filled]
+        n_rows = max(1, CELL_BYTES * len(table) // max(1, table.nbytes))
+        edges = np.searchsorted(bucket[order], np.arange(self.n_buckets + 1)).tolist()
+        filled, slices = [], []
+        for number, (start, end) in enumerate(pairwise(edges)):
+            cells = [table.slice(at, min(n_rows, end - at)) for at in range(start, end, n_rows)]
+            filled += [number] * len(cells)
+            slices += cells
         return pa.record_batch([pa.array(filled, pa.int32()), to_cells(slices)], schema=PACKED)
 
 
@@ -91,7 +101,11 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
         if pa.types.is_dictionary(column.type):
             column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
         if column.type != field.type:
-            column = column.cast(field.type)
+            try:
+                column = column.cast(field.type)
+            except pa.ArrowException as error:
+                what = f"{column.type} in some parts of the frame and {field.type} in others"
+                raise DataError(f"the column {field.name!r} is {what}; convert it to one type ({error})") from error
         columns[field.name] = pc.add(column, pa.scalar(0.0, field.type)) if _is_float(field.type) else column
     return pa.table(columns)
 

@@ -12,7 +12,7 @@ import recdf as rd
 from recdf.matching.side_tables.given import Given
 from recdf.metrics.call import Call
 from recdf.metrics.strings import parse
-from recdf.partitions.packed import PACKED, Packing, add_up, bucket_of, narrowed, of_cells, to_cells
+from recdf.partitions.packed import CELL_BYTES, PACKED, Packing, add_up, bucket_of, narrowed, of_cells, to_cells
 from recdf.partitions.shipped import MOST_OPENED, Inline, Shared, digest_of, opened, to_bytes
 
 WORDS = [f"user {i}" for i in range(40)]
@@ -66,6 +66,17 @@ def test_rows_cross_unchanged_in_the_types_of_the_schema():
     ]
     assert sorted(rows, key=str) == sorted(expected, key=str)
     assert list(Packing(["u"], "i", 3, schema)(iter([]))) == []
+
+
+def test_the_rows_of_a_long_bucket_fill_several_cells_of_bounded_size():
+    schema = pa.schema([("u", pa.string()), ("i", pa.int64())])
+    table = pa.table({"u": ["one user"] * 40_000, "i": range(40_000)}, schema=schema)
+    (batch,) = Packing(["u"], "i", N, schema)(table.to_batches(10_000))
+    assert len(set(batch["bucket"].to_pylist())) == 1
+    sizes = [len(cell.as_buffer()) for cell in batch["cell"]]
+    assert len(sizes) >= 3  # 40,000 rows of 14 bytes
+    assert max(sizes) < 1.1 * CELL_BYTES + 1_000
+    assert of_cells(list(batch["cell"]), schema).equals(table)
 
 
 def test_sums_are_taken_two_at_a_time():
