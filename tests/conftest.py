@@ -3,10 +3,18 @@
 The profile `soak` tries many more examples, which differ from run to run: `pytest --hypothesis-profile=soak`.
 """
 
+import os
+
 from hypothesis import HealthCheck, Phase, settings
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # There is a worker for each core. A second thread in each would only wait for the first, and starting it costs more
+    # than the few rows of a test. Arrow reads this variable when it is imported, and so do processes that a test
+    # starts. tests/inputs/test_threads.py sets the number of threads itself.
+    os.environ["OMP_NUM_THREADS"] = "1"
+
 QUICK = {
-    "max_examples": 60,
+    "max_examples": 30,
     "derandomize": True,
     "deadline": None,
     "database": None,

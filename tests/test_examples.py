@@ -2,6 +2,7 @@
 
 import functools
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -20,25 +21,40 @@ ARGUMENTS = {"online_retail.py": [TRANSACTIONS]}
 SIZES = {"impressions.py": ["20000"]}
 
 
-def run(example, *arguments):
-    command = [sys.executable, "-W", "error", ROOT / "examples" / example, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_runs_without_a_warning(example):
-    for path in ARGUMENTS.get(example, []):
-        if not path.is_file():
-            pytest.skip(f"real data is absent: ../{path.relative_to(ROOT.parent).as_posix()}")
-    done = run(example, *ARGUMENTS.get(example, []), *SIZES.get(example, []))
+def test_the_quickstart_runs_as_a_process_without_a_warning():
+    command = [sys.executable, "-W", "error", ROOT / "examples" / "quickstart.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "ndcg" in done.stdout
 
 
-def test_online_retail_says_when_there_is_no_file(tmp_path):
-    done = run("online_retail.py", tmp_path / "absent.parquet")
-    assert done.returncode == 2
-    assert done.stderr.startswith("online_retail: no such file: ")
+def run(monkeypatch, capsys, example, *arguments):
+    """Exit code, stdout and stderr of an example, which is run as the main script in this process."""
+    script = ROOT / "examples" / example
+    monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+    code = 0
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as end:
+        code = end.code or 0
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+@pytest.mark.parametrize("example", [name for name in EXAMPLES if name != "quickstart.py"])
+def test_runs_without_a_warning(monkeypatch, capsys, example):
+    for path in ARGUMENTS.get(example, []):
+        if not path.is_file():
+            pytest.skip(f"real data is absent: ../{path.relative_to(ROOT.parent).as_posix()}")
+    code, out, err = run(monkeypatch, capsys, example, *ARGUMENTS.get(example, []), *SIZES.get(example, []))
+    assert (code, err) == (0, "")
+    assert "ndcg" in out
+
+
+def test_online_retail_says_when_there_is_no_file(monkeypatch, capsys, tmp_path):
+    code, _, err = run(monkeypatch, capsys, "online_retail.py", tmp_path / "absent.parquet")
+    assert code == 2
+    assert err.startswith("online_retail: no such file: ")
 
 
 # ------------------------------------------------------------------------------------------- the notebook

@@ -4,6 +4,7 @@
 """
 
 import ast
+import functools
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -69,18 +70,19 @@ def modules() -> dict[str, str]:
     return {name.removesuffix(".__init__"): path.read_text(encoding="utf-8") for path, name in names.items()}
 
 
-SOURCES = modules()
-# A room's `__init__` stands one level higher than its modules, so its relative imports start in the room itself.
-IMPORTS = {
-    name: imports_of(source, f"{name}.__init__" if any(other.startswith(f"{name}.") for other in SOURCES) else name)
-    for name, source in SOURCES.items()
-}
+@functools.cache
+def imports() -> dict[str, set[str]]:
+    """What each module of the package imports of it."""
+    sources = modules()
+    rooms = {name.rpartition(".")[0] for name in sources}
+    # A room's `__init__` stands one level higher than its modules, so its relative imports start in the room itself.
+    return {name: imports_of(text, f"{name}.__init__" if name in rooms else name) for name, text in sources.items()}
 
 
 def test_a_module_imports_only_what_its_room_may():
     wrong = [
         f"recdf/{module.replace('.', '/')}.py may not import {imported}; docs/design.md has the rules"
-        for module, found in IMPORTS.items()
+        for module, found in imports().items()
         for imported in sorted(found)
         if forbidden(module, imported)
     ]
@@ -89,13 +91,13 @@ def test_a_module_imports_only_what_its_room_may():
 
 def test_no_modules_import_each_other_in_a_circle():
     try:
-        TopologicalSorter({name: found & SOURCES.keys() for name, found in IMPORTS.items()}).prepare()
+        TopologicalSorter({name: found & imports().keys() for name, found in imports().items()}).prepare()
     except CycleError as error:
         pytest.fail(f"a circle of imports: {' <- '.join(error.args[1])}")
 
 
 def test_every_room_has_a_rule_and_every_rule_a_room():
-    rooms = {name.partition(".")[0] for name in SOURCES} - AT_THE_TOP
+    rooms = {name.partition(".")[0] for name in imports()} - AT_THE_TOP
     assert rooms <= MAY_IMPORT.keys(), f"say in docs/design.md and here what {rooms - MAY_IMPORT.keys()} may import"
 
 

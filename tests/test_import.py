@@ -1,6 +1,7 @@
 """`import recdf` loads pandas and pyarrow, its own modules, and nothing else."""
 
 import ast
+import functools
 import json
 import subprocess
 import sys
@@ -37,6 +38,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
+@functools.cache
 def loaded(code):
     """Modules that some code loads on top of pandas and pyarrow, in a process of its own."""
     command = [sys.executable, "-c", LOADED.format(code)]

@@ -4,7 +4,9 @@
 """
 
 import builtins
+import dataclasses
 import doctest
+import functools
 import re
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import generated
 import pytest
 
 import recdf as rd
+from recdf import datasets
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -36,6 +39,17 @@ def as_session(block: str) -> str:
     return f">>> exec(compile({block!r}, 'block', 'exec'), globals())\n"
 
 
+@functools.cache
+def shop_of(*given, **named):
+    return datasets.sample_shop(*given, **named)
+
+
+def sample_shop(*given, **named):
+    """A copy of the shop of these arguments. Most pages begin with the same one, which is generated once."""
+    shop = shop_of(*given, **named)
+    return datasets.Shop(*(getattr(shop, field.name).copy() for field in dataclasses.fields(shop)))
+
+
 # Pages whose code needs an extra.
 NEEDS = {"docs/engines.md": "dask.dataframe"}
 
@@ -46,6 +60,7 @@ def test_python_blocks(page, monkeypatch):
     if page in NEEDS:
         pytest.importorskip(NEEDS[page])
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(rd, "sample_shop", sample_shop)
     blocks = python_blocks(PAGES[page].read_text(encoding="utf-8"))
     session = "".join(as_session(block) + "\n" for _, block in blocks)
     test = doctest.DocTestParser().get_doctest(session, {"__name__": "page"}, page, page, 0)

@@ -1,6 +1,7 @@
 """The demo, which takes seconds, is run once for all tests that read what it writes."""
 
 import contextlib
+import functools
 import io
 import shutil
 from pathlib import Path
@@ -9,8 +10,17 @@ from typing import NamedTuple
 import pytest
 
 import recdf as rd
+from recdf import cli
 from recdf.cli import demo as demo_command
 from recdf.cli import main
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_parser():
+    """Build the parser of all commands once. A process of the command builds one, and here are hundreds of calls."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "_parser", functools.cache(cli._parser))
+        yield
 
 
 class Demo(NamedTuple):
@@ -36,6 +46,7 @@ def demo(tmp_path_factory):
 
 @pytest.fixture
 def small_shop(monkeypatch):
-    """The demo is about a shop of fewer users, for tests that do not read its numbers."""
+    """The demo is about a shop of fewer users and draws no report, for tests that do not read its numbers."""
     shop = rd.sample_shop(n_users=100, n_items=60)
     monkeypatch.setattr(demo_command, "sample_shop", lambda: shop)
+    monkeypatch.setattr(demo_command, "report", lambda *_, **__: None)

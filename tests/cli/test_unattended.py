@@ -421,8 +421,9 @@ run()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to send")
-@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
-@pytest.mark.parametrize("stream", [[], ["--stream"]])
+@pytest.mark.parametrize(
+    ("stream", "name", "code"), [([], "SIGTERM", 143), ([], "SIGINT", 130), (["--stream"], "SIGTERM", 143)]
+)
 def test_sigterm_ends_like_ctrl_c(capsys, name, code, stream):
     run(capsys, *CALL, "--out", "out")
     before = {path: path.read_bytes() for path in Path("out").iterdir()}

@@ -192,7 +192,7 @@ def test_a_join_from_the_segments_that_repeats_lists_is_refused_by_the_list_key(
 
 def test_lists_of_one_user_are_not_independent():
     """The standard error of an intercept with clusters, by statsmodels; the mean is that of the lists."""
-    sm = pytest.importorskip("statsmodels.api")
+    sm = pytest.importorskip("statsmodels.regression.linear_model")
     rng = np.random.default_rng(4)
     user = rng.integers(0, 30, 200)
     table = pd.DataFrame({

@@ -7,7 +7,7 @@ from operator import add
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
+import statsmodels.regression.linear_model as sm
 from cli.command import fails, run
 from registry.seeded import assert_close, frames
 

@@ -215,7 +215,7 @@ def test_a_covariate_missing_in_one_arm_is_not_used(rng):
 
 
 def test_several_covariates_are_lins_regression(rng):
-    sm = pytest.importorskip("statsmodels.api")
+    sm = pytest.importorskip("statsmodels.regression.linear_model")
     n = 400
     x = rng.normal(size=(n, 2))
     t = np.arange(n) >= 250

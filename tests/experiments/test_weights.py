@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
+import statsmodels.regression.linear_model as sm
 from cli.command import run
 
 import recdf as rd

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recdf as rd
@@ -71,7 +71,6 @@ def test_slices_and_words_at_the_end_of_a_buffer():
     st.sampled_from(["", "u", "user_", "a prefix of more than eight bytes", "\0\0"]),
     st.integers(1, 30),
 )
-@settings(max_examples=60, deadline=None)
 def test_numbers_have_the_order_of_the_strings(texts, prefix, size):
     texts = [prefix + text for text in texts]
     (numbers,) = read_digits([column(*(texts[i : i + size] for i in range(0, len(texts), size)))])

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recdf.inputs.codes import Coded
@@ -53,7 +53,6 @@ def small(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize(("block_rows", "dealt_rows"), [(1, 1), (4, 3), (2**18, 2**19)])
-@settings(max_examples=60)
 @given(codes=st.lists(CODES, max_size=40))
 def test_rows_are_dealt_to_blocks(dtype, block_rows, dealt_rows, codes):
     with pytest.MonkeyPatch.context() as patch:

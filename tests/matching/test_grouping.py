@@ -61,7 +61,7 @@ def slow_order(numbers, descending):
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(st.data(), st.sampled_from(list(NUMBERS)), st.booleans(), st.booleans())
 def test_rank_within(data, dtype, descending, even):
     length = st.just(data.draw(st.integers(0, 4))) if even else st.integers(0, 20)
@@ -151,7 +151,7 @@ def assert_pairs(lists, wanted, n_items=2**31, order=None):
 ITEMS = st.integers(0, 6) | st.integers(0, 40).map(lambda i: i * 1024) | st.integers(2**31 - 9, 2**31 - 1)
 
 
-@settings(max_examples=150)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(st.lists(st.tuples(st.lists(ITEMS, max_size=12), st.lists(ITEMS, max_size=8)), max_size=8), st.randoms())
 def test_pair_within(both, random):
     lists, wanted = [one for one, _ in both], [two for _, two in both]

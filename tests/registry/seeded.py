@@ -159,9 +159,15 @@ def oracle_values(lists, name, params, undefined="nan"):
 
 
 def assert_close(found, expected, what=""):
-    np.testing.assert_allclose(
-        np.asarray(found, float), np.asarray(expected, float), rtol=1e-12, atol=1e-12, err_msg=str(what)
-    )
+    """Equal but for rounding; the columns of a frame that differ are named."""
+    one, two = np.asarray(found, float), np.asarray(expected, float)
+    try:
+        np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12, err_msg=str(what))
+    except AssertionError as error:
+        if isinstance(found, pd.DataFrame) and one.shape == two.shape:
+            same = np.isclose(one, two, rtol=1e-12, atol=1e-12, equal_nan=True).all(axis=0)
+            error.add_note(f"columns that differ: {list(found.columns[~same])}")
+        raise
 
 
 def one_null(frame):

@@ -1,4 +1,7 @@
-"""Every metric beyond accuracy: equal to the oracle, and the invariances that any metric with side tables must have."""
+"""Every metric beyond accuracy: equal to the oracle, and the invariances that any metric with side tables must have.
+
+One call evaluates all metrics, which costs little more than a call of one. A message names the columns that differ.
+"""
 
 import functools
 import warnings
@@ -19,6 +22,7 @@ from registry.seeded import (
     quietly,
     records,
     side_tables,
+    text,
 )
 
 import recdf as rd
@@ -26,6 +30,9 @@ import recdf as rd
 # Those that take side tables, are of exposure, or compare ratings.
 BEYOND = [metric for metric in rd.METRICS.values() if metric.family not in ("relevance", "ranking", "money")]
 every_metric = pytest.mark.parametrize("metric", BEYOND, ids=[m.name for m in BEYOND])
+NAMES = [metric.name for metric in BEYOND]
+PER_LIST = [metric for metric in BEYOND if metric.per == "list"]
+WITHOUT_TRUE = [metric for metric in BEYOND if "true" not in metric.arguments]
 RATING = {"rmse", "mae", "pooled_rmse", "pooled_mae"}
 SIDES = ("items", "log", "aspects", "features", "base", "popular")
 KS = (1, 3, 40)
@@ -100,13 +107,13 @@ def tables_for(metric, params, tables):
     return {name: tables[name] for name in SIDES if name in taken}
 
 
-def read_summary(summary, metric, k):
-    """The one value, or {group: value}, that a summary holds."""
-    part = summary[summary["k"].isna() if k is None else summary["k"] == k]
-    values = dict(zip(part["metric"], part["value"], strict=True))
-    if list(values) == [metric.name] or any("(" in name and "[" not in name for name in values):
-        return next(iter(values.values()))
-    return {name.rpartition("[")[2][:-1]: value for name, value in values.items()}
+def read_summary(summary, name, k):
+    """The one value, or {group: value}, that a summary holds of a metric string."""
+    metric = summary["metric"].str.partition("[")
+    rows = (metric[0] == name) & (summary["k"] == k)
+    if list(summary.loc[rows, "metric"]) == [name]:
+        return summary.loc[rows, "value"].item()
+    return dict(zip(metric.loc[rows, 2].str[:-1], summary.loc[rows, "value"], strict=True))
 
 
 @functools.cache
@@ -117,48 +124,66 @@ def oracle_lists(number, k):
     return oracles.match_lists(records(true), records(pred[pred["model"] == "a"]), k, world=world, **options)
 
 
-@pytest.mark.parametrize("metric", [m for m in BEYOND if m.name not in RATING], ids=lambda m: m.name)
-def test_equals_the_oracle(metric):
-    for number, options in enumerate(OPTION_SETS):
-        with case(f"option set {number}:", options):
-            check_oracle(metric, number)
+def tried_under(metric, number):
+    """Metric strings to try under one set of options, each with its parameters."""
+    if OPTION_SETS[number].get("duplicates") == "keep" and metric.name == "a_ndcg":
+        return {}  # what the ideal list is with repeated truth is nowhere defined
+    return {text(metric, params): params for params in [{}, *VARIANTS.get(metric.name, [])]}
 
 
-def check_oracle(metric, number):
+def evaluate_under(number, metrics):
+    """Evaluate all that is to be tried of the metrics under one set of options."""
     true, pred = frames(number)
     options, pred = column_options({"nan_score": "last", **OPTION_SETS[number]}, pred[pred["model"] == "a"])
-    keeps = options.get("duplicates") == "keep"
-    if keeps and metric.name == "a_ndcg":
-        return  # what the ideal list is with repeated truth is nowhere defined
     tables = side_tables(number)
     if OPTION_SETS[number]["order"] == "row":
         tables = {**tables, "base": tables["base"].drop(columns=["score", "rank"])}
-    for params in [{}, *VARIANTS.get(metric.name, [])]:
-        side = tables_for(metric, params, tables)
-        name = metric.name + (f"({','.join(f'{n}={v}' for n, v in params.items())})" if params else "")
-        result = quietly(rd.evaluate, true, pred, name, k=KS, **side, **options)
-        assert list(result.per_user.columns[3:]) == ([f"{name}@{k}" for k in KS] if metric.per == "list" else [])
-        for k in KS:
-            with case(f"{name}@{k}"):
-                expected = oracle_values(oracle_lists(number, k), metric.name, params)
-                check_one_cut_off(metric, k, result, f"{name}@{k}", expected)
+    tried = {name: params for metric in metrics for name, params in tried_under(metric, number).items()}
+    side = {}
+    for metric in metrics:
+        for params in tried_under(metric, number).values():
+            side |= tables_for(metric, params, tables)
+    result = quietly(rd.evaluate, true, pred, list(tried), k=KS, **side, **options)
+    of_lists = [name for metric in metrics if metric.per == "list" for name in tried_under(metric, number)]
+    assert set(result.per_user.columns[3:]) == {f"{name}@{k}" for name in of_lists for k in KS}
+    return result
 
 
-def check_one_cut_off(metric, k, result, column, expected):
+ORACLE_TOO = [metric for metric in BEYOND if metric.name not in RATING]
+
+
+@functools.cache
+def all_under(number):
+    return evaluate_under(number, ORACLE_TOO)
+
+
+@pytest.mark.parametrize("metric", ORACLE_TOO, ids=lambda m: m.name)
+def test_equals_the_oracle(metric):
+    for number, options in enumerate(OPTION_SETS):
+        # Under the first set a metric is evaluated alone, so it cannot owe its numbers to another one.
+        result = all_under(number) if number else evaluate_under(number, [metric])
+        for name, params in tried_under(metric, number).items():
+            for k in KS:
+                with case(f"{name}@{k}, option set {number}:", options):
+                    expected = oracle_values(oracle_lists(number, k), metric.name, params)
+                    check_one_cut_off(metric, k, result, name, expected)
+
+
+def check_one_cut_off(metric, k, result, name, expected):
     """The result holds what the oracle expects at k."""
     if metric.per == "list":
-        assert_close(result.per_user[[column]], expected)
-        assert_within_bounds(metric, result.per_user[column])
-    elif isinstance(expected, dict):
-        found = read_summary(result.summary, metric, k)
+        assert_close(result.per_user[[f"{name}@{k}"]], expected)
+        assert_within_bounds(metric, result.per_user[f"{name}@{k}"])
+        return
+    found = read_summary(result.summary, name, k)
+    if isinstance(expected, dict):
         assert set(found) == {str(group) for group in expected}
         assert_close([found[str(group)] for group in expected], list(expected.values()))
         assert_within_bounds(metric, list(found.values()))
     else:
-        row = result.summary[result.summary["k"] == k]
-        assert len(row) == 1
-        assert_within_bounds(metric, row["value"])
-        assert_close(row["value"], [expected])
+        row = result.summary[(result.summary["metric"] == name) & (result.summary["k"] == k)]
+        assert_close(found, expected)
+        assert_within_bounds(metric, found)
         assert row[["std", "se", "ci_low", "ci_high"]].isna().all(axis=None)
 
 
@@ -192,28 +217,35 @@ def one_model(seed):
     return true, pred[pred["model"] == "a"].drop(columns="model")
 
 
-@every_metric
-def test_order_of_rows_says_nothing(metric):
+def evaluate_all(tables, true, pred, metrics=NAMES, k=3, **options):
+    """The result of all metrics in one call."""
+    return quietly(rd.evaluate, true, pred, metrics, k=k, relevance_col="relevance", **tables, **options)
+
+
+def assert_same_result(found, expected):
+    """The same lists and rows of the summary, both in any order, with the same values."""
+    one, two = (result.summary.set_index("metric")[["value", "std", "n"]].T for result in (found, expected))
+    assert set(one) == set(two)
+    assert_close(one[list(two)], two)
+    one, two = (result.per_user.sort_values("user_id").iloc[:, 3:] for result in (found, expected))
+    assert_close(one, two)
+
+
+def shuffled(table):
+    return table.sample(frac=1, random_state=5) if isinstance(table, pd.DataFrame) else table[::-1]
+
+
+def test_order_of_rows_says_nothing():
     true, pred = one_model(3)
     tables = side_tables(3)
-    shuffled = {
-        name: table.sample(frac=1, random_state=5) if isinstance(table, pd.DataFrame) else table[::-1]
-        for name, table in tables.items()
-    }
-    start = call(metric, tables, true, pred)
-    same(start, call(metric, shuffled, true.sample(frac=1, random_state=1), pred.sample(frac=1, random_state=2)))
+    other = {name: shuffled(table) for name, table in tables.items()}
+    found = evaluate_all(other, true.sample(frac=1, random_state=1), pred.sample(frac=1, random_state=2))
+    assert_same_result(found, evaluate_all(tables, true, pred))
 
 
-@every_metric
-def test_labels_do_not_matter(metric):
-    true, pred = one_model(4)
-    reference = call(metric, side_tables(4), true, pred)
-    for label in ("str", "category", "object", "Int64"):
-        with case(label):
-            check_labels(metric, label, reference)
+def relabelled(frame, label):
+    """The frame, or a series of items, with its ids as strings or as another type."""
 
-
-def check_labels(metric, label, reference):
     def named(series, letter):
         if label == "Int64":
             return series.astype("Int64")
@@ -221,25 +253,39 @@ def check_labels(metric, label, reference):
         words = (series + 500).map(lambda n: f"{letter}{n:04d}")
         return words.astype(object if label == "object" else label)
 
-    def relabelled(frame):
-        frame = frame.reset_index() if frame.index.name == "item_id" else frame
-        columns = {name: named(frame[name], name[0]) for name in ("user_id", "item_id") if name in frame.columns}
-        return frame.assign(**columns)
+    if isinstance(frame, list):
+        return named(pd.Series(frame), "i")
+    frame = frame.reset_index() if frame.index.name == "item_id" else frame
+    columns = {name: named(frame[name], name[0]) for name in ("user_id", "item_id") if name in frame.columns}
+    return frame.assign(**columns)
 
+
+@pytest.mark.parametrize("label", ["str", "category", "object", "Int64"])
+def test_labels_do_not_matter(label):
     true, pred = one_model(4)
     tables = side_tables(4)
-    other = {name: relabelled(t) for name, t in tables.items() if isinstance(t, pd.DataFrame)}
-    other["popular"] = named(pd.Series(tables["popular"]), "i")
-    same(reference, call(metric, other, relabelled(true), relabelled(pred)))
+    expected = evaluate_all(tables, true, pred)
+    other = {name: relabelled(table, label) for name, table in tables.items()}
+    assert_same_result(evaluate_all(other, relabelled(true, label), relabelled(pred, label)), expected)
 
 
-@every_metric
-def test_inputs_stay_as_they_are(metric):
+@pytest.mark.parametrize("metric", WITHOUT_TRUE, ids=lambda m: m.name)
+def test_a_call_without_true_has_the_same_invariances(metric):
+    true, pred = one_model(4)
+    tables = side_tables(4)
+    reference = call(metric, tables, true, pred)
+    other = {name: shuffled(relabelled(table, "category")) for name, table in tables.items()}
+    same(reference, call(metric, other, None, shuffled(relabelled(pred, "category"))))
+
+
+def test_inputs_stay_as_they_are():
     true, pred = one_model(5)
     tables = {name: t.copy() if isinstance(t, pd.DataFrame) else list(t) for name, t in side_tables(5).items()}
     kept = {name: t.copy() if isinstance(t, pd.DataFrame) else list(t) for name, t in tables.items()}
     true_kept, pred_kept = true.copy(), pred.copy()
-    call(metric, tables, true, pred)
+    evaluate_all(tables, true, pred)
+    for metric in WITHOUT_TRUE:
+        call(metric, tables, None, pred)
     pd.testing.assert_frame_equal(true, true_kept)
     pd.testing.assert_frame_equal(pred, pred_kept)
     for name, table in tables.items():
@@ -249,46 +295,38 @@ def test_inputs_stay_as_they_are(metric):
             assert table == kept[name]
 
 
-@pytest.mark.parametrize("metric", [m for m in BEYOND if m.per == "list"], ids=lambda m: m.name)
-def test_columns_are_arrays_of_their_own(metric):
-    true, pred = one_model(8)
-    twice = {f"{i}:{metric.name}": metric.name for i in range(2)}
-    side = tables_for(metric, {}, side_tables(8))
-    assert_own_memory(quietly(rd.evaluate, true, pred, twice, k=99, relevance_col="relevance", **side).per_user)
+def test_columns_are_arrays_of_their_own():
+    twice = {f"{i}:{metric.name}": metric.name for i in range(2) for metric in PER_LIST}
+    assert_own_memory(evaluate_all(side_tables(8), *one_model(8), twice, k=99).per_user)
 
 
-@pytest.mark.parametrize("metric", [m for m in BEYOND if m.per == "list"], ids=lambda m: m.name)
-def test_parts_make_up_the_whole(metric):
+def test_parts_make_up_the_whole():
     """Lists evaluated in three calls, with the same side tables, have the values of one call."""
     true, pred = one_model(10)
-    side = tables_for(metric, {}, side_tables(10))
+    side = side_tables(10)
     everyone = sorted({*true["user_id"], *pred["user_id"]})
 
     def values_of(users):
         some = (frame[frame["user_id"].isin(users)] for frame in (true, pred))
-        found = quietly(rd.evaluate, *some, metric, k=3, users=users, relevance_col="relevance", **side)
+        found = evaluate_all(side, *some, [metric.name for metric in PER_LIST], users=users)
         return found.per_user.set_index("user_id").iloc[:, 2:]
 
     assert_close(pd.concat([values_of(everyone[part::3]) for part in range(3)]).loc[everyone], values_of(everyone))
 
 
-@every_metric
-def test_k_beyond_every_list_takes_the_whole_lists(metric):
+def test_k_beyond_every_list_takes_the_whole_lists():
     """No list has 60 items: of what does not divide by k, 60 and 90 give the same."""
-    true, pred = one_model(11)
-    tables = side_tables(11)
-    params = {"divisor": "shown"} if metric.name == "categories" else {}
-    same(call(metric, tables, true, pred, 60, params), call(metric, tables, true, pred, 90, params))
+    metrics = ["categories(divisor=shown)" if name == "categories" else name for name in NAMES]
+    one, two = (evaluate_all(side_tables(11), *one_model(11), metrics, k=k) for k in (60, 90))
+    assert_same_result(one, two)
 
 
-@every_metric
-def test_one_call_for_all_recommenders_equals_a_call_each(metric):
+def test_one_call_for_all_recommenders_equals_a_call_each():
     true, pred = distinct(6)
-    side = tables_for(metric, {}, side_tables(6))
-    options = {"relevance_col": "relevance"}
-    together = quietly(rd.evaluate, true, pred, metric, k=3, by="model", **side, **options).summary
+    side = side_tables(6)
+    together = evaluate_all(side, true, pred, by="model").summary
     for model, part in pred.groupby("model"):
-        alone = quietly(rd.evaluate, true, part.drop(columns="model"), metric, k=3, **side, **options).summary
+        alone = evaluate_all(side, true, part.drop(columns="model")).summary
         mine = together[together["model"] == model].drop(columns="model").reset_index(drop=True)
         pd.testing.assert_frame_equal(mine, alone, rtol=1e-12)
 
@@ -335,18 +373,17 @@ def test_a_missing_side_table_is_named(metric):
             rd.evaluate(true, pred, metric, k=3, **less)
 
 
-@every_metric
-def test_empty_lists_and_unknown_items_pass(metric):
+def test_empty_lists_and_unknown_items_pass():
     """A population without any recommendation, side tables that know nothing: no crash, no warning but recdf's own."""
-    tables = side_tables(9)
+    side = side_tables(9)
     true = pd.DataFrame({"user_id": [901, 902], "item_id": [901, 902], "relevance": [1.0, 2.0]})
     pred = pd.DataFrame({"user_id": [901, 903], "item_id": [955, 901], "score": [1.0, 2.0]})
-    side = tables_for(metric, {}, tables)
     for some in (pred, pred.iloc[:0]):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", rd.RecdfWarning)
-            result = rd.evaluate(true, some, metric, k=3, **side, relevance_col="relevance")
-        assert result.summary["value"].isna().all() or (result.summary["value"].dropna() >= 0).all()
+            result = rd.evaluate(true, some, NAMES, k=3, **side, relevance_col="relevance")
+        negative = result.summary.loc[result.summary["value"] < 0, "metric"]
+        assert negative.empty, list(negative)
         empty = {name: t.iloc[:0] if isinstance(t, pd.DataFrame) else t for name, t in side.items()}
-        quietly(rd.evaluate, true, some, metric, k=3, **empty, relevance_col="relevance")
+        evaluate_all(empty, true, some)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from registry.seeded import quietly
 
@@ -87,7 +87,6 @@ def test_categories_tie_by_their_values():
     compare(true.astype({"item_id": items}), pred.astype({"item_id": shuffled}))
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 3)), min_size=1, max_size=25),
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(-2, 2)), min_size=1, max_size=30),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import os
 import tempfile
@@ -221,16 +222,7 @@ def _jinja() -> Any:
 
 def _page(title: str, about: Sentence, sections: Sequence[Section]) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing else runs."""
-    jinja2 = _jinja()
-    files = {name: _template(name) for name in ("report.html", "report.css", "report.js")}
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader({"report.html": files["report.html"]}),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.tests["name"] = lambda part: isinstance(part, Name)
+    files = {name: _file(name) for name in ("report.css", "report.js")}
     policy = "; ".join([
         "default-src 'none'",
         f"style-src {_digest(files['report.css'])}",
@@ -239,14 +231,25 @@ def _page(title: str, about: Sentence, sections: Sequence[Section]) -> str:
         "form-action 'none'",
     ])  # fmt: skip
     return str(
-        environment.get_template("report.html").render(
+        _template().render(
             title=visible(title), about=about, sections=sections, policy=policy, css=files["report.css"],
             js=files["report.js"], version=__version__, swatch=swatch, bar_width=BAR_WIDTH, bar_height=BAR_HEIGHT,
         )
     )  # fmt: skip
 
 
-def _template(name: str) -> str:
+@functools.cache
+def _template() -> Any:
+    """Return the template of the page. It is compiled once in a process."""
+    jinja2 = _jinja()
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.tests["name"] = lambda part: isinstance(part, Name)
+    return environment.from_string(_file("report.html"))
+
+
+def _file(name: str) -> str:
     return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
