@@ -1,4 +1,4 @@
-"""The demo, which takes seconds, is run once for all tests that read what it writes."""
+"""What stands in a folder for all tests of the command: the demo and the results of a small shop."""
 
 import contextlib
 import functools
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from cli.shop import GROUPS, models, shown
 
 import recdf as rd
 from recdf import cli
@@ -50,3 +51,14 @@ def small_shop(monkeypatch):
     shop = rd.sample_shop(n_users=100, n_items=60)
     monkeypatch.setattr(demo_command, "sample_shop", lambda: shop)
     monkeypatch.setattr(demo_command, "report", lambda *_, **__: None)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, with the results `ab` and `models` and the assignment."""
+    monkeypatch.chdir(tmp_path)
+    shown().to_parquet("ab")
+    models().to_parquet("models")
+    GROUPS.to_parquet("groups.parquet")
+    GROUPS.to_csv("groups.csv", index=False)
+    return tmp_path

@@ -1,0 +1,53 @@
+"""Results that tests write into folders."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+import recdf as rd
+
+TRUE = {"u": ["a", "b"], "v": ["c"]}
+OLD = rd.evaluate(TRUE, {"u": ["a"], "v": ["c"]}, "mrr@1")
+NEW = rd.evaluate(TRUE, {"u": ["x", "a"], "v": ["c"]}, ["ndcg@1", "mrr@1"])
+FILES = {"per_user.parquet", "summary.parquet"}
+
+
+def equal(one, two):
+    """Equal in every value, dtype and word of the spec, said by pandas and not by recdf."""
+    pd.testing.assert_frame_equal(one.per_user, two.per_user, check_exact=True)
+    pd.testing.assert_frame_equal(one.summary, two.summary, check_exact=True)
+    assert one.per_user.attrs == two.per_user.attrs == {"recdf": one.spec}
+    assert one.summary.attrs == two.summary.attrs == {"recdf": one.spec}
+    assert one.spec == two.spec
+    assert one == two
+
+
+def names(folder):
+    return {path.name for path in Path(folder).iterdir()}
+
+
+FULL = OSError(28, "No space left on device")
+
+
+def fail_at(call, monkeypatch, target, error=FULL):
+    """Make one call of a function fail, the others work."""
+    module, name = target
+    works, calls = getattr(module, name), []
+
+    def fails(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == call:
+            raise error
+        return works(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, fails)
+
+
+def python(code, *arguments):
+    """What a Python process that runs some code beside this one prints."""
+    environment = os.environ | {"PYTHONPATH": str(Path(rd.__file__).parents[1])}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
