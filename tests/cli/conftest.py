@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from cli.frames import PRED, TRUE
 from cli.shop import GROUPS, models, shown
 
 import recdf as rd
@@ -61,4 +62,13 @@ def folder(tmp_path, monkeypatch):
     models().to_parquet("models")
     GROUPS.to_parquet("groups.parquet")
     GROUPS.to_csv("groups.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def in_their_folder(tmp_path, monkeypatch):
+    """The current folder, with both frames as parquet."""
+    monkeypatch.chdir(tmp_path)
+    TRUE.to_parquet("true.parquet", index=False)
+    PRED.to_parquet("pred.parquet", index=False)
     return tmp_path
