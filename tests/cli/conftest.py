@@ -54,14 +54,22 @@ def small_shop(monkeypatch):
     monkeypatch.setattr(demo_command, "report", lambda *_, **__: None)
 
 
+@pytest.fixture(scope="session")
+def results_of_the_shop(tmp_path_factory):
+    """A folder with the results `ab` and `models` and the assignment, to be read alone."""
+    made = tmp_path_factory.mktemp("shop")
+    shown().to_parquet(made / "ab")
+    models().to_parquet(made / "models")
+    GROUPS.to_parquet(made / "groups.parquet")
+    GROUPS.to_csv(made / "groups.csv", index=False)
+    return made
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The current folder, with the results `ab` and `models` and the assignment."""
+def folder(results_of_the_shop, tmp_path, monkeypatch):
+    """The current folder, with copies of the results and of the assignment."""
+    shutil.copytree(results_of_the_shop, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    shown().to_parquet("ab")
-    models().to_parquet("models")
-    GROUPS.to_parquet("groups.parquet")
-    GROUPS.to_csv("groups.csv", index=False)
     return tmp_path
 
 
