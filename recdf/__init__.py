@@ -35,6 +35,7 @@ from .errors import (
     DuplicateError,
     DuplicateWarning,
     EmptyPopulationError,
+    EngineError,
     FewNegativesWarning,
     IdTypeError,
     MissingExtraError,
@@ -88,6 +89,7 @@ if _typing.TYPE_CHECKING:
     from .off_policy.reward_table import reward_table
     from .off_policy.target_from_recs import target_from_recs
     from .partitions import dask as dask
+    from .partitions import engines as engines
     from .partitions import spark as spark
     from .partitions.evaluate_parquet import evaluate_parquet
 
@@ -102,6 +104,7 @@ __all__ = [
     "DuplicateError",
     "DuplicateWarning",
     "EmptyPopulationError",
+    "EngineError",
     "Evaluation",
     "FewNegativesWarning",
     "Hits",
@@ -168,7 +171,12 @@ __all__ += metrics.__all__
 
 # Rooms that `evaluate` does not need are loaded when one of their names is first used, so that importing recdf takes no
 # longer than evaluating does. Type checkers read the imports above; a test compares the two.
-_MODULES = {"plot": ".display.plot", "dask": ".partitions.dask", "spark": ".partitions.spark"}
+_MODULES = {
+    "plot": ".display.plot",
+    "dask": ".partitions.dask",
+    "engines": ".partitions.engines",
+    "spark": ".partitions.spark",
+}
 _LATE = {
     **_MODULES,
     "Shop": ".datasets",

@@ -62,6 +62,10 @@ class MissingExtraError(RecdfError, ImportError):
     """An optional library that a call needs is not installed."""
 
 
+class EngineError(RecdfError, RuntimeError):
+    """A job of Spark or Dask failed: a worker ended or ran out of memory, a file has gone, or versions differ."""
+
+
 class RecdfWarning(UserWarning):
     """Base of every warning of recdf."""
 

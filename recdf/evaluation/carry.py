@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from ..errors import ColumnError, DataError, OptionError
 from ..inputs.frames import column
-from ..inputs.ids import check_labels
+from ..inputs.ids import is_nested, label_codes
 from ..inputs.options import Options, as_columns, check_choice
 from ..matching.grouping import spans
 from ..matching.lists import Matched
@@ -52,7 +53,7 @@ def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Ru
     place[known] = np.arange(len(known))
     found = {}
     for name, rule in rules.items():
-        values = column(pred, name, "pred").reset_index(drop=True)
+        values = _as_pandas(column(pred, name, "pred").reset_index(drop=True))
         if rule == "constant":
             _refuse_changes(values, rows, heads, matched, known)
         of_list = _reduced(values, rule, rows, heads, length)
@@ -60,6 +61,25 @@ def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Ru
             of_list = nullable(of_list).reindex(place).reset_index(drop=True)
         found[name] = of_list
     return found
+
+
+def check_carried(values: pd.Series, rule: Rule) -> None:
+    """Raise if the dtype of a column tells that its values cannot be compared, as the rule asks for."""
+    values, where = _as_pandas(values.head(0)), f"pred[{values.name!r}]"
+    if rule == "constant":
+        label_codes(values, where)
+    elif rule in ("min", "max") and is_nested(values.dtype):
+        what = f"{where} is {values.dtype}"
+        raise DataError(f'carry[{values.name!r}]={rule!r}: {what}, which has no order; take "first" or "last"')
+
+
+def _as_pandas(values: pd.Series) -> pd.Series:
+    """Return periods, UUIDs and other types that Arrow only stores in the dtype that pandas has for them."""
+    kind = values.dtype.pyarrow_dtype if isinstance(values.dtype, pd.ArrowDtype) else None
+    if not isinstance(kind, pa.BaseExtensionType):
+        return values
+    natural: pd.DataFrame = pa.table({str(values.name): pa.array(values.array)}).to_pandas()
+    return natural.iloc[:, 0]
 
 
 def _reduced(values: pd.Series, rule: Rule, rows: np.ndarray, heads: np.ndarray, length: np.ndarray) -> pd.Series:
@@ -89,7 +109,7 @@ def _refuse_changes(
     values: pd.Series, rows: np.ndarray, heads: np.ndarray, matched: Matched, known: np.ndarray
 ) -> None:
     """Raise if a list has two different values; a null beside a value counts as two."""
-    code = pd.factorize(check_labels(values, f"pred[{values.name!r}]"))[0][rows]
+    code = label_codes(values, f"pred[{values.name!r}]")[0][rows]
     change = np.zeros(len(rows), bool)
     change[1:] = code[1:] != code[:-1]
     change[heads] = False

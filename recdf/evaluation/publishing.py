@@ -1,8 +1,12 @@
 """Publishing a result: files are written to a hidden folder, and one rename makes them the result.
 
-The result is `per_user.parquet`, which also contains the bytes of `summary.parquet` (see `sealed`). Renaming it is
-therefore the single step in which a result becomes visible to `read_parquet`. `summary.parquet` is for other programs.
-It is renamed just before, and put back if the process ends before the second rename.
+The result is `per_user.parquet`, a file or a folder of files (see `storage_parts`), which also contains the bytes of
+`summary.parquet` (see `sealed`). Renaming it is therefore the single step in which a result becomes visible to
+`read_parquet`. `summary.parquet` is for other programs. It is renamed just before, and put back if the process ends
+before the second rename.
+
+A folder cannot replace another one in one step. So an older folder first moves into the hidden folder. If the process
+ends then, the next read or write moves it back. Readers that come in between wait for the lock.
 
 Processes that work at the same time use locks, which the operating system releases when a process ends in any way:
 
@@ -34,9 +38,21 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["PER_USER", "SUMMARY_FILE", "made", "repair_summary", "staged", "staging_folder", "sweep"]
+__all__ = [
+    "HEAD",
+    "PER_USER",
+    "SUMMARY_FILE",
+    "made",
+    "repair_summary",
+    "settle",
+    "staged",
+    "staging_folder",
+    "sweep",
+]
 
 PER_USER, SUMMARY_FILE = "per_user.parquet", "summary.parquet"
+HEAD = "_recdf"  # in a folder of files: what belongs to the rows, which other readers of parquet skip
+OLD = "old"  # in a hidden folder: the older result that is being replaced
 PREFIX = ".recdf-writing-"
 DAY = 24 * 60 * 60
 BUSY = (errno.EWOULDBLOCK, errno.EAGAIN)
@@ -48,9 +64,10 @@ REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, on Windows, where nobody
 
 @contextmanager
 def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
-    """Give a hidden folder for both sealed files; at the end of the block they become the result in `folder`.
+    """Give a hidden folder for both files of a result; at the end of the block they become the result in `folder`.
 
-    A failure at any point leaves only the old result.
+    Both files are sealed, or `per_user.parquet` is a folder of files (see `storage_parts`). A failure at any point
+    leaves only the old result.
     """
     target = Path(folder).absolute()
     with made(target), staging_folder(target, wait=True) as staging:
@@ -114,8 +131,9 @@ def _publish(staging: Path, target: Path, overwrite: bool) -> None:
     with _locked(target):
         _refuse_present(target, overwrite)
         try:
-            if (target / PER_USER).is_dir():  # a result in parts, which a file cannot replace in one step
-                os.replace(target / PER_USER, staging / "parts")
+            folders = [one for one in (staging / PER_USER, target / PER_USER) if one.is_dir()]
+            if folders and (target / PER_USER).exists():
+                os.replace(target / PER_USER, staging / OLD)
             _replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
             _replace(staging / PER_USER, target / PER_USER)
         except BaseException:
@@ -175,13 +193,22 @@ def _sweep_one(staging: Path, target: Path) -> None:
 
 
 def _take_back(staging: Path, target: Path) -> None:
-    """Undo the first of the two renames if the second one did not happen."""
+    """Undo the first renames if the last one did not happen."""
     begun = (staging / PER_USER).exists() and not (staging / SUMMARY_FILE).exists()
     with suppress(OSError, DataError):
+        if (staging / OLD).exists() and not (target / PER_USER).exists():
+            os.replace(staging / OLD, target / PER_USER)
         if begun and (target / PER_USER).exists():
             _put_summary(target, staging)
         elif begun:
             (target / SUMMARY_FILE).unlink()
+
+
+def settle(folder: Path) -> None:
+    """Sweep a folder before it is read. If its result is missing, wait for a writer that is at its renames."""
+    sweep(folder)
+    if not (folder / PER_USER).exists():
+        sweep(folder, wait=True)
 
 
 def repair_summary(folder: Path) -> None:
@@ -193,10 +220,14 @@ def repair_summary(folder: Path) -> None:
 
 
 def _put_summary(target: Path, staging: Path) -> None:
-    with open_sealed(target / PER_USER) as sealed:
-        if (target / SUMMARY_FILE).read_bytes() != sealed.carried.summary:
-            (staging / SUMMARY_FILE).write_bytes(sealed.carried.summary)
-            _replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
+    if (target / PER_USER).is_dir():
+        summary = (target / PER_USER / HEAD / SUMMARY_FILE).read_bytes()
+    else:
+        with open_sealed(target / PER_USER) as sealed:
+            summary = sealed.carried.summary
+    if not (target / SUMMARY_FILE).exists() or (target / SUMMARY_FILE).read_bytes() != summary:
+        (staging / SUMMARY_FILE).write_bytes(summary)
+        _replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
 
 
 def _unchanged_for_a_day(staging: Path) -> bool:

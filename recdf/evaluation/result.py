@@ -10,8 +10,9 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import as_columns
+from .publishing import settle
 from .shown import result_html, result_text
-from .storage import read_tables, write_tables
+from .storage import local_path, read_tables, write_tables
 from .storage_parts import is_in_parts, read_parts
 
 __all__ = ["Evaluation", "read_parquet"]
@@ -298,4 +299,5 @@ def read_parquet(folder: Any) -> Evaluation:
       user_id  n_true  n_pred  mrr@1
     0       u       1       1    1.0
     """
+    settle(local_path(folder))
     return Evaluation(*(read_parts(folder) if is_in_parts(folder) else read_tables(folder)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,7 +24,7 @@ from .publishing import PER_USER, SUMMARY_FILE, repair_summary, staged, sweep
 from .sealed import Carried, Sealed, open_sealed, seal, unseal
 from .spec import OneSpec
 
-__all__ = ["Tables", "Written", "local_path", "read_tables", "write_files", "write_tables"]
+__all__ = ["Tables", "Written", "is_address", "local_path", "read_tables", "write_files", "write_tables"]
 
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
 STALE_READS = 3  # how often a network drive may lose the file that is being read because it was replaced
@@ -79,9 +80,14 @@ def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFr
     return Written(digest, n_rows, n_columns)
 
 
+def is_address(path: Any) -> bool:
+    """Tell whether a path is an address, such as s3://bucket or dbfs:/folder. One letter is a drive of Windows."""
+    return re.match(r"[A-Za-z][\w+.-]+:/", os.fspath(path)) is not None
+
+
 def local_path(path: Any) -> Path:
     """Return the absolute path of a file or folder on this machine; an address such as s3:// is refused."""
-    if "://" in os.fspath(path):
+    if is_address(path):
         raise OptionError(f"{path} is an address; expected a path of this machine: copy it to or from there")
     return Path(path).absolute()
 

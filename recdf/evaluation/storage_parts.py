@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from ..errors import DataError
 from .dtypes import categories_of, describe, read_categories, restore
-from .publishing import PER_USER, SUMMARY_FILE, staging_folder
-from .storage import Tables, local_path, read_tables, write_files
+from .publishing import HEAD, PER_USER, SUMMARY_FILE, repair_summary, staged
+from .storage import STALE_READS, Tables, local_path, read_tables, write_files
 
-HEAD = "_recdf"
 PARTS = "parts.json"
 
 
@@ -35,29 +35,21 @@ def is_in_parts(folder: Any) -> bool:
 def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
     """Give the path of a hidden folder for the rows; at the end of the block it becomes `per_user.parquet`.
 
-    A failure inside the block leaves the old result as it was.
+    A failure at any point leaves the old result as it was.
     """
-    target = local_path(folder)
-    there = target.exists()
-    target.mkdir(parents=True, exist_ok=True)
-    try:
-        with staging_folder(target, wait=True) as staging:
-            present = [name for name in (PER_USER, SUMMARY_FILE) if (target / name).exists()]
-            if present and not overwrite:
-                what = f"{target} already holds {present[0]}"
-                raise FileExistsError(f"{what}; pass overwrite=True to replace the result")
-            rows = staging / PER_USER
-            yield rows
-            summary = (rows / HEAD / SUMMARY_FILE).read_bytes()
-            (staging / SUMMARY_FILE).write_bytes(summary)
-            if (target / PER_USER).exists():  # a folder cannot be replaced in one step
-                os.replace(target / PER_USER, staging / "old")
-            os.replace(rows, target / PER_USER)
-            os.replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
-    except BaseException:
-        if not there:
-            shutil.rmtree(target, ignore_errors=True)
-        raise
+    with staged(local_path(folder), overwrite=overwrite) as staging:
+        rows = staging / PER_USER
+        yield rows
+        shutil.copyfile(rows / HEAD / SUMMARY_FILE, staging / SUMMARY_FILE)
+        for path in rows.rglob("*"):
+            if path.is_file():
+                _to_disk(path)
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until a file is on the disk and not only in the system's memory."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
 
 
 def write_head(rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> None:
@@ -65,6 +57,13 @@ def write_head(rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dic
     (rows / HEAD).mkdir()
     write_files(rows / HEAD, [empty], summary, spec)
     (rows / HEAD / PARTS).write_text(json.dumps(_sizes(rows)), encoding="utf-8")
+
+
+def stored_rows(rows: Path) -> int:
+    """Return the number of rows in all files of rows."""
+    import pyarrow.parquet as pq
+
+    return sum(pq.read_metadata(rows / name).num_rows for name in _sizes(rows))
 
 
 def _sizes(rows: Path) -> dict[str, int]:
@@ -95,18 +94,50 @@ def _difference(found: int | None, written: int | None) -> str:
 
 
 def read_parts(folder: Any) -> Tables:
-    """Read a result in parts; its rows are sorted by `by` value and list key."""
+    """Read a result in parts; its rows are sorted by `by` value and list key.
+
+    If another process replaces the folder in the meantime, the new one is read.
+    """
+    target = local_path(folder)
+    for _ in range(STALE_READS):
+        before = _identity(target / PER_USER)
+        try:
+            found = _read_parts(target / PER_USER)
+        except (DataError, OSError):
+            if _identity(target / PER_USER) == before:
+                raise
+            continue
+        if _identity(target / PER_USER) == before:
+            break
+    if (target / SUMMARY_FILE).read_bytes() != (target / PER_USER / HEAD / SUMMARY_FILE).read_bytes():
+        repair_summary(target)
+    return found
+
+
+def _identity(rows: Path) -> tuple[int, int] | None:
+    """Return numbers that tell a folder from another of the same name, or None while there is none."""
+    try:
+        found = os.stat(rows / HEAD)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _read_parts(rows: Path) -> Tables:
     import pyarrow.dataset as ds
 
-    rows = local_path(folder) / PER_USER
     empty, summary, spec = read_tables(rows / HEAD)
     files = _check_files(rows)
     if not files:
         raise DataError(f"{rows} holds no files of rows; expected a folder that to_parquet of an engine wrote")
     try:
-        table = ds.dataset(files, format="parquet").to_table(columns=list(empty.columns))
+        stored = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")  # Spark's instants, in its own unit
+        table = ds.dataset(files, format=stored).to_table()
         categories = read_categories(categories_of(empty))
-        found = {name: restore(table[name], describe(empty[name]), categories.get(name)) for name in empty.columns}
+        found = {
+            name: restore(_zoned(table[name], empty[name].dtype), describe(empty[name]), categories.get(name))
+            for name in empty.columns
+        }
     except (OSError, MemoryError):
         raise
     except Exception as error:  # the files were changed
@@ -115,6 +146,12 @@ def read_parts(folder: Any) -> Tables:
     per_user = sorted_rows(pd.DataFrame(found), by, spec["user_col"])
     per_user.attrs["recdf"] = spec
     return Tables(per_user, summary, spec)
+
+
+def _zoned(column: Any, dtype: Any) -> Any:
+    """Return instants with a time zone: Spark stores them as the clock of UTC shows them."""
+    naive = isinstance(dtype, pd.DatetimeTZDtype) and pa.types.is_timestamp(column.type) and column.type.tz is None
+    return column.cast(pa.timestamp(column.type.unit, "UTC")) if naive else column
 
 
 def sorted_rows(per_user: pd.DataFrame, by: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

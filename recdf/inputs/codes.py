@@ -152,7 +152,12 @@ def _sample(ids: Ids) -> str:
 
 def _cast_hint(first: Ids, second: Ids) -> str:
     text, other = (first, second) if first.kind == "string" else (second, first)
-    return f"{other.where}.astype(str)" if text.kind == "string" else f"both with .astype(str) on {other.where}"
+    if text.kind == "string":
+        return f"{other.where}.astype(str)"
+    if {first.kind, second.kind} == {"decimal.Decimal", "integer"}:
+        whole = first if first.kind == "decimal.Decimal" else second
+        return f"{whole.where}.astype('int64') if all are whole numbers"
+    return f"both with .astype(str) on {other.where}"
 
 
 def encode(columns: Sequence[Ids]) -> Codes:

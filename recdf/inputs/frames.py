@@ -256,7 +256,8 @@ def read_numbers(series: pd.Series, where: str) -> np.ndarray:
     found = pd.api.types.infer_dtype(series, skipna=True)
     if found in ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"):
         return pd.to_numeric(series.astype(object).where(series.notna(), np.nan)).to_numpy(dtype=np.float64)
-    raise DataError(f"{where} holds {found} values ({examples(series.dropna().head(5))}); expected numbers")
+    some = examples(series.dropna().head(5))
+    raise DataError(f"{where} holds {f'{found} values ({some})' if some else f'{dtype} values'}; expected numbers")
 
 
 # Whole numbers up to here are exact as float64.

@@ -192,26 +192,36 @@ def _is_odd_text(ids: Ids) -> bool:
 
 
 def _refuse_nested(dtype: Any, where: str) -> None:
-    """Raise for Arrow's lists, structs, maps and intervals, which neither pandas nor Arrow can compare."""
-    kind = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else None
-    nested = kind is not None and (pa.types.is_nested(kind) or pa.types.is_fixed_size_list(kind))
-    if nested or "view<" in str(kind) or "interval" in str(kind):
+    if is_nested(dtype):
         raise IdTypeError(
-            f"{where} is {kind}, whose values cannot tell rows apart; expected strings, numbers, dates or other "
-            "hashable labels. Convert the column, e.g. with .astype(str)"
+            f"{where} is {dtype.pyarrow_dtype}, whose values cannot tell rows apart; expected strings, numbers, dates "
+            "or other hashable labels. Convert the column, e.g. with .astype(str)"
         )
 
 
 def _plain_labels(series: pd.Series, where: str) -> Ids:
+    codes, labels = label_codes(series, where)
+    return _dictionary_ids(where, codes, Ids(where, "label", np.asarray(labels, dtype=object)))
+
+
+def label_codes(series: pd.Series, where: str) -> tuple[np.ndarray, Any]:
+    """Return a number for each value that is equal for equal values, and the value of each number; -1 for null."""
+    _refuse_nested(series.dtype, where)
     check_labels(series, where)
     try:
-        codes, labels = pd.factorize(series)
+        return pd.factorize(series)
     except TypeError as error:  # lists, arrays and dicts as Python objects
         raise IdTypeError(
             f"{where} holds values that cannot tell rows apart ({error}); expected strings, numbers, dates or other "
             "hashable labels. Convert the column, e.g. with .astype(str)"
         ) from error
-    return _dictionary_ids(where, codes, Ids(where, "label", np.asarray(labels, dtype=object)))
+
+
+def is_nested(dtype: Any) -> bool:
+    """Tell whether this is a type of Arrow whose values cannot be compared: a list, struct, map or interval."""
+    kind = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else None
+    nested = kind is not None and (pa.types.is_nested(kind) or pa.types.is_fixed_size_list(kind))
+    return nested or "view<" in str(kind) or "interval" in str(kind)
 
 
 def _nulls(series: pd.Series) -> np.ndarray | None:

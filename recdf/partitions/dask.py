@@ -10,14 +10,15 @@ from typing import Any, Unpack
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import MissingExtraError
+from ..errors import ColumnError, DataError, MissingExtraError
+from ..inputs.options import as_columns
 from ..metrics.metric import Metric
 from .engine import Asked, OnBucket, OnChunk, as_dtypes, evaluate_frames, labels_of_table
-from .engine_arguments import EngineArguments, takes_engine_options
+from .engine_arguments import EngineArguments, not_a_frame, takes_engine_options
 from .engine_result import EngineEvaluation
 from .needed import decoded
 from .packed import PACKED
-from .shipped import Handle, Inline
+from .shipped import Handle, Inline, Sent
 
 __all__ = ["evaluate"]
 
@@ -76,9 +77,19 @@ def evaluate(
     dd = _dask()
     for role, frame in (("true", true), ("pred", pred)):
         if not isinstance(frame, dd.DataFrame) and not (role == "true" and frame is None):
-            raise TypeError(f"{role} is a {type(frame).__name__}; expected a Dask DataFrame")
+            raise not_a_frame(role, frame, "Dask", "dd.from_pandas(frame, npartitions=8)")
+    _refuse_index({"true": true, "pred": pred}, options)
     most = max(frame.npartitions for frame in (true, pred) if frame is not None)
     return evaluate_frames(DaskEngine(dd), true, pred, Asked(metrics, k, options, partitions), most)
+
+
+def _refuse_index(frames: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Raise if a column that the call names is the index of a frame."""
+    asked = {"user_col": "user_id", "item_col": "item_id", "by": None, **options}
+    for role, frame in frames.items():
+        for name in (*as_columns(asked["user_col"]), asked["item_col"], *as_columns(asked["by"])):
+            if frame is not None and frame.index.name == name and name not in frame.columns:
+                raise ColumnError(f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()")
 
 
 def _dask() -> Any:
@@ -100,22 +111,18 @@ class DaskEngine:
 
     def schema(self, frame: Any) -> pa.Schema:
         """Return the types of the columns. Those of Python objects and of categories can only be read off a row."""
-        empty = pd.DataFrame({i: pd.Series([], dtype=dtype) for i, dtype in enumerate(frame.dtypes)})
+        known = [pd.Series([], dtype=dtype) for dtype in frame.dtypes]
         unknown = [i for i, dtype in enumerate(frame.dtypes) if dtype.name in ("object", "category")]
-        fields = list(pa.Schema.from_pandas(empty, preserve_index=False))
         if unknown:
             some = frame.head(1, npartitions=-1)
-            for i in unknown:
-                fields[i] = _widest(pa.Schema.from_pandas(some.iloc[:, [i]], preserve_index=False).field(0))
-        return pa.schema(
-            [pa.field(name, decoded(field.type)) for name, field in zip(frame.columns, fields, strict=True)]
-        )
+            known = [some.iloc[:, i] if i in unknown else column for i, column in enumerate(known)]
+        return pa.schema(list(zip(frame.columns, map(_arrow_type, known), strict=True)))
 
     def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
         return to_arrow(frame[list(names)].head(n, npartitions=-1))
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
-        return frame[list(names)].map_partitions(_OnPartition(work, schema), meta=to_frame(schema.empty_table()))
+        return frame[list(names)].map_partitions(_OnPartition(Sent(work), schema), meta=to_frame(schema.empty_table()))
 
     def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
         from dask import delayed
@@ -124,14 +131,18 @@ class DaskEngine:
         if every:
             seeds = pa.table([pa.array(range(n_buckets), pa.int32()), pa.nulls(n_buckets, pa.binary())], schema=PACKED)
             frames["pred"] = self.dd.concat([pred, self.dd.from_pandas(to_frame(seeds), npartitions=1)])
-        # Equal buckets of both frames go to the same partition, since both have as many.
-        shuffled = [frame.shuffle("bucket", npartitions=n_buckets) for frame in frames.values()]
+        # Each bucket is a partition of its own, so that a task holds the rows of one bucket only.
+        edges = [*range(n_buckets), n_buckets - 1]
+        shuffled = [frame.set_index("bucket", divisions=edges) for frame in frames.values()]
         meta = to_frame(schema.empty_table())
-        once = delayed(work, traverse=False)  # sent once, since it may hold large side tables
+        once = delayed(Sent(work), traverse=False)  # sent once, since it may hold large side tables
         on_buckets = _OnBuckets(schema, tuple(frames))
         return self.dd.map_partitions(
             on_buckets, *shuffled, once, meta=meta, align_dataframes=False, enforce_metadata=False
         )
+
+    def unpersist(self) -> None:
+        """Do nothing: this engine keeps no rows."""
 
     def collect(self, frame: Any) -> pa.Table:
         return to_arrow(frame.compute())
@@ -139,33 +150,37 @@ class DaskEngine:
     def share(self, data: bytes, digest: str) -> Handle:
         return Inline(digest, data)
 
-    def is_frame(self, data: Any) -> bool:
-        return isinstance(data, self.dd.DataFrame | self.dd.Series)
+    def local(self, data: Any) -> Any:
+        return data.compute() if isinstance(data, self.dd.DataFrame | self.dd.Series | self.dd.Index) else data
 
     def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
-        # Dask stores strings in a dtype of its own choice. Labels keep the dtype that pandas has for strings.
-        like = {name: dtype for name, dtype in frame.dtypes.items() if not isinstance(dtype, pd.StringDtype)}
-        return as_dtypes(labels_of_table(table), like)
+        return as_dtypes(labels_of_table(table), frame.dtypes.to_dict())
 
     def typed(self, frame: Any, like: pd.DataFrame) -> Any:
-        as_dask = self.dd.from_pandas(like, npartitions=1)  # Dask has its own dtype for strings
-        meta = like.astype(as_dask.dtypes.to_dict())
-        found = frame.map_partitions(_Typed(dict(meta.dtypes)), meta=meta, enforce_metadata=False)
+        found = frame.map_partitions(_Typed(dict(like.dtypes)), meta=like, enforce_metadata=False)
         # As a frame of delayed parts. Dask would otherwise look into the two shuffles behind the frame, take a column
         # of it for one of another frame, and align both by an index whose numbers repeat.
-        return self.dd.from_delayed(found.to_delayed(), meta=meta, verify_meta=False)
+        return self.dd.from_delayed(found.to_delayed(), meta=like, verify_meta=False)
 
     def write(self, frame: Any, folder: Path) -> None:
         frame.to_parquet(str(folder), write_index=False)
 
 
-def _widest(field: pa.Field) -> pa.Field:
-    """Return the field; Decimals get a wide type, since later rows may have more digits than the first."""
-    return pa.field(field.name, pa.decimal256(76, 18)) if pa.types.is_decimal(field.type) else field
+def _arrow_type(column: pd.Series) -> pa.DataType:
+    """Return the type of a column. Decimals get a wide type, since later rows may have more digits than the first."""
+    try:
+        kind = decoded(pa.array(column.array, from_pandas=True).type)
+    except (pa.ArrowException, TypeError, ValueError):  # Arrow lacks this type: an error only if the column is read
+        return pa.struct([(str(column.dtype), pa.null())])
+    return pa.decimal256(76, 18) if pa.types.is_decimal(kind) else kind
 
 
 def to_arrow(frame: pd.DataFrame) -> pa.Table:
-    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        why = " ".join(map(str, error.args))
+        raise DataError(f"a column of a Dask frame holds values that Arrow cannot hold in one column: {why}") from error
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:
@@ -207,7 +222,7 @@ class _OnBuckets:
         *frames, work = given
         cells: dict[int, dict[str, list[Any]]] = {}
         for role, frame in zip(self.roles, frames, strict=True):
-            for bucket, cell in zip(frame["bucket"].tolist(), pa.array(frame["cell"].array), strict=True):
+            for bucket, cell in zip(frame.index.tolist(), pa.array(frame["cell"].array), strict=True):
                 cells.setdefault(bucket, {}).setdefault(role, []).append(cell)
         found = [work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())]
         return to_frame(pa.concat_tables([self.schema.empty_table(), *found]))

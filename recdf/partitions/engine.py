@@ -26,15 +26,17 @@ from ..evaluation.carry import carry_rules, nullable
 from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import Part, PartResult, measure
 from ..inputs.codes import check_kinds
+from ..inputs.options import NAMES, check_names
 from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.given import Given, as_frames
 from ..matching.side_tables.records import SIDE_TABLES, SIDES
 from ..metrics.call import Call
 from ..metrics.strings import parse
+from .engine_errors import watched
 from .engine_result import EngineEvaluation
 from .needed import Needed
 from .packed import CELL, PACKED, Packing, add_up, cast_table
-from .row_checks import HEAD, distinct
+from .row_checks import HEAD, ascending, distinct
 from .shipped import Handle, Shared, digest_of, to_bytes
 from .source import as_frame, common_type
 from .store import given_ids, part_of
@@ -62,7 +64,19 @@ MOST_BUCKETS = 2**16 - 1
 class Engine(Protocol[Frame]):
     """What an engine can do with its frames.
 
-    name : the name of the engine in messages, such as "Spark" · ordered : whether `each` keeps the order of the chunks.
+    Attributes
+    ----------
+    name : str
+        The name of the engine in messages, such as "Spark".
+    ordered : bool
+        Whether `each` keeps the order of the chunks. If it does, the summary has the `by` values in order of first
+        appearance, and else in ascending order.
+
+    Notes
+    -----
+    A frame is whatever the engine works with. A packed frame has two columns: `bucket`, the number of a part of the
+    lists, and `cell`, bytes with some rows of this bucket. `each` makes packed frames, since `work` may be the packing.
+    `meet` takes them. Frames may be lazy: only `schema`, `head`, `collect`, `local` and `write` need rows at once.
     """
 
     name: str
@@ -75,31 +89,47 @@ class Engine(Protocol[Frame]):
         """Return up to `n` rows of some columns."""
 
     def each(self, frame: Frame, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Frame:
-        """Return a lazy frame: the rows that `work` makes of some columns of each chunk."""
+        """Return a lazy frame: the rows that `work` makes of some columns of each chunk.
+
+        A chunk is any number of rows that a worker has at once. `work` takes its record batches, with the columns
+        `names` in this order, and gives record batches that have the columns of `schema`.
+        """
 
     def meet(
         self, true: Frame | None, pred: Frame, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
     ) -> Frame:
-        """Return a lazy frame: the rows that `work` makes of each bucket.
+        """Return a lazy frame: the rows that `work` makes of each bucket, in the columns of `schema`.
 
-        Both frames are packed. `work` takes the number of the bucket, its cells of `true` and its cells of `pred`. With
-        `every=True` it is also called for buckets without rows.
+        Both frames are packed; `true` is None where there is one frame only. All cells of a bucket go to the same
+        worker. `work` takes the number of the bucket, its cells of `true` and its cells of `pred`. With
+        `every=True` it is also called for buckets without rows, since a caller may name lists (`users=`) that no frame
+        has.
         """
 
     def collect(self, frame: Frame) -> pa.Table:
         """Compute a frame and return its rows."""
 
-    def share(self, data: bytes, digest: str) -> Handle:
-        """Return an object from which the workers read these bytes."""
+    def unpersist(self) -> None:
+        """Forget rows that the engine keeps in memory for this call, if it keeps any."""
 
-    def is_frame(self, data: Any) -> bool:
-        """Tell whether this is a frame of the engine."""
+    def share(self, data: bytes, digest: str) -> Handle:
+        """Return an object whose `read()` gives a worker these bytes, and whose `digest` is the given one.
+
+        The bytes are the call with its side tables. A worker unpickles them once for each digest. `Inline(digest,
+        data)` sends them with every task, which is right while they are few.
+        """
+
+    def local(self, data: Any) -> Any:
+        """Return a frame of the engine, or a column with rows, in memory. Return any other value as it is."""
 
     def labels(self, table: pa.Table, frame: Frame) -> pd.DataFrame:
-        """Return columns of a frame in the dtypes that pandas has for them."""
+        """Return a table with some columns of a frame in the dtypes that pandas users of this engine expect."""
 
     def typed(self, frame: Frame, like: pd.DataFrame) -> Frame:
-        """Return the frame with the dtypes of `like`, a frame without rows, if the engine has pandas dtypes at all."""
+        """Return the rows per list with the dtypes of `like`, a frame without rows.
+
+        An engine whose frames have no dtypes of pandas returns the frame as it is.
+        """
 
     def write(self, frame: Frame, folder: Path) -> None:
         """Write a frame as a folder of parquet files on a drive that all workers share."""
@@ -107,25 +137,33 @@ class Engine(Protocol[Frame]):
 
 @dataclass(frozen=True)
 class Asked:
-    """The arguments of an engine's `evaluate`, as the caller gave them. `options` includes the side tables."""
+    """The arguments of an engine's `evaluate`, as the caller gave them.
+
+    options : the shared options and the side tables · own : names of the arguments that only the engine has, for the
+    message about an unknown option.
+    """
 
     metrics: Any
     k: Any
     options: Mapping[str, Any]
     partitions: int | None
+    own: Sequence[str] = ("partitions",)
 
 
 def evaluate_frames(
     engine: Engine[Frame], true: Frame | None, pred: Frame, asked: Asked, n_buckets: int
 ) -> EngineEvaluation[Frame]:
     """Evaluate frames of an engine. The summary is computed at once, and the rows per list when they are used."""
-    return _Run(engine, true, pred, call_of(engine, true, asked), buckets_of(asked, n_buckets)).result()
+    n_buckets = buckets_of(asked, n_buckets)
+    engine = watched(engine, n_buckets)
+    return _Run(engine, true, pred, call_of(engine, true, asked), n_buckets).result()
 
 
 def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     """Check the arguments and return the call. Side tables and `users=` may be frames of the engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
-    options = {name: _local(engine, value) for name, value in asked.options.items()}
+    check_names(list(asked.options), [*asked.own, *SIDE_TABLES, "item_by", "carry", *NAMES], what)
+    options = {name: engine.local(value) for name, value in asked.options.items()}
     given = Given(**{name: options.pop(name, None) for name in SIDE_TABLES})
     item_by, carry = options.pop("item_by", None), options.pop("carry", None)
     call = Call.of(what, options, given)
@@ -139,11 +177,6 @@ def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
             'such as ties="item_desc"'
         )
     return replace(call, given=as_frames(given, call.options))  # since every part reads them
-
-
-def _local(engine: Engine[Any], value: Any) -> Any:
-    """Return a frame of the engine as a frame in memory, and any other argument as it is."""
-    return engine.labels(engine.collect(value), value) if engine.is_frame(value) else value
 
 
 def buckets_of(asked: Asked, n_buckets: int) -> int:
@@ -190,7 +223,8 @@ class _Run(Generic[Frame]):
             empty[name] = nullable(empty[name])
         per_user = self.engine.typed(self._meet(rows, self.needed.per_user), empty)
         summary.attrs["recdf"] = spec
-        return EngineEvaluation(self.engine, per_user, empty, summary, dict(spec), self._labels, self.by_frame)
+        n_rows = int(measured.n_lists.sum())
+        return EngineEvaluation(self.engine, per_user, empty, summary, dict(spec), self._labels, self.by_frame, n_rows)
 
     # ----------------------------------------------------------------------- facts that need all the rows
 
@@ -209,7 +243,7 @@ class _Run(Generic[Frame]):
         schema = pa.schema([self.needed.schemas["pred"].field(name) for name in names])
         found = self.engine.collect(self.engine.each(self.frames["pred"], names, Distinct(schema), schema))
         values = distinct(known_rows(cast_table(found, schema), names))
-        return values if self.engine.ordered else values.sort_by([(name, "ascending") for name in names])
+        return values if self.engine.ordered else ascending(values)
 
     @cached_property
     def by_frame(self) -> pd.DataFrame:
@@ -288,7 +322,7 @@ class _Run(Generic[Frame]):
         silent = None if nothing else tuple(overlap.silent.tolist())
         listing = self._meet(Listing(self.handle, self.needed.schemas, listed, silent), listed)
         packed = self.engine.each(listing, listed.names, self._packing([item], listed), PACKED)
-        found = self.engine.meet(packed, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False)
+        found = self.engine.meet(None, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False)
         shared = set(self.engine.collect(found)[WHERE].to_pylist())
         if nothing:
             samples: dict[str, str] = {}

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import pandas as pd
+
 from ..evaluation.carry import Carry
 from ..evaluation.evaluate import evaluate
 from ..inputs.accepted import OptionArguments
@@ -24,6 +26,16 @@ class EngineArguments(OptionArguments, total=False):
     popular: Any
     item_by: str | None
     carry: Carry
+
+
+def not_a_frame(role: str, data: Any, engine: str, make: str) -> TypeError:
+    """Return the error for an argument that is no frame of the engine. `make` makes one from a pandas frame."""
+    kind = type(data)
+    if isinstance(data, pd.DataFrame):
+        words = f"{role} is a pandas DataFrame; pass frames in memory to rd.evaluate, or make a {engine} frame: {make}"
+        return TypeError(words)
+    what = "None" if data is None else f"a {kind.__module__.partition('.')[0]} {kind.__name__}"
+    return TypeError(f"{role} is {what}; expected a {engine} DataFrame")
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -9,10 +9,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import pandas as pd
 import pyarrow as pa
 
+from ..errors import EngineError, OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import result_html, result_text
 from ..evaluation.spec import OneSpec
-from ..evaluation.storage_parts import sorted_rows, staged_parts, write_head
+from ..evaluation.storage import is_address
+from ..evaluation.storage_parts import sorted_rows, staged_parts, stored_rows, write_head
 
 Frame = TypeVar("Frame")
 FrameIn = TypeVar("FrameIn", contravariant=True)
@@ -23,6 +25,7 @@ class Collects(Protocol[FrameIn]):
 
     def collect(self, frame: FrameIn) -> pa.Table: ...
     def write(self, frame: FrameIn, folder: Path) -> None: ...
+    def unpersist(self) -> None: ...
 
 
 class EngineEvaluation(Generic[Frame]):
@@ -49,10 +52,11 @@ class EngineEvaluation(Generic[Frame]):
         spec: Mapping[str, Any],
         labels: Callable[[pa.Table], pd.DataFrame],
         by: pd.DataFrame,
+        n_rows: int,
     ) -> None:
         self._engine, self._per_user, self._empty = engine, per_user, empty
         self._summary, self._spec = summary, OneSpec(spec)
-        self._labels, self._by = labels, by
+        self._labels, self._by, self._n_rows = labels, by, n_rows
 
     @property
     def per_user(self) -> Frame:
@@ -80,6 +84,7 @@ class EngineEvaluation(Generic[Frame]):
             Its `per_user` is sorted by `by` value, in the order of the summary, and then by list key.
         """
         table = self._engine.collect(self._per_user)
+        self._check_rows(len(table), "the rows per list were computed again, and there are")
         per_user = sorted_rows(self._labels(table), self._by, self._spec["user_col"])
         per_user.attrs["recdf"] = self._spec
         return Evaluation(per_user, self._summary, self._spec)
@@ -100,10 +105,35 @@ class EngineEvaluation(Generic[Frame]):
         ------
         FileExistsError
             If the folder holds a result and `overwrite` is False.
+        OptionError
+            If the folder is an address, such as `s3a://...`.
+        EngineError
+            If a worker cannot compute or write its rows. An older result in the folder stays as it was.
         """
+        if is_address(folder):
+            raise OptionError(
+                f"{folder} is an address; expected a folder on a drive that the workers and this process share. Write "
+                f"the rows with the engine itself: result.per_user.write.parquet({str(folder)!r}) in Spark, "
+                f"result.per_user.to_parquet({str(folder)!r}) in Dask; and keep result.summary, a pandas frame"
+            )
         with staged_parts(folder, overwrite=overwrite) as rows:
             self._engine.write(self._per_user, rows)
+            self._check_rows(stored_rows(rows), f"the workers do not share the drive of {folder}, where there are")
             write_head(rows, self._empty, self._summary, self._spec)
+
+    def _check_rows(self, n_rows: int, what: str) -> None:
+        if n_rows != self._n_rows:
+            raise EngineError(
+                f"{what} {n_rows:,} rows, but the summary is of {self._n_rows:,} lists. If the frames have changed "
+                "since the call, evaluate them again"
+            )
+
+    def unpersist(self) -> None:
+        """Give back the memory in which Spark keeps rows since the call had `cache=True`.
+
+        The result can still be used. Spark reads the frames again when it needs their rows.
+        """
+        self._engine.unpersist()
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"

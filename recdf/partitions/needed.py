@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, DataError, EmptyPopulationError
+from ..evaluation.carry import check_carried
 from ..evaluation.item_groups import check_item_by
 from ..evaluation.summary import SUMMARY
 from ..inputs.frames import column
@@ -50,8 +51,8 @@ class Needed:
         with suppress(EmptyPopulationError):  # frames without rows raise all errors that need no rows
             call.match(empty.get("true"), empty["pred"])
         _check_names(call)
-        for name in call.carry:
-            column(empty["pred"], name, "pred")
+        for name, rule in call.carry.items():
+            check_carried(column(empty["pred"], name, "pred"), rule)
         doors = read_sides(call.given, options)  # side tables with checked columns and ids
         if call.item_by is not None and doors.catalogue is not None:
             check_item_by(call.item_by, as_columns(options.by), doors.catalogue[0])

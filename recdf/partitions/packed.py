@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
+from ..errors import DataError
 from .row_checks import nulls
 from .store import part_of
 
@@ -100,7 +101,11 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
         if pa.types.is_dictionary(column.type):
             column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
         if column.type != field.type:
-            column = column.cast(field.type)
+            try:
+                column = column.cast(field.type)
+            except pa.ArrowException as error:
+                what = f"{column.type} in some parts of the frame and {field.type} in others"
+                raise DataError(f"the column {field.name!r} is {what}; convert it to one type ({error})") from error
         columns[field.name] = pc.add(column, pa.scalar(0.0, field.type)) if _is_float(field.type) else column
     return pa.table(columns)
 

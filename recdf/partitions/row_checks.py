@@ -98,7 +98,27 @@ def nulls(column: Any) -> np.ndarray | None:
 
 def distinct(table: pa.Table) -> pa.Table:
     """Return the distinct rows in order of first appearance."""
-    row = "row" + "_" * max(map(len, table.column_names), default=0)  # longer than the name of any column
-    found = table.append_column(row, pa.array(np.arange(len(table)))).group_by(table.column_names)
-    first = found.aggregate([(row, "min")])
-    return table.take(first[f"{row}_min"].combine_chunks().sort() if len(first) else pa.array([], pa.int64()))
+    found = by_place(table)
+    found = found.append_column("row", pa.array(np.arange(len(table)))).group_by(found.column_names)
+    first = found.aggregate([("row", "min")])
+    return table.take(first["row_min"].combine_chunks().sort() if len(first) else pa.array([], pa.int64()))
+
+
+def ascending(table: pa.Table) -> pa.Table:
+    """Return the rows sorted by the first column, then the second, and so on."""
+    found = by_place(table)
+    return table.take(pc.sort_indices(found, [(name, "ascending") for name in found.column_names]))
+
+
+def by_place(table: pa.Table) -> pa.Table:
+    """Return the table with columns c0, c1, ...: Arrow reads a name that begins with a dot or a bracket as a path.
+
+    Periods, UUIDs and the like, which Arrow cannot compare, become what they are stored as.
+    """
+    return pa.table({f"c{i}": _stored(column) for i, column in enumerate(table.columns)})
+
+
+def _stored(column: Any) -> Any:
+    if not isinstance(column.type, pa.BaseExtensionType):
+        return column
+    return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)

@@ -20,7 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..errors import MissingExtraError
+from .._version import __version__
+from ..errors import EngineError, MissingExtraError
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.record import again
@@ -73,6 +74,26 @@ class Inline:
         return self.data
 
 
+@dataclass(frozen=True)
+class Sent:
+    """Work on its way to the workers. A worker with another version of recdf refuses it."""
+
+    work: Any
+
+    def __call__(self, *given: Any) -> Any:
+        return self.work(*given)
+
+    def __reduce__(self) -> Any:
+        return received, (__version__, _cloudpickle().dumps(self.work))
+
+
+def received(version: str, data: bytes) -> Sent:
+    """Return the work that another process sent, if it has the same version of recdf."""
+    if version != __version__:
+        raise EngineError(f"a worker has recdf {__version__}, and this process has {version}")
+    return Sent(loads(data))
+
+
 def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
@@ -85,7 +106,12 @@ MOST_OPENED = 2
 def opened(handle: Handle) -> Shared:
     """Return the object that `to_bytes` pickled. A process unpickles it only once."""
     if handle.digest not in _OPENED:
-        _OPENED[handle.digest] = loads(handle.read())
+        data = handle.read()
+        try:
+            _OPENED[handle.digest] = loads(data)
+        except Exception as error:  # such as a frame that another version of pandas pickled
+            why = f"its packages have other versions ({type(error).__name__}: {error})"
+            raise EngineError(f"a worker cannot read the call, since {why}") from error
         while len(_OPENED) > MOST_OPENED:
             _OPENED.popitem(last=False)
     return _OPENED[handle.digest]

@@ -10,20 +10,20 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import MissingExtraError
+from ..errors import ColumnError, MissingExtraError, OptionError, RecdfError
 from ..metrics.metric import Metric
 from .engine import Asked, OnBucket, OnChunk, evaluate_frames, labels_of_table
-from .engine_arguments import EngineArguments, takes_engine_options
+from .engine_arguments import EngineArguments, not_a_frame, takes_engine_options
+from .engine_errors import reword
 from .engine_result import EngineEvaluation
 from .packed import Packing
-from .shipped import Handle, Inline
+from .shipped import Handle, Inline, Sent
 from .spark_settings import settings
 from .work import Distinct
 
@@ -31,6 +31,13 @@ __all__ = ["evaluate"]
 
 # A call of more bytes than this is sent once to each executor, instead of with every task.
 LARGE = 2**18
+# What messages advise for pandas frames, and the same for frames of Spark.
+ADVICE = {
+    "both with .astype(str) on": 'both with .cast("string"), as',
+    ".astype(str)": '.cast("string")',
+    ".astype('int64')": '.cast("long")',
+}
+OWN = ("partitions", "cache")  # arguments that `rd.evaluate` has not
 
 
 @takes_engine_options("Spark")
@@ -58,6 +65,7 @@ def evaluate(
         `spark.sql.shuffle.partitions`. A million rows of `pred` in a bucket is a good size.
     cache : bool, default False
         Keep the packed rows of both frames in Spark (`persist`), so that `per_user` does not read the frames again.
+        `result.unpersist()` gives the memory back.
     {options}
 
     Returns
@@ -91,9 +99,17 @@ def evaluate(
     spark = _spark()
     for role, frame in (("true", true), ("pred", pred)):
         if not isinstance(frame, spark.DataFrame) and not (role == "true" and frame is None):
-            raise TypeError(f"{role} is a {type(frame).__name__}; expected a Spark DataFrame")
+            raise not_a_frame(role, frame, "Spark", "spark.createDataFrame(frame)")
     engine = SparkEngine(spark, pred.sparkSession, cache)
-    return evaluate_frames(engine, true, pred, Asked(metrics, k, options, partitions), engine.n_partitions)
+    try:
+        return evaluate_frames(engine, true, pred, Asked(metrics, k, options, partitions, OWN), engine.n_partitions)
+    except RecdfError as error:
+        reword(error, ADVICE)
+        engine.unpersist()
+        raise
+    except BaseException:
+        engine.unpersist()
+        raise
 
 
 def _spark() -> Any:
@@ -112,6 +128,7 @@ class SparkEngine:
 
     def __init__(self, sql: Any, session: Any, cache: bool = False) -> None:
         self.sql, self.session, self.cache = sql, session, cache
+        self._kept: list[Any] = []
 
     @property
     def n_partitions(self) -> int:
@@ -130,23 +147,25 @@ class SparkEngine:
         from pyspark.sql.types import StructType
 
         try:
-            return to_arrow_schema(StructType([field]), timezone=self._zone).field(0).type
+            return to_arrow_schema(StructType([field]), timezone="UTC").field(0).type
         except Exception:  # Arrow lacks this type: an error only if the column is read
-            return pa.null()
-
-    @cached_property
-    def _zone(self) -> str:
-        return str(self.session.conf.get("spark.sql.session.timeZone"))
+            return pa.struct([(field.dataType.simpleString(), pa.null())])
 
     def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
-        return self.collect(frame.select(*map(quoted, names)).limit(n))
+        return self.collect(_by_position(frame, names).limit(n)).rename_columns(list(names))
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
-        found = frame.select(*map(quoted, names))
+        found = _by_position(frame, names)
         if isinstance(work, Distinct):  # Spark finds distinct rows without Python
-            return found.distinct()
-        made = found.mapInArrow(_on_chunk(work), self._spark_schema(schema))
-        return made.persist() if self.cache and isinstance(work, Packing) else made
+            return found.distinct().toDF(*names)
+        made = found.mapInArrow(_on_chunk(Sent(work), names), self._spark_schema(_plain(schema))).toDF(*schema.names)
+        if self.cache and isinstance(work, Packing):
+            self._kept.append(made.persist())
+        return made
+
+    def unpersist(self) -> None:
+        while self._kept:
+            self._kept.pop().unpersist()
 
     def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
         from pyspark.sql import functions as of
@@ -154,10 +173,12 @@ class SparkEngine:
         if every:
             seeds = self.session.range(n_buckets)
             pred = pred.union(seeds.select(of.col("id").cast("int"), of.lit(None).cast("binary")))
-        if true is None:
-            true = pred.limit(0)
-        grouped = true.groupBy("bucket").cogroup(pred.groupBy("bucket"))
-        return grouped.applyInArrow(_on_bucket(work, self._result_schema(schema)), self._spark_schema(schema))
+        grouped = pred.groupBy("bucket")
+        if true is not None:
+            grouped = true.groupBy("bucket").cogroup(grouped)
+        plain = _plain(schema)
+        on_bucket = _on_bucket(Sent(work), self._result_schema(plain), alone=true is None)
+        return grouped.applyInArrow(on_bucket, self._spark_schema(plain)).toDF(*schema.names)
 
     def collect(self, frame: Any) -> pa.Table:
         with settings(self.session):
@@ -174,29 +195,35 @@ class SparkEngine:
             self.session.addArtifacts(str(path), file=True)
         return Artifact(digest, path.name)
 
-    def is_frame(self, data: Any) -> bool:
-        return isinstance(data, self.sql.DataFrame)
+    def local(self, data: Any) -> Any:
+        if isinstance(data, self.sql.Column):
+            raise OptionError(f"{data} is a column without a frame, so it has no rows; pass frame.select({data})")
+        return self.labels(self.collect(data), data) if isinstance(data, self.sql.DataFrame) else data
 
     def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
-        labels = labels_of_table(table)
-        for name in labels.columns:  # clock times of the session's zone, as in toPandas
-            if isinstance(labels[name].dtype, pd.DatetimeTZDtype):
-                labels[name] = labels[name].dt.tz_convert(self._zone).dt.tz_localize(None)
-        return labels
+        return labels_of_table(table)
 
     def typed(self, frame: Any, like: pd.DataFrame) -> Any:
         return frame
 
     def write(self, frame: Any, folder: Path) -> None:
-        from pyspark.sql import functions as of
-
-        # Instants are written as the clock of the session shows them, as `to_pandas` gives them.
-        shown = [
-            of.col(quoted(name)).cast("timestamp_ntz").alias(name) if kind == "timestamp" else of.col(quoted(name))
-            for name, kind in frame.dtypes
-        ]
+        self._refuse_equal_names(frame.columns)
         with settings(self.session):
-            frame.select(*shown).write.parquet(folder.as_uri())
+            frame.write.parquet(folder.as_uri())
+
+    def _refuse_equal_names(self, names: Sequence[str]) -> None:
+        """Raise if Spark cannot write two columns into one file, since their names differ only in case."""
+        if str(self.session.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
+            return
+        alike: dict[str, list[str]] = {}
+        for name in names:
+            alike.setdefault(name.lower(), []).append(name)
+        for found in alike.values():
+            if len(found) > 1:
+                raise ColumnError(
+                    f"the columns {' and '.join(map(repr, found))} of per_user differ only in case, and Spark takes "
+                    "them for one column; give one of them another name, or set spark.sql.caseSensitive to true"
+                )
 
     def _spark_schema(self, schema: pa.Schema) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -217,27 +244,52 @@ class SparkEngine:
         return pa.schema(fields)
 
 
-def quoted(name: str) -> str:
-    """Return the name of a column as an expression of Spark, whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
+# Spark reads a dot or a backtick in the name of a column as syntax, and takes `a` and `A` for the same column. So
+# columns go to the workers and come back by position, under the names c0, c1, ...
 
 
-def _on_chunk(work: OnChunk) -> Any:
-    """Return a function for `mapInArrow` that calls `work` on a chunk."""
+def _by_position(frame: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a frame, named by their positions in it."""
+    columns = frame.columns
+    return frame.toDF(*_places(len(columns))).select(*(f"c{columns.index(name)}" for name in names))
+
+
+def _places(n: int) -> list[str]:
+    return [f"c{i}" for i in range(n)]
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_name(name) for field, name in zip(schema, _places(len(schema)), strict=True)])
+
+
+def _named(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+
+
+def _on_chunk(work: OnChunk, names: Sequence[str]) -> Any:
+    """Return a function for `mapInArrow` that calls `work` on a chunk whose columns have these names."""
 
     def on_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from work(batches)
+        for found in work(_named(batch, names) for batch in batches):
+            yield _named(found, _places(found.num_columns))
 
     return on_chunk
 
 
-def _on_bucket(work: OnBucket, schema: pa.Schema) -> Any:
-    """Return a function for `applyInArrow`: it takes a group's key and the rows of both frames, and calls `work`."""
+def _on_bucket(work: OnBucket, schema: pa.Schema, alone: bool) -> Any:
+    """Return a function for `applyInArrow`: it takes a group's key and the rows of both frames, and calls `work`.
 
-    def on_bucket(key: tuple[Any, ...], true: pa.Table, pred: pa.Table) -> pa.Table:
-        return work(key[0].as_py(), list(true["cell"]), list(pred["cell"])).cast(schema)
+    With `alone` there is no frame but `pred`.
+    """
 
-    return on_bucket
+    def on_bucket(key: tuple[Any, ...], true: pa.Table | None, pred: pa.Table) -> pa.Table:
+        found = work(key[0].as_py(), [] if true is None else list(true["cell"]), list(pred["cell"]))
+        return found.rename_columns(schema.names).cast(schema)
+
+    def on_pred(key: tuple[Any, ...], pred: pa.Table) -> pa.Table:
+        return on_bucket(key, None, pred)
+
+    return on_pred if alone else on_bucket
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ whose schema is the same for every bucket. They use one thread, since engines gi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +27,23 @@ from ..inputs.tables import gains, read_relevance
 from ..inputs.threads import limited
 from ..matching.grouping import spans
 from ..matching.list_keys import labels_of
+from .engine_errors import in_bucket
 from .packed import CELL, cast_table, of_cells, to_cells
 from .row_checks import distinct, nulls
 from .shipped import Handle, Shared, opened
 from .source import as_frame, labels_as
 
 Cells = Sequence[Any]
+
+
+@contextmanager
+def working_on(bucket: int) -> Iterator[None]:
+    """Work with one thread. An error that says that memory is short gets the number of the bucket."""
+    try:
+        with limited(1):
+            yield
+    except MemoryError as error:
+        raise in_bucket(bucket, error) from error
 
 
 # ---------------------------------------------------------------------------------------------- measure
@@ -46,7 +58,7 @@ class Measuring:
     per_user: pa.Schema | None = None
 
     def __call__(self, bucket: int, true: Cells, pred: Cells) -> pa.Table:
-        with limited(1):
+        with working_on(bucket):
             shared = opened(self.handle)
             result = measured(shared, bucket, unpacked(self.schemas, true, pred))
             if self.per_user is None:
@@ -179,7 +191,7 @@ class Listing:
     silent: tuple[int, ...] | None
 
     def __call__(self, bucket: int, true: Cells, pred: Cells) -> pa.Table:
-        with limited(1):
+        with working_on(bucket):
             shared = opened(self.handle)
             options, tables = shared.call.options, unpacked(self.schemas, true, pred)
             keys, item = as_columns(options.user_col), options.item_col
@@ -224,10 +236,11 @@ class Comparing:
 
     listed: pa.Schema
 
-    def __call__(self, bucket: int, listed: Cells, _: Cells) -> pa.Table:
-        table = of_cells(listed, self.listed)
-        where, items = table[WHERE].to_numpy(), as_frame(table.select([1])).iloc[:, 0]
-        code = encode([read_ids(items, "item")]).codes[0]
+    def __call__(self, bucket: int, _: Cells, listed: Cells) -> pa.Table:
+        with working_on(bucket):
+            table = of_cells(listed, self.listed)
+            where, items = table[WHERE].to_numpy(), as_frame(table.select([1])).iloc[:, 0]
+            code = encode([read_ids(items, "item")]).codes[0]
         shared = np.unique(where[(where >= 0) & np.isin(code, code[(where == TRUE_ITEM)]) & (code >= 0)])
         flags = [SHARED_USER] if (where == SHARED_USER).any() else []
         return pa.table([pa.array([*flags, *shared.tolist()], pa.int32())], schema=pa.schema([(WHERE, pa.int32())]))

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 import recdf as rd
 
@@ -51,3 +52,25 @@ def python(code, *arguments):
     environment = os.environ | {"PYTHONPATH": str(Path(rd.__file__).parents[1])}
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="fork and SIGKILL are of POSIX")
+# A process starts slowly, so one of them forks all the others, before Arrow has threads that a fork would lose.
+FORKING = """
+import os, signal, sys, traceback
+import recdf as rd
+
+def forked(work, *given):
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work(*given)
+        os._exit(0)  # at once: Arrow may abort a process that ends while its threads start (seen with pyarrow 26)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"""

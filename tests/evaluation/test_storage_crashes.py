@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from cases import case
-from evaluation.stored import FILES, FULL, NEW, OLD, equal, fail_at, names, python
+from evaluation.stored import FILES, FORKING, FULL, NEW, OLD, equal, fail_at, forks, names, python
 from registry.seeded import frames, quietly
 
 import recdf as rd
@@ -52,25 +52,6 @@ def test_a_failure_of_the_first_write_leaves_nothing(target, call, tmp_path, mon
 
 # ------------------------------------------------------------------------- processes that were killed
 
-# A process starts slowly, so one of them forks all the others, before Arrow has threads that a fork would lose.
-FORKING = """
-import os, signal, sys, traceback
-import recdf as rd
-
-def forked(work, *given):
-    child = os.fork()
-    if child:
-        return child
-    try:
-        work(*given)
-        os._exit(0)  # at once: Arrow may abort a process that ends while its threads start (seen with pyarrow 26)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
-
-def ended(child):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-"""
 WRITER = f"""{FORKING}
 def write(folder, step):
     new = rd.evaluate({{"u": ["a", "b"], "v": ["c"]}}, {{"u": ["x", "a"], "v": ["c"]}}, ["ndcg@1", "mrr@1"])
@@ -87,7 +68,6 @@ def write(folder, step):
 
 print(*(ended(forked(write, folder, int(step))) for folder, step in zip(sys.argv[1::2], sys.argv[2::2])))
 """
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="fork and SIGKILL are of POSIX")
 
 
 @forks

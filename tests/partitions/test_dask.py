@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import recdf as rd
@@ -12,7 +13,18 @@ dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 
 from partitions import engine_cases  # noqa: E402
-from partitions.engine_cases import CASES, ERRORS, WARNINGS, assert_same, frames, outcome, without_part  # noqa: E402
+from partitions.engine_cases import (  # noqa: E402
+    CASES,
+    ERRORS,
+    WARNINGS,
+    assert_same,
+    frames,
+    in_key_order,
+    outcome,
+    without_part,
+)
+
+from recdf.partitions import dask as engine  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -35,9 +47,15 @@ def to_dask(frame, npartitions=3):
 
 
 def both(true, pred, metrics, options, **more):
-    """The outcome of Dask and that of `rd.evaluate`."""
-    found = outcome(rd.dask.evaluate, to_dask(true, 2), to_dask(pred), metrics, [2, 5], **options, **more)
-    return found, outcome(rd.evaluate, true, pred, metrics, [2, 5], **options)
+    """The outcome of Dask and that of `rd.evaluate` on the rows of the same frames."""
+    given = to_dask(true, 2), to_dask(pred)
+    found = outcome(rd.dask.evaluate, *given, metrics, [2, 5], **options, **more)
+    return found, outcome(rd.evaluate, *map(of_dask, given), metrics, [2, 5], **options)
+
+
+def of_dask(frame):
+    """The rows of a frame of Dask, in the dtypes that it has."""
+    return None if frame is None else frame.compute()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -58,8 +76,12 @@ def test_the_error_is_that_of_evaluate(name):
     (error, _), (expected, _) = both(*ERRORS[name]())
     assert isinstance(error, Exception), "nothing was raised"
     assert type(error) is type(expected)
-    assert str(error).partition(" has no option")[2] == str(expected).partition(" has no option")[2]
-    assert str(error).partition("evaluate has")[2] or without_part(error) == str(expected)
+    if " has no option" in str(expected):
+        assert str(error).startswith(
+            "rd.dask.evaluate has no option 'tiez'; did you mean 'ties'?; valid are partitions, items"
+        )
+    else:
+        assert without_part(error) == str(expected)
 
 
 @pytest.mark.parametrize("name", WARNINGS)
@@ -78,7 +100,8 @@ def test_dtypes_that_differ_between_partitions_and_frames():
     drifting = dd.concat([to_dask(first, 1), to_dask(second, 1)])
     words = true.astype({"user_id": "category"})
     result = rd.dask.evaluate(to_dask(words), drifting, "recall", 5, by="model")
-    assert_same(result, rd.evaluate(true.astype({"user_id": "category"}), pred, "recall", 5, by="model"))
+    expected = rd.evaluate(words, pred.astype({"model": result.per_user["model"].dtype}), "recall", 5, by="model")
+    assert_same(result, expected)
 
 
 def test_strings_as_objects_categories_and_arrow():
@@ -97,7 +120,90 @@ def test_side_tables_and_users_may_be_frames_of_dask():
     given = {"items": to_dask(items), "users": to_dask(users)}
     found = rd.dask.evaluate(to_dask(true), to_dask(pred), "coverage", 5, by="model", **given)
     expected = rd.evaluate(true, pred, "coverage", 5, by="model", items=items, users=users)
-    pd.testing.assert_frame_equal(found.summary, expected.summary, rtol=1e-12)
+    pd.testing.assert_frame_equal(found.summary, expected.summary.astype(found.summary.dtypes), rtol=1e-12)
+
+
+def test_columns_of_dask_are_taken_where_a_list_of_ids_is():
+    true, pred = frames(14)
+    series = dd.from_pandas(pd.Series(range(12), name="item_id"), npartitions=2)
+    index = dd.from_pandas(pd.DataFrame({"a": 1}, index=[3, 4, 8]), npartitions=1).index
+    found = rd.dask.evaluate(to_dask(true), to_dask(pred), "coverage", 5, by="model", items=series, users=index)
+    expected = rd.evaluate(true, pred, "coverage", 5, by="model", items=range(12), users=[3, 4, 8])
+    assert found.summary["value"].tolist() == expected.summary["value"].tolist()
+
+
+@pytest.mark.parametrize("convert", [True, False])
+def test_strings_have_one_dtype(convert, tmp_path):
+    true, pred = (frame.astype({"user_id": str}) for frame in frames(34))
+    with dask.config.set({"dataframe.convert-string": convert}):
+        result = rd.dask.evaluate(
+            to_dask(true), to_dask(pred), "mrr", 5, by="model", users=["3", "5"] if convert else "true"
+        )
+        in_memory, computed = result.to_pandas().per_user, result.per_user.compute()
+        pd.testing.assert_frame_equal(in_memory, in_key_order(computed, result))
+        assert result.per_user.dtypes.to_dict() == in_memory.dtypes.to_dict()
+        result.to_parquet(tmp_path)
+        assert rd.read_parquet(tmp_path) == result.to_pandas()
+
+
+MAP = pa.map_(pa.string(), pa.int64())
+TYPES = {
+    "list": pd.array(pa.array([[1], [2]]), pd.ArrowDtype(pa.list_(pa.int64()))),
+    "struct": pd.array(pa.array([{"a": 1}, {"a": 2}]), pd.ArrowDtype(pa.struct([("a", pa.int64())]))),
+    "map": pd.array(pa.array([[("a", 1)], []], MAP), pd.ArrowDtype(MAP)),
+    "complex128": np.array([1j, 2j]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_columns_whose_values_cannot_be_compared(kind):
+    frame = pd.DataFrame({"user_id": [1, 2], "item_id": [1, 2], "score": [1.0, 2.0], "x": TYPES[kind]})
+    given = to_dask(frame, 1)
+    for options in ({"user_col": ["user_id", "x"]}, {"item_col": "x"}, {"by": "x"}, {"carry": "x"}):
+        with pytest.raises(rd.IdTypeError, match=rf"\['x'\] is .*{kind}.*, whose values cannot tell rows apart"):
+            rd.dask.evaluate(given, given, "mrr", **options)
+    with pytest.raises(
+        rd.DataError, match=r"carry\['x'\]='min': pred\['x'\] is .*, which has no order; take \"first\""
+    ):
+        rd.dask.evaluate(given, given, "mrr", carry={"x": "min"})
+    with pytest.raises(rd.DataError, match=r"pred\['x'\] holds .* values; expected numbers"):
+        rd.dask.evaluate(given, given, "mrr", score_col="x")
+    assert rd.dask.evaluate(given, given, "mrr").summary["value"].tolist() == [1.0]  # unused columns may be of any type
+
+
+def test_periods_and_intervals_are_carried_as_in_memory():
+    frame = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "score": [1.0, 2.0, 3.0, 4.0]})
+    frame["month"] = pd.period_range("2026-01", periods=2, freq="M").take([0, 1, 0, 1])
+    frame["age"] = pd.arrays.IntervalArray.from_breaks([0, 18, 99]).take([0, 0, 1, 1])
+    options = {"by": "month", "carry": {"age": "constant"}}
+    found = rd.dask.evaluate(to_dask(frame, 2), to_dask(frame, 2), "mrr", **options)
+    pd.testing.assert_frame_equal(found.to_pandas().per_user, rd.evaluate(frame, frame, "mrr", **options).per_user)
+
+
+def test_a_column_of_several_types_is_named():
+    frame = pd.DataFrame(
+        {"user_id": [1, 2], "item_id": [1, 2], "score": [1.0, 2.0], "x": pd.Series([1, "a"], dtype=object)}
+    )
+    with (
+        dask.config.set({"dataframe.convert-string": False}),
+        pytest.raises(rd.DataError, match="the column 'x' is string"),
+    ):
+        rd.dask.evaluate(to_dask(frame, 2), to_dask(frame, 2), "mrr", carry="x")
+
+
+def test_a_task_has_the_rows_of_one_bucket(monkeypatch):
+    seen = []
+    on_buckets = engine._OnBuckets.__call__
+
+    def watched(self, *given):
+        seen.append({bucket for frame in given[:-1] for bucket in frame.index})
+        return on_buckets(self, *given)
+
+    monkeypatch.setattr(engine._OnBuckets, "__call__", watched)
+    true, pred = frames(35)
+    rd.dask.evaluate(to_dask(true), to_dask(pred), "mrr", 5, by="model", partitions=9)
+    assert max(map(len, seen)) == 1
+    assert set().union(*seen) == set(range(9))
 
 
 def test_a_result_is_written_by_the_workers_and_read_back(tmp_path):
@@ -179,6 +285,8 @@ def test_per_user_is_lazy_and_has_a_text(monkeypatch):
         ({"like": rd.Convention("x", order="row")}, rd.OptionError, "pred has no column that orders it, and a Dask"),
         ({"partitions": 0}, rd.OptionError, "partitions=0; expected an integer from 1 to 65,535"),
         ({"item_by": "category"}, rd.OptionError, "item_by='category' needs items="),
+        ({"partition": 3}, rd.OptionError, "rd.dask.evaluate has no option 'partition'; did you mean 'partitions'?"),
+        ({"carri": "a"}, rd.OptionError, "rd.dask.evaluate has no option 'carri'; did you mean 'carry'?"),
     ],
 )
 def test_what_an_engine_cannot_do_is_refused(options, error, words):
@@ -190,8 +298,21 @@ def test_what_an_engine_cannot_do_is_refused(options, error, words):
 
 def test_other_frames_are_refused():
     true, pred = frames(19)
-    with pytest.raises(TypeError, match=r"^pred is a DataFrame; expected a Dask DataFrame$"):
+    with pytest.raises(
+        TypeError, match=r"^pred is a pandas DataFrame; pass frames in memory to rd\.evaluate, .*dd\.from_"
+    ):
         rd.dask.evaluate(to_dask(true), pred, "mrr")
+    with pytest.raises(TypeError, match=r"^pred is None; expected a Dask DataFrame$"):
+        rd.dask.evaluate(to_dask(true), None, "mrr")
+    indexed = to_dask(true).set_index("user_id")
+    with pytest.raises(rd.ColumnError, match=r"^true has 'user_id' in its index, .* pass true\.reset_index\(\)$"):
+        rd.dask.evaluate(indexed, to_dask(pred), "mrr")
+    result = rd.dask.evaluate(to_dask(true), to_dask(pred), "mrr", by="model")
+    for folder in ("s3a://bucket/today", "dbfs:/today"):
+        with pytest.raises(rd.OptionError, match=rf"^{folder} is an .* result\.per_user\.to_parquet\('{folder}'\)"):
+            result.to_parquet(folder)
+    result.unpersist()  # Dask keeps nothing; the result stays as it is
+    assert len(result.per_user) == len(result.to_pandas().per_user)
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch):

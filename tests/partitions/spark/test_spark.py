@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,17 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from partitions.engine_cases import CASES, ERRORS, WARNINGS, assert_same, frames, outcome, side_tables, without_part
+from partitions.engine_cases import (
+    CASES,
+    ERRORS,
+    WARNINGS,
+    assert_same,
+    frames,
+    now_and_then,
+    outcome,
+    side_tables,
+    without_part,
+)
 
 import recdf as rd
 from recdf.partitions import spark as engine
@@ -37,7 +48,11 @@ def both(spark, true, pred, metrics, options, **more):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_tables_are_those_of_evaluate(spark, name):
-    (result, said), (expected, expected_said) = both(spark, *CASES[name]())
+    true, pred, metrics, options = CASES[name]()
+    if name == "keys_of_decimals_and_of_instants":
+        for frame in (true, pred):
+            frame["day"] = frame["day"].dt.tz_localize("UTC")  # Spark's timestamps are instants
+    (result, said), (expected, expected_said) = both(spark, true, pred, metrics, options)
     if isinstance(result, Exception):
         raise result
     assert_same(result, expected, keys={"user_id": "int64"} if name == "nulls_that_are_dropped" else None)
@@ -52,6 +67,7 @@ def test_the_error_is_that_of_evaluate_without_a_java_trace(spark, name):
     told, expected = (without_part(one).replace("rd.spark.evaluate", "evaluate") for one in (error, expected))
     if name.startswith("kinds of"):  # the ids that it names are the first that Spark finds
         told, expected = told[:30], expected[:30]
+    told, expected = (one.partition("; valid are")[0] for one in (told, expected))  # an engine has more options
     assert told == expected
     assert "java" not in str(error) + "".join(getattr(error, "__notes__", []))
 
@@ -111,18 +127,62 @@ def test_many_empty_partitions(spark):
     pd.testing.assert_frame_equal(found.summary, expected.summary, rtol=1e-12)
 
 
-def test_instants_are_written_as_the_clock_of_the_session_shows_them(spark, tmp_path):
+def test_instants_of_the_repeated_hour_stay_two_keys(spark, tmp_path):
+    """On 26 October 2025 the clock of Berlin shows 02:30 twice: at 00:30 and at 01:30 in UTC."""
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
-        rows = spark.sql("select 1 user_id, 2 item_id, 1.0 score, to_timestamp('2026-07-01 10:00:00') seen")
-        result = rd.spark.evaluate(rows, rows, "mrr", 5, by="seen", carry="score", partitions=1)
+        seen = pa.array([1_761_438_600_000_000, 1_761_442_200_000_000], pa.timestamp("us", "UTC"))
+        rows = {"user_id": [1, 1], "item_id": [2, 3], "score": [1.0, 1.0], "seen": seen, "again": seen}
+        rows = spark.createDataFrame(pa.table(rows))
+        keys = ["user_id", "seen"]
+        users = rows.select(*keys)
+        result = rd.spark.evaluate(rows, rows, "mrr", 5, user_col=keys, users=users, carry="again", partitions=1)
         result.to_parquet(tmp_path)
         stored = rd.read_parquet(tmp_path)
-        assert stored.per_user["seen"].tolist() == [pd.Timestamp("2026-07-01 10:00:00")]
+        expected = [pd.Timestamp("2025-10-26 00:30", tz="UTC"), pd.Timestamp("2025-10-26 01:30", tz="UTC")]
+        assert stored.per_user["seen"].tolist() == stored.per_user["again"].tolist() == expected
         assert stored == result.to_pandas()
+        assert rd.spark.evaluate(rows, rows, "mrr", 5, by="seen", partitions=1).summary["seen"].tolist() == expected
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+NAMES = {"user_id": "u.id", "item_id": "[i`d", "score": "a b", "model": ".m[0]", "relevance": "r,;{}()"}
+
+
+def test_names_with_dots_backticks_and_other_signs(spark, tmp_path):
+    true, pred = (frame.rename(columns=NAMES) for frame in frames(31))
+    pred = pred.sort_values(NAMES["model"], kind="stable", ignore_index=True).assign(**{"`": 1, "A B": 2, "c.d": 3})
+    options = {
+        "user_col": "u.id", "item_col": "[i`d", "score_col": "a b", "by": ".m[0]", "relevance_col": "r,;{}()",
+        "carry": ["c.d", "`"],
+    }  # fmt: skip
+    metrics = {"a.b": "ndcg", ".z[`": "mrr"}
+    result = rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), metrics, 5, **options)
+    assert_same(result, rd.evaluate(true, pred, metrics, 5, **options))
+    assert result.per_user.columns == [".m[0]", "u.id", "c.d", "`", "n_true", "n_pred", "a.b", ".z[`"]
+    result.to_parquet(tmp_path)
+    assert rd.read_parquet(tmp_path) == result.to_pandas()
+    strangers = pred.assign(**{"[i`d": pred["[i`d"] + 1000})
+    with pytest.warns(rd.NoOverlapWarning, match="item"):
+        rd.spark.evaluate(to_spark(spark, true), to_spark(spark, strangers), "mrr", 5, **options)
+
+
+def test_names_that_differ_only_in_case(spark, tmp_path):
+    true, pred = frames(32)
+    given = to_spark(spark, true), to_spark(spark, pred)
+    result = rd.spark.evaluate(*given, {"NDCG": "ndcg", "ndcg": "ndcg(gain=binary)"}, 5, by="model")
+    assert result.to_pandas().per_user.columns[-2:].tolist() == ["NDCG", "ndcg"]
+    with pytest.raises(rd.ColumnError, match="columns 'NDCG' and 'ndcg' of per_user differ only in case"):
+        result.to_parquet(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        result.to_parquet(tmp_path / "out")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert rd.read_parquet(tmp_path / "out") == result.to_pandas()
 
 
 def test_files_whose_schemas_drift(spark, tmp_path):
@@ -153,6 +213,28 @@ def test_a_worker_that_is_killed_is_replaced(spark, tmp_path):
     found = rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), metrics, 5, by="model")
     assert os.path.exists(mark)
     assert found.summary.loc[found.summary["metric"] == "deadly_once", "value"].tolist() == [1.0, 1.0]
+
+
+def test_jobs_that_fail_say_what_failed_and_what_to_do(spark, tmp_path):
+    true, pred = frames(33)
+
+    @rd.metric
+    def hungry(lists):
+        """A constant; larger is better, in [0, 1]."""
+        raise MemoryError
+
+    with pytest.raises(rd.EngineError, match=r"^a job of Spark failed: a worker ran out of memory in bucket \d of 3\."):
+        rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), hungry, 5, by="model")
+    to_spark(spark, pred, 1).write.parquet(str(tmp_path / "pred"))
+    stored = spark.read.parquet(str(tmp_path / "pred"))
+    result = rd.spark.evaluate(to_spark(spark, true), stored, "mrr", 5, by="model")
+    shutil.rmtree(tmp_path / "pred")
+    for work in (result.to_pandas, lambda: result.to_parquet(tmp_path / "out")):
+        with pytest.raises(rd.EngineError, match=r"^a job of Spark failed: a file of a frame cannot") as caught:
+            work()
+        assert not isinstance(caught.value.__cause__, rd.RecdfError)
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
 
 
 def test_large_side_tables_are_broadcast_and_may_be_spark_frames(spark, monkeypatch):
@@ -199,8 +281,53 @@ def test_what_spark_cannot_do_is_refused(spark, options, words):
     with pytest.raises(rd.OptionError) as caught:
         rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), "mrr", 5, **options)
     assert str(caught.value).startswith(words)
-    with pytest.raises(TypeError, match=r"^true is a DataFrame; expected a Spark DataFrame$"):
+    with pytest.raises(TypeError, match=r"^true is a pandas DataFrame; pass .* rd\.evaluate, .*createDataFrame"):
         rd.spark.evaluate(true, to_spark(spark, pred), "mrr")
+
+
+def test_columns_that_spark_or_arrow_cannot_compare(spark):
+    row = "select 1 user_id, 2 item_id, 1.0D score, {} x"
+    kinds = {
+        "array(1)": "list", "map('a', 1)": "map", "named_struct('a', 1)": "struct", "interval '1' month": "interval",
+        "make_interval(0, 0, 0, 1)": "interval", "parse_json('1')": "struct",
+    }  # fmt: skip
+    for value, kind in kinds.items():
+        rows = spark.sql(row.format(value))
+        for options in ({"user_col": ["user_id", "x"]}, {"item_col": "x"}, {"by": "x"}, {"carry": "x"}):
+            with pytest.raises(rd.IdTypeError, match=rf"is .*{kind}.*; .* Convert .* with \.cast\(\"string\"\)$"):
+                rd.spark.evaluate(rows, rows, "mrr", **options)
+        with pytest.raises(rd.DataError, match=r"^pred\['x'\] holds .*; expected numbers$"):
+            rd.spark.evaluate(rows, rows, "mrr", score_col="x")
+
+
+def test_messages_that_name_what_spark_has(spark):
+    true, pred = frames(34)
+    true, pred = to_spark(spark, true), to_spark(spark, pred)
+    column, words = true["user_id"], true.withColumn("user_id", true["user_id"].cast("string"))
+    exact = true.withColumn("user_id", true["user_id"].cast("decimal(20, 0)"))
+    for given, options, error, told in (
+        (true, {"users": column}, rd.OptionError, r"is a column without a frame, .* pass frame\.select\(Column"),
+        (words, {}, rd.IdTypeError, r"pred\['user_id'\]\.cast\(\"string\"\)$"),
+        (exact, {}, rd.IdTypeError, r"true\['user_id'\]\.cast\(\"long\"\) if all are whole numbers$"),
+        (true, {"cached": True}, rd.OptionError, "did you mean 'cache'.; valid are partitions, cache, items"),
+    ):
+        with pytest.raises(error, match=told):
+            rd.spark.evaluate(given, pred, "mrr", by="model", **options)
+
+
+def test_rows_that_are_kept_are_given_back(spark):
+    true, pred = frames(35)
+    kept = spark.sparkContext._jsc.getPersistentRDDs
+    before = len(kept())
+    result = rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), "mrr", 5, by="model", cache=True)
+    assert len(kept()) == before + 2
+    result.unpersist()
+    result.unpersist()  # nothing is left to do
+    assert len(kept()) == before
+    assert result.per_user.count() == len(result.to_pandas().per_user)
+    with pytest.raises(rd.NullKeyError):
+        rd.spark.evaluate(*(to_spark(spark, now_and_then(one, "user_id")) for one in (true, pred)), "mrr", cache=True)
+    assert len(kept()) == before
 
 
 def test_the_example_of_the_page(spark, tmp_path, monkeypatch, capsys):

@@ -1,0 +1,162 @@
+"""Failures of an engine's own jobs, in plain words.
+
+Contract: `watched` returns an engine that raises `EngineError` where a job of the engine fails. The message says what
+failed, in which bucket if that is known, and what to do. The engine's exception is its `__cause__`. Errors of recdf
+pass unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from .._version import __version__
+from ..errors import EngineError, RecdfError
+
+# The methods of an engine that start a job, or make one that starts later.
+JOBS = ("schema", "head", "each", "meet", "collect", "share", "local", "typed", "write")
+RAISED = r"(Caused by: )?[\w.$]*(Error|Exception|Exit)\b: ?\S"  # a line that says what was raised
+MOST = 300  # letters of the engine's own message
+
+
+class Cause(NamedTuple):
+    """A cause of failures: what its messages contain, what it is in plain words, and what to do."""
+
+    signs: str
+    what: str
+    remedy: str
+
+
+SAME = f"recdf {__version__}, pandas {pd.__version__}, pyarrow {pa.__version__}, numpy {np.__version__}"
+MORE = (
+    "Pass more partitions= (now {n_buckets:,}), so that each bucket holds fewer lists, or give the workers more memory"
+)
+INSTALL = (
+    f"Install on every worker what this process has: {SAME}, and what your own metrics import. Spark's workers run the "
+    "Python that PYSPARK_PYTHON names"
+)
+PYTHON = "a worker runs another Python ({detail})"
+
+CAUSES = (
+    Cause(
+        r"maxResultSize|Results of .* is bigger than",
+        "the result is too large for this process",
+        "Write the rows with to_parquet, or raise spark.driver.maxResultSize",
+    ),
+    Cause(
+        r"MemoryError|OutOfMemory|Cannot allocate memory|bad_alloc|memory limits|realloc of size|malloc of size",
+        "a worker ran out of memory{where}",
+        MORE,
+    ),
+    Cause(r"EngineError: (?P<own>[^\n]+)", "{own}", INSTALL),
+    Cause(r"No module named '?(?P<own>[\w.]+)", "a worker has no module {own}", INSTALL),
+    Cause(r"PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION", "a worker lacks a package ({detail})", INSTALL),
+    Cause(
+        r"PYTHON_VERSION_MISMATCH|Python in worker has different version",
+        "a worker runs another Python ({detail})",
+        INSTALL,
+    ),
+    Cause(
+        r"Can't get attribute|cannot import name|incompatible .*pickle|unsupported pickle",
+        "a worker has other versions of the packages than this process ({detail})",
+        INSTALL,
+    ),
+    Cause(
+        r"FileNotFound|No such file|FILE_NOT_EXIST|FAILED_READ_FILE|Path does not exist|PATH_NOT_FOUND",
+        "a file of a frame cannot be read ({detail})",
+        "If it was deleted or written again after the frame was made, read the frame again and repeat the call",
+    ),
+    Cause(
+        r"KilledWorker|exited unexpectedly|ExecutorLost|executor .*(lost|exited)|Worker .*(lost|died)|BrokenProcessPool"
+        r"|crashed|CancelledError|CommClosed|SIGKILL",
+        "a worker process ended{where}",
+        "Most often it ran out of memory. " + MORE + ". The log of the worker says more",
+    ),
+)
+UNKNOWN = Cause("", "{detail}", "The engine's own error stands above as the cause")
+
+
+def watched(engine: Any, n_buckets: int) -> Any:
+    """Return the engine, which raises `EngineError` where one of its jobs fails."""
+    return _Watched(engine, n_buckets)
+
+
+class _Watched:
+    def __init__(self, engine: Any, n_buckets: int) -> None:
+        self._engine, self._n_buckets = engine, n_buckets
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._engine, name)
+        return self._told(found) if name in JOBS else found
+
+    def _told(self, job: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(job)
+        def told(*given: Any) -> Any:
+            try:
+                return job(*given)
+            except RecdfError as error:
+                if isinstance(error, EngineError):  # a worker raised it
+                    raise engine_error(self._engine.name, error, self._n_buckets) from error
+                raise
+            except Exception as error:
+                raise engine_error(self._engine.name, error, self._n_buckets) from error
+
+        return told
+
+
+def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineError:
+    """Return the error for users of an exception that a job of the engine raised."""
+    text = "\n".join(f"{type(one).__name__}: {one}" for one in _chain(error))
+    found = ((cause, re.search(cause.signs, text)) for cause in CAUSES)
+    cause, match = next((pair for pair in found if pair[1]), (UNKNOWN, None))
+    bucket = re.search(r"in bucket (\d+) of lists", text)
+    words = {
+        "where": "" if bucket is None else f" in bucket {int(bucket[1]):,} of {n_buckets:,}",
+        "own": (match.groupdict().get("own") or "").strip() if match else "",
+        "detail": _detail(error),
+        "n_buckets": n_buckets,
+    }
+    return EngineError(f"a job of {engine} failed: {cause.what.format(**words)}. {cause.remedy.format(**words)}")
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        yield error
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+
+
+def _detail(error: BaseException) -> str:
+    """Return the line of an exception's message that says what happened, without the traces of Python and Java."""
+    lines = str(error).splitlines()
+    raised = [line.removeprefix("Caused by: ").strip() for line in lines if re.match(RAISED, line)]
+    python = [line for line in raised if not re.match(r"(java|org|scala|py4j)\.", line)]
+    if python or raised:
+        return _short((python or raised)[-1])
+    first = next((line.strip() for line in lines if line.strip()), "")
+    name = type(error).__name__
+    return _short(f"{name}: {first}" if first else name)
+
+
+def _short(line: str) -> str:
+    return (line if len(line) <= MOST else f"{line[:MOST]}...").rstrip(".")
+
+
+def reword(error: RecdfError, advice: Mapping[str, str]) -> None:
+    """Replace advice for pandas frames in the message of an error by advice for the frames of an engine."""
+    text = str(error)
+    for pandas, own in advice.items():
+        text = text.replace(pandas, own)
+    error.args = (text, *error.args[1:])
+
+
+def in_bucket(bucket: int, error: MemoryError) -> MemoryError:
+    """Return the error with the number of the bucket that a worker was at. `engine_error` reads it."""
+    return MemoryError(f"in bucket {bucket} of lists: {error}")

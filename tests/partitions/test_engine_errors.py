@@ -1,0 +1,151 @@
+"""Failures of an engine's own jobs are errors that say what failed, in which bucket, and what to do."""
+
+import pickle
+import re
+
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.partitions.engine_errors import engine_error
+from recdf.partitions.shipped import Inline, Sent, opened, received
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+
+from partitions.engine_cases import frames  # noqa: E402
+
+
+class KilledWorker(Exception):
+    """Named as the exception of Dask's workers."""
+
+
+def from_worker(line):
+    """An exception as Spark passes it on from a worker."""
+    return RuntimeError(SPARK_TRACE.format(line))
+
+
+SPARK_TRACE = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "work.py", line 9, in __call__
+{}
+
+JVM stacktrace:
+org.apache.spark.SparkException: Job aborted due to stage failure
+\tat org.apache.spark.scheduler.DAGScheduler"""
+JAVA_TRACE = """An error occurred while calling o6.getResult.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed 4 times
+\tat org.apache.spark.scheduler.DAGScheduler
+Caused by: org.apache.spark.SparkFileNotFoundException: [FAILED_READ_FILE.FILE_NOT_EXIST] /x/1"""
+
+# (exception of the engine, beginning of the message, words of the remedy)
+FAILURES = [
+    (MemoryError("in bucket 3 of lists: "), "a worker ran out of memory in bucket 3 of 8.", "partitions= (now 8)"),
+    (from_worker("MemoryError: in bucket 11 of lists: "), "a worker ran out of memory in bucket 11 of 8", ""),
+    (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), "a worker ran out of memory.", "more memory"),
+    (RuntimeError("Total size is bigger: spark.driver.maxResultSize"), "the result is too large", "to_parquet"),
+    (KilledWorker("task 5"), "a worker process ended.", "partitions= (now 8)"),
+    (RuntimeError("Python worker exited unexpectedly (crashed)"), "a worker process ended.", "log of the worker"),
+    (from_worker("ModuleNotFoundError: No module named 'recdf'"), "a worker has no module recdf.", "pandas"),
+    (ModuleNotFoundError("No module named 'pyarrow'"), "a worker has no module pyarrow.", f"recdf {rd.__version__}"),
+    (RuntimeError("[PYTHON_VERSION_MISMATCH] Python in worker"), "a worker runs another Python", "PYSPARK_PYTHON"),
+    (AttributeError("Can't get attribute 'Sent'"), "a worker has other versions of the packages", "Install"),
+    (RuntimeError(JAVA_TRACE), "a file of a frame cannot be read (org.apache.spark.SparkFileNot", "again"),
+    (FileNotFoundError(2, "No such file", "x"), "a file of a frame cannot be read (FileNotFoundError: ", "again"),
+    (ValueError("odd\nand more"), "ValueError: odd.", "cause"),
+    (KeyError(), "KeyError.", "cause"),
+]  # fmt: skip
+
+
+def test_a_failure_is_told_in_plain_words():
+    for error, begins, remedy in FAILURES:
+        told = str(engine_error("Spark", error, 8))
+        assert told.startswith(f"a job of Spark failed: {begins}"), told
+        assert remedy in told.partition(begins)[2], told
+        assert "\n" not in told
+        assert "\tat" not in told
+
+
+def to_dask(frame):
+    return dd.from_pandas(frame, npartitions=2, sort=False)
+
+
+def refused(work):
+    """The error of a call, and whether its cause is the exception of the engine."""
+    with dask.config.set(scheduler="synchronous"), pytest.raises(rd.EngineError) as caught:
+        work()
+    assert isinstance(caught.value, RuntimeError)
+    return str(caught.value), type(caught.value.__cause__)
+
+
+def test_jobs_of_dask_that_fail(tmp_path):
+    true, pred = frames(40)
+    true, given = to_dask(true), to_dask(pred)
+
+    def hungry(lists):
+        """A constant; larger is better, in [0, 1]."""
+        raise MemoryError
+
+    def odd(rows):
+        raise ZeroDivisionError("by zero")
+
+    metric = rd.metric(hungry)
+    del rd.METRICS["hungry"]
+    told, cause = refused(lambda: rd.dask.evaluate(true, given, metric, 5, by="model", partitions=2))
+    assert re.match(r"a job of Dask failed: a worker ran out of memory in bucket [01] of 2\. Pass more", told)
+    assert cause is MemoryError
+
+    broken = given.map_partitions(odd, meta=given._meta)
+    told, cause = refused(lambda: rd.dask.evaluate(true, broken, "mrr", 5, by="model"))
+    assert told.startswith("a job of Dask failed: ZeroDivisionError: by zero")
+    assert cause is ZeroDivisionError
+
+    pred.to_pickle(tmp_path / "pred")
+    stored = dd.from_map(pd.read_pickle, [tmp_path / "pred"], meta=given._meta)
+    with dask.config.set(scheduler="synchronous"):
+        result = rd.dask.evaluate(true, stored, "mrr", 5, by="model")
+    (tmp_path / "pred").unlink()
+    for work in (
+        lambda: rd.dask.evaluate(true, stored, "mrr", 5, by="model"),
+        result.to_pandas,
+        lambda: result.to_parquet(tmp_path / "out"),
+        lambda: rd.dask.evaluate(true, given, "coverage", 5, by="model", items=stored[["item_id"]]),
+    ):
+        told, cause = refused(work)
+        assert told.startswith("a job of Dask failed: a file of a frame cannot be read (FileNotFoundError: ")
+        assert cause is FileNotFoundError
+    assert not (tmp_path / "out").exists()
+
+
+def test_frames_that_change_after_the_call(tmp_path):
+    true, pred = frames(42)
+    pred.to_pickle(tmp_path / "pred")
+    stored = dd.from_map(pd.read_pickle, [tmp_path / "pred"], meta=to_dask(pred)._meta)
+    with dask.config.set(scheduler="synchronous"):
+        result = rd.dask.evaluate(to_dask(true), stored, "mrr", 5, by="model", users="pred")
+        n = result.summary["n"].sum()
+        pred[: len(pred) // 2].to_pickle(tmp_path / "pred")
+        with pytest.raises(rd.EngineError, match=rf"again, and there are \d+ rows, .* of {n} lists\. If the fr"):
+            result.to_pandas()
+        with pytest.raises(rd.EngineError, match=r"do not share the drive of .*out, where there are \d+ rows"):
+            result.to_parquet(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_work_is_refused_by_a_worker_with_another_version():
+    sent = pickle.loads(pickle.dumps(Sent(len)))
+    assert sent([1, 2]) == 2
+    with pytest.raises(rd.EngineError, match=rf"^a worker has recdf {rd.__version__}, and this process has 0\.0\.0$"):
+        received("0.0.0", b"")
+    with pytest.raises(
+        rd.EngineError, match=r"cannot read the call, since its packages .* \(ModuleNotFoundError: .*nosuch"
+    ):
+        opened(Inline("digest", b"cnosuch\nname\n."))
+    error = engine_error("Dask", rd.EngineError("a worker has recdf 1, and this process has 2"), 3)
+    assert str(error).startswith("a job of Dask failed: a worker has recdf 1, and this process has 2. Install on every")
+
+
+def test_an_error_of_recdf_passes_unchanged():
+    true, pred = frames(41)
+    with dask.config.set(scheduler="synchronous"), pytest.raises(rd.ColumnError, match="points"):
+        rd.dask.evaluate(to_dask(true), to_dask(pred), "mrr", score_col="points")
