@@ -23,14 +23,6 @@ PAGES = {
     for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 }
 
-
-@pytest.fixture(autouse=True)
-def _metrics_of_the_package_alone(monkeypatch):
-    """Without those of a doctest that ran before in this process."""
-    for name in rd.METRICS.keys() - set(rd.metrics.__all__):
-        monkeypatch.delitem(rd.METRICS, name)
-
-
 # ------------------------------------------------------------------------------------------- what pages run
 
 
