@@ -4,7 +4,9 @@ The profile `soak` tries many more examples, which differ from run to run: `pyte
 """
 
 import os
+import sys
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -24,3 +26,20 @@ QUICK = {
 settings.register_profile("recdf", **QUICK)
 settings.register_profile("soak", **{**QUICK, "max_examples": 2000, "derandomize": False, "phases": list(Phase)})
 settings.load_profile("recdf")
+
+
+class OwnMetrics:
+    """Metrics that a doctest of the package made are gone after it, for the tests that follow in its process."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item):
+        done = yield
+        if isinstance(item, pytest.DoctestItem) and "recdf" in sys.modules:
+            rd = sys.modules["recdf"]
+            for name in rd.METRICS.keys() - set(rd.metrics.__all__):
+                del rd.METRICS[name]
+        return done
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(OwnMetrics())

@@ -345,7 +345,12 @@ def soak_readers(n: int) -> None:
     print(f"readers: {5 * n:,} reads by 5 readers beside 2 writers, each one whole result", flush=True)
 
 
-PROPERTIES = ("inputs/test_impressions.py", "matching/test_match.py", "evaluation/test_part.py")
+PROPERTIES = (
+    "inputs/test_impressions.py",
+    "matching/test_match.py",
+    "matching/test_odd_frames.py",
+    "evaluation/test_part.py",
+)
 
 
 def soak_properties(seed: int) -> None:

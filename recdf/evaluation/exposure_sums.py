@@ -22,6 +22,7 @@ from ..matching.counts import Counts, ListCounts, Over, Sum
 from ..matching.lists import Matched
 from ..matching.side_tables.given import Given, read_sides
 from ..matching.side_tables.sides import Sides
+from ..metrics.compute import naming
 from ..metrics.record import Request
 
 Role = Literal["true", "pred"]
@@ -139,7 +140,8 @@ def exposure_sums(
             counts = ListCounts(matched.at(k), by)
             for one in needed:
                 over[one.name] = one.over
-                values = counts.summed(*one)
+                with naming(next(asked for asked in requests if asked.k == k and one in asked.metric.exposure_sums)):
+                    values = counts.summed(*one)
                 if one.over == "log":
                     values = values[matched.sides.log.item]
                 elif one.over != "lists":

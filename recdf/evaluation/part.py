@@ -231,6 +231,8 @@ def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part,
             true = as_frame(part.true, "true", options.user_col, options.item_col)
         exposure = exposure_sums(matched, call.per_item, true[options.item_col], pred[options.item_col])
     if call.item_by is not None:
-        groups = item_groups(matched, call.requests, options, call.item_by)
+        gain = matched.true_lists.gain  # the largest of the population, not of a group, is the scale of every group
+        known = call.knowing(max_gain=float(gain.max())) if len(gain) else call
+        groups = item_groups(matched, known.requests, options, call.item_by)
     counts = {**measured.counts, **unknown_counts(matched, call.requests), **(groups.counts if groups else {})}
     return replace(measured, counts=counts, groups=groups, exposure=exposure, exposed=exposed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,15 @@ def compute_counts(
 
 def _run(request: Request, of: object) -> Any:
     """Call the kernel; an error names the request in which it was raised."""
-    try:
+    with naming(request):
         return request.metric.kernel(of, **request.params)
+
+
+@contextmanager
+def naming(request: Request) -> Iterator[None]:
+    """Put the name of a request before the message of an error about its options."""
+    try:
+        yield
     except OptionError as error:
         raise OptionError(f"{request.definition}: {error}") from None
 

@@ -1,4 +1,4 @@
-"""The demo, which takes seconds, is run once for all tests that read what it writes."""
+"""What stands in a folder for all tests of the command: the demo and the results of a small shop."""
 
 import contextlib
 import functools
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from cli.frames import PRED, TRUE
+from cli.shop import GROUPS, models, shown
 
 import recdf as rd
 from recdf import cli
@@ -50,3 +52,31 @@ def small_shop(monkeypatch):
     shop = rd.sample_shop(n_users=100, n_items=60)
     monkeypatch.setattr(demo_command, "sample_shop", lambda: shop)
     monkeypatch.setattr(demo_command, "report", lambda *_, **__: None)
+
+
+@pytest.fixture(scope="session")
+def results_of_the_shop(tmp_path_factory):
+    """A folder with the results `ab` and `models` and the assignment, to be read alone."""
+    made = tmp_path_factory.mktemp("shop")
+    shown().to_parquet(made / "ab")
+    models().to_parquet(made / "models")
+    GROUPS.to_parquet(made / "groups.parquet")
+    GROUPS.to_csv(made / "groups.csv", index=False)
+    return made
+
+
+@pytest.fixture
+def folder(results_of_the_shop, tmp_path, monkeypatch):
+    """The current folder, with copies of the results and of the assignment."""
+    shutil.copytree(results_of_the_shop, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def in_their_folder(tmp_path, monkeypatch):
+    """The current folder, with both frames as parquet."""
+    monkeypatch.chdir(tmp_path)
+    TRUE.to_parquet("true.parquet", index=False)
+    PRED.to_parquet("pred.parquet", index=False)
+    return tmp_path

@@ -21,36 +21,59 @@ from recdf.metrics.strings import parse
 USERS, ITEMS = 9, 8
 WEIGHTS = {user: [1.0, 0.25, 0.0][user % 3] for user in range(USERS)}
 LISTS = ["ndcg", "err", "recall", "mapr(normalizer=achievable)", "mrr", "precision@3"]
-LISTS += ["unseen", "category_entropy", "ild@3"]
+LISTS += ["unseen", "category_entropy", "ild@3", "revenue", "epc", "aplt", "calibration"]
+LISTS += ["subtopic_recall", "unexpectedness", "clicked", "ctr"]
 EXPOSURE = ["hhi", "coverage", "user_coverage", "personalization", "pop_rsp", "exposure_share(group_col=category)"]
 SIDES = {
     "items": pd.DataFrame({"item_id": range(ITEMS - 1), "category": list("abcabca")}),
     "log": pd.DataFrame({"user_id": [0, 0, 1, 3, 20, None], "item_id": [1, 2, 2, 5, 1, 3]}),
     "features": "category",
+    "aspects": pd.DataFrame({"item_id": [0, 1, 1, 2, 5], "aspect": list("xxyzy")}),
+    "base": pd.DataFrame({"user_id": [0, 0, 1, 3, 8], "item_id": [1, 2, 2, 5, 1], "rank": [1, 2, 1, 1, 1]}),
 }
 
 
-def rows(columns, **more):
-    cells = {"user_id": st.integers(0, USERS - 1), "item_id": st.integers(0, ITEMS - 1), **more}
+def rows(columns, nulls, **more):
+    """Rows of users and items. With `nulls` every tenth id is null."""
+    lowest = -1 if nulls else 0
+    cells = {"user_id": st.integers(lowest, USERS - 1), "item_id": st.integers(lowest, ITEMS - 1), **more}
     return st.lists(st.tuples(*(cells[name] for name in columns)), min_size=1, max_size=60).map(
-        lambda found: pd.DataFrame(found, columns=columns)
+        lambda found: with_null_ids(pd.DataFrame(found, columns=columns))
     )
+
+
+def with_null_ids(frame):
+    """Null stands for -1."""
+    ids = {name: frame[name].where(frame[name] >= 0).astype("Int64") for name in ("user_id", "item_id")}
+    return frame.assign(**ids) if any(one.hasnans for one in ids.values()) else frame
+
+
+# One of these may raise, in a part or of all of them.
+STRICT = [{}, {}, {"null_keys": "raise"}, {"nan_score": "raise"}, {"ties": "raise"}, {"undefined": "raise"}]
+STRICT += [{"duplicates": "raise"}]
 
 
 @st.composite
 def cases(draw):
     """Two frames, options, the bucket of each user, an order of the buckets and a seed for the tree of sums."""
-    true = draw(rows(["user_id", "item_id", "relevance"], relevance=st.sampled_from([0.0, 1.0, 2.0])))
+    nulls, amounts = draw(st.booleans()), st.sampled_from([0.0, 1.0, 2.0])
+    true = draw(rows(["user_id", "item_id", "relevance", "clicks"], nulls, relevance=amounts, clicks=amounts))
     columns = ["user_id", "item_id", "score"] + (["model"] if draw(st.booleans()) else [])
-    pred = draw(rows(columns, score=st.sampled_from([0.0, 0.5, 1.0]), model=st.sampled_from(["a", "b", "c"])))
+    scores = st.sampled_from([0.0, 0.5, 1.0, np.nan] if nulls else [0.0, 0.5, 1.0])
+    pred = draw(rows(columns, nulls, score=scores, model=st.sampled_from(["a", "b", "c"])))
+    for frame in (true, pred):
+        frame["paid"] = frame["item_id"].fillna(0).astype(float) % 3 + 0.1
     options = {
         "relevance_col": draw(st.sampled_from([False, "relevance"])),
         "users": draw(st.sampled_from(["true", "pred", "both", "all"])),
         "ties": draw(st.sampled_from(["item_desc", "worst"])),
         "duplicates": draw(st.sampled_from(["drop", "keep"])),
         "null_keys": "drop",
+        "nan_score": draw(st.sampled_from(["last", "drop"])),
         "weight_col": draw(st.sampled_from([None, WEIGHTS])),
+        "value_col": "paid",
         "by": "model" if "model" in pred else None,
+        **draw(st.sampled_from(STRICT)),
     }
     n_buckets = draw(st.integers(1, 5))
     bucket = np.array(draw(st.lists(st.integers(0, n_buckets - 1), min_size=USERS, max_size=USERS)))
@@ -65,11 +88,14 @@ def call_of(options, metrics, true, item_by=None, sides=SIDES):
 
 def parts_of(call, true, pred, bucket, order):
     """The result of each bucket of users, which know the largest gain of all."""
-    gain = true["relevance"] if "relevance" in true and call.options.relevance_col else pd.Series([1.0])
+    known = true.dropna(subset=["user_id", "item_id"])
+    gain = known["relevance"] if "relevance" in true and call.options.relevance_col else pd.Series([1.0])
     call = call.knowing(max_gain=float(gain.max()))
     by = pred[["model"]].drop_duplicates(ignore_index=True) if "model" in pred else None
     for number in order:
-        frames = [frame[bucket[frame["user_id"]] == number].reset_index(drop=True) for frame in (true, pred)]
+        # Rows with a null key may be in any bucket.
+        place = [bucket[frame["user_id"].fillna(0).astype(int)] for frame in (true, pred)]
+        frames = [frame[at == number].reset_index(drop=True) for frame, at in zip((true, pred), place, strict=True)]
         yield measure(call, Part(*frames, frozenset({number}), whole=False, by_values=by))
 
 
@@ -104,15 +130,18 @@ def in_key_order(per_user):
 @given(cases())
 def test_any_split_in_any_order_and_tree_is_the_whole(case):
     true, pred, options, bucket, order, seed = case
-    call = call_of(options, [*LISTS, *EXPOSURE], true, item_by="category")
-    expected = quietly(rd.evaluate, true, pred, [*LISTS, *EXPOSURE], [2, 5], item_by="category", **options, **SIDES)
+    metrics = [*LISTS, *EXPOSURE, *(["pooled_rmse"] if options["relevance_col"] else [])]  # ratings are relevances
+    call = call_of(options, metrics, true, item_by="category")
+    expected = quietly(rd.evaluate, true, pred, metrics, [2, 5], item_by="category", **options, **SIDES)
     results = list(parts_of(call, true, pred, bucket, order))
     total = tree(results, seed)
     crossed = tree([from_arrow(to_arrow(one)) for one in reversed(results)], seed + 1)
     if isinstance(expected, rd.RecdfError):  # there may be no list at all
         for sum_of_all in (total, crossed):
             error = quietly(finish, call, sum_of_all)
-            assert (type(error), str(error)) == (type(expected), str(expected))
+            assert type(error) is type(expected)
+            if " (found in one of" not in str(error):  # else its counts and examples are those of one part
+                assert str(error) == str(expected)
         return
     found = quietly(finish, call, total)
     assert_same_numbers(found.summary, expected.summary)
@@ -148,6 +177,21 @@ def test_a_split_list_is_refused():
     _, (one, two, three) = three_parts()
     with pytest.raises(rd.DataError, match="bucket 0 was measured in two parts, so its lists were split"):
         (one + two) + (three + one)
+
+
+def test_an_error_about_options_of_a_metric_of_exposure_names_it():
+    call, results = three_parts(["pooled_rmse"], relevance_col=False)  # nor does pred have a score
+    with pytest.raises(rd.OptionError, match=r"^pooled_rmse: needs score_col="):
+        finish(call, functools.reduce(PartResult.__add__, results))
+
+
+def test_err_within_a_group_has_the_scale_of_all_gains():
+    """Item 1 has the gain 2 and item 2 the gain 1, so a first place of item 2 stops (2^1 - 1) / 2^2 of the users."""
+    true = pd.DataFrame({"user_id": [0, 1], "item_id": [1, 2], "relevance": [2.0, 1.0]})
+    items = pd.DataFrame({"item_id": [1, 2], "category": ["x", "y"]})
+    found = rd.evaluate(true, true.assign(rank=1), "err@1", items=items, item_by="category").summary
+    groups = found.dropna(subset="category").set_index("category")["value"].to_dict()
+    assert groups == pytest.approx({"x": 0.75, "y": 0.25}, rel=1e-14)
 
 
 def test_parts_with_other_by_values_are_refused():

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from evaluation.test_storage import FORKING, NEW, OLD, equal, forks, names, python
+from evaluation.stored import FORKING, NEW, OLD, equal, forks, names, python
 
 import recdf as rd
 from recdf.evaluation import publishing
@@ -37,7 +37,7 @@ def write_file(result, folder):
 KINDS = [(write_parts, write_parts), (write_parts, write_file), (write_file, write_parts)]
 
 KILLED = f"""{FORKING}
-from evaluation.test_storage import NEW
+from evaluation.stored import NEW
 from evaluation.test_storage_parts import write_file, write_parts
 
 def write(folder, kind, step):

@@ -1,0 +1,218 @@
+"""`recdf experiment` gives the tables of `compare_variants`; experiments/ tests the numbers."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.command import fails, run
+from cli.shop import GROUPS, METRICS, SHOP, sessions, shown, written
+
+import recdf as rd
+
+# --------------------------------------------------------------------------------------- recdf experiment
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
+    code, out, err = run(
+        capsys, "experiment", "ab", "--assignment", f"groups.{kind}", "--control", "A", "--missing", "zero",
+        "--metric", "revenue@10", "ctr=hits@10/n_pred", "--covariate", "pre_spend", "--expected", "A=0.5", "B=0.5",
+        "--segment", "segment", "--out", "out",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    result = shown()
+    joined = result.join_experiment(GROUPS, missing="zero")
+    metrics = {"revenue@10": "revenue@10", "ctr": ("hits@10", "n_pred")}
+    options = {"control": "A", "covariates": "pre_spend", "expected": {"A": 0.5, "B": 0.5}}
+    wanted = {
+        "health": rd.experiment_health(result.per_user, GROUPS),
+        "comparison": rd.compare_variants(joined, metrics, **options),
+        "segments": rd.compare_variants(joined, metrics, by="segment", **options),
+    }
+    for name, want in wanted.items():
+        pd.testing.assert_frame_equal(written(f"out/{name}.parquet"), want, check_dtype=False)
+    assert out.index("sample ratio: fits planned shares") < out.index("All users") < out.index("By segment")
+    assert "B vs. A" in out
+    assert "missing metrics: alike" in out
+    assert out.isascii()
+
+
+def test_experiment_options_reach_the_comparison(capsys, folder):
+    options = {
+        "nan": "drop",
+        "primary": ["hits@10"],
+        "strata": ["segment"],
+        "alternative": "two-sided",
+        "confidence": 0.9,
+        "sequential_n": 400,
+        "correction": "bonferroni",
+        "smaller_is_better": ["hits@10"],
+    }
+    arguments = [
+        part
+        for name, value in options.items()
+        for part in ("--" + name.replace("_", "-"), value[0] if isinstance(value, list) else value)
+    ]
+    call = ["experiment", "ab", "--assignment", "groups.csv", "--control", "A", "--out", "out", "--overwrite"]
+    assert run(capsys, *call, *arguments, "--missing", "nan")[0] == 0
+    joined = shown().join_experiment(GROUPS, missing="nan")
+    want = rd.compare_variants(joined, METRICS, control="A", expected={"A": 1, "B": 1}, **options)
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+    boot = ["--method", "bootstrap", "--n-resamples", 100, "--seed", 3, "--cluster", "user_id", "--missing", "zero"]
+    assert run(capsys, *call, *boot, "--covariate", "hits@10=pre_spend")[0] == 0
+    joined = shown().join_experiment(GROUPS, missing="zero")
+    want = rd.compare_variants(
+        joined, METRICS, control="A", method="bootstrap", n_resamples=100, seed=3, cluster="user_id",
+        covariates={"hits@10": "pre_spend"}, expected={"A": 1, "B": 1},
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+
+
+def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
+    week = np.arange(len(GROUPS)) % 3
+    groups = GROUPS.assign(week=week, past=GROUPS["pre_spend"] ** 2)
+    groups.to_csv("groups.csv", index=False)
+    rd.evaluate(SHOP.true, SHOP.shown, ["revenue@10", "hitrate@10"], users="pred", value_col="value").to_parquet("both")
+    call = ["experiment", "both", "--assignment", "groups.csv", "--control", "A", "--out", "out", "--overwrite"]
+    call += ["--missing", "zero", "--relative", "log", "--larger-is-better", "hitrate@10", "--period-col", "week"]
+    expected = {"A": 1, "B": 1}
+    assert run(capsys, *call, "--cap", "revenue@10=0.99", "--proportion", "hitrate@10")[0] == 0
+    result = rd.read_parquet("both")
+    joined = result.join_experiment(groups, missing="zero")
+    options = {"relative": "log", "larger_is_better": ["hitrate@10"], "time_col": "week", "expected": expected}
+    want = rd.compare_variants(
+        joined, ["revenue@10", "hitrate@10"], control="A", cap={"revenue@10": 0.99}, test={"hitrate@10": "proportion"},
+        **options,
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+    assert want["method"].tolist() == ["welch", "proportion"]
+    several = ["--covariate", "pre_spend", "revenue@10=past", "--method", "permutation", "--n-resamples", "50"]
+    assert run(capsys, *call, *several)[0] == 0
+    covariates = {"revenue@10": ["pre_spend", "past"], "hitrate@10": "pre_spend"}
+    want = rd.compare_variants(
+        joined, ["revenue@10", "hitrate@10"], control="A", covariates=covariates, method="permutation", n_resamples=50,
+        **options,
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+
+
+def test_experiment_takes_times_of_exposure(capsys, folder):
+    """Lists by user and day; a CSV file has its times as text, and a user who was never exposed has none."""
+    day = pd.Series(pd.to_datetime("2026-03-01") + pd.to_timedelta(np.arange(len(SHOP.shown)) % 5, unit="D"))
+    dated = SHOP.shown.assign(day=day.to_numpy())
+    result = rd.evaluate(
+        SHOP.true.merge(dated[["user_id", "day"]].drop_duplicates()), dated, "hits@10", user_col=["user_id", "day"],
+        users="pred",
+    )  # fmt: skip
+    result.to_parquet("days")
+    seen = pd.Series(pd.to_datetime("2026-03-03"), index=GROUPS.index).where(np.arange(len(GROUPS)) % 4 > 0)
+    GROUPS.assign(seen=seen).to_csv("groups.csv", index=False)
+    call = ["experiment", "days", "--assignment", "groups.csv", "--control", "A", "--missing", "zero", "--how", "sum"]
+    call += ["--exposure-col", "seen", "--time-col", "day", "--out", "out"]
+    found = run(capsys, *call)
+    assert found[0] == 0, found[2]
+    options = {"missing": "zero", "how": "sum", "exposure_col": "seen", "time_col": "day"}
+    joined = result.join_experiment(GROUPS.assign(seen=seen), **options)
+    assert len(joined) == int(seen.notna().sum())
+    want = rd.compare_variants(joined, "hits@10", control="A", expected={"A": 1, "B": 1})
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+    assert "were never exposed" in fails(capsys, *call, "--overwrite", "--unexposed", "raise")
+
+
+def test_experiment_says_that_the_sample_ratio_is_wrong(capsys, folder):
+    call = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A", "--missing", "zero"]
+    code, out, _ = run(capsys, *call, "--expected", "A=0.9", "B=0.1")
+    assert code == 0
+    assert "sample ratio: DOES NOT FIT planned shares, p < 0.001" in out
+    assert "invalid: sample ratio" in out
+    few = pd.concat([GROUPS[GROUPS["variant"] == "A"], GROUPS[GROUPS["variant"] == "B"].head(40)])
+    few.to_parquet("few.parquet")
+    call[call.index("groups.parquet")] = "few.parquet"
+    out = run(capsys, *call)[1]
+    assert "DOES NOT FIT equal shares (say otherwise with --expected)" in out
+    assert "invalid: sample ratio" in out
+    n = shown().per_user["user_id"].nunique() - few["user_id"].isin(shown().per_user["user_id"]).sum()
+    assert f"{n} users with metrics but no variant, left out" in out
+
+
+def test_experiment_by_variant_model_and_with_integer_variants(capsys, folder):
+    numbers = {"A": 0, "B": 1}
+    lists = SHOP.shown.assign(variant=SHOP.shown["variant"].map(numbers), model="m")
+    rd.evaluate(SHOP.true, lists, "hits@10", by=["model", "variant"], users="pred").to_parquet("by")
+    GROUPS.assign(variant=GROUPS["variant"].map(numbers)).to_csv("groups.csv", index=False)
+    call = ["experiment", "by", "--assignment", "groups.csv", "--control", "0", "--missing", "zero", "--out", "out"]
+    code, _, err = run(capsys, *call, "--expected", "0=1", "1=1")
+    assert (code, err) == (0, "")
+    table = written("out/comparison.parquet")
+    assert table[["model", "control", "treatment"]].to_numpy().tolist() == [["m", 0, 1]]
+    want = rd.compare_variants(shown().join_experiment(GROUPS, missing="zero"), "hits@10", control="A")
+    assert table["diff"].item() == pytest.approx(want["diff"].item())
+
+
+def test_experiment_rolls_sessions_up(capsys, folder):
+    keys = ["user_id", "session"]
+    result = rd.evaluate(sessions(SHOP.true), sessions(SHOP.shown), "hits@10", user_col=keys, users="pred")
+    result.to_parquet("sessions")
+    call = ["experiment", "sessions", "--assignment", "groups.csv", "--control", "A", "--missing", "zero"]
+    assert "pass --how," in fails(capsys, *call)
+    assert run(capsys, *call, "--how", "sum", "--metric", "ctr=hits@10/n_pred", "--out", "out")[0] == 0
+    joined = result.join_experiment(GROUPS, missing="zero", how="sum")
+    want = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1})
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+
+
+def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
+    """The same digits, as integers and as text, in the result; the CSV file cannot tell."""
+    number = {user: i + 1 for i, user in enumerate(GROUPS["user_id"])}
+    GROUPS.assign(user_id=GROUPS["user_id"].map(number)).to_csv("groups.csv", index=False)
+    for kind in (int, str):
+        frames = [frame.assign(user_id=frame["user_id"].map(number).astype(kind)) for frame in (SHOP.true, SHOP.shown)]
+        rd.evaluate(*frames, "hits@10", users="pred").to_parquet("ids", overwrite=True)
+        call = ["experiment", "ids", "--assignment", "groups.csv", "--control", "A", "--missing", "zero"]
+        assert run(capsys, *call)[0] == 0
+    GROUPS.assign(user_id=GROUPS["user_id"].map(number)).to_parquet("groups.parquet")
+    call[call.index("groups.csv")] = "groups.parquet"
+    assert "can never match" in fails(capsys, *call)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--missing", "raise"], "pass --missing zero if no list means no value"),
+        (["--control", "C"], "--control C: no such variant; the result has"),
+        (["--metric", "revnue@10"], "did you mean 'revenue@10'?"),
+        (["--metric", "ctr=hits@10/n_prd"], "did you mean 'n_pred'?"),
+        (["--covariate", "pre_spent"], "did you mean 'pre_spend'?"),
+        (["--covariate", "hit=pre_spend"], "covariates names ['hit']"),
+        (["--cap", "revenue@10"], "--cap revenue@10; expected a metric and a quantile, as revenue@10=0.999"),
+        (["--cap", "revenue@10=99"], "expected a number between 0 and 1"),
+        (["--proportion", "hits@10"], "has values other than 0 and 1"),
+        (["--exposure-col", "at"], "go together"),
+        (["--period-col", "week"], "data has no column 'week'"),
+        (["--segment", "variant"], "is the column of the variant"),
+        (["--segment", "segmnt"], "did you mean 'segment'?"),
+        (["--segment", "metric"], "no column 'metric'"),
+        (["--variant-col", "variants"], "did you mean 'variant'?"),
+        (["--user-col", "usr_id"], "did you mean 'user_id'?"),
+        (["--expected", "A"], "--expected A; expected a variant and its share, as A=0.5"),
+        (["--expected", "A=0.5"], "expected has no share for variant 'B'"),
+        (["--expected", "A=0", "B=1"], "a planned share is a number above 0"),
+        (["--assignment", "absent.csv"], "absent.csv: no such file"),
+        (["--assignment", "groups.xls"], "groups.xls"),
+        (["--strata", "segment", "--cluster", "segment"], "not both"),
+        (["--how", "median"], "invalid choice"),
+        (["--sequential-n", "many"], "invalid int value"),
+    ],
+)
+def test_experiment_fails_in_one_line(capsys, folder, arguments, expected):
+    call = ["experiment", "ab", "--assignment", "groups.csv", "--control", "A", "--missing", "zero", *arguments]
+    assert expected in fails(capsys, *call)
+
+
+@pytest.mark.parametrize("command", ["compare models", "experiment ab --assignment groups.csv --control A"])
+def test_without_scipy_the_extra_is_named(capsys, folder, monkeypatch, command):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.delitem(sys.modules, "scipy.special", raising=False)
+    call = [*command.split(), *(["--missing", "zero"] if "ab" in command.split() else [])]
+    assert "pip install 'recdf[stats]'" in fails(capsys, *call)

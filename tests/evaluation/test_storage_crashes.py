@@ -1,0 +1,162 @@
+"""A write that fails or is killed leaves the old result or the new one, and readers beside it find one of them."""
+
+import itertools
+import os
+import signal
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from cases import case
+from evaluation.stored import FILES, FORKING, FULL, NEW, OLD, equal, fail_at, forks, names, python
+from registry.seeded import frames, quietly
+
+import recdf as rd
+from recdf.evaluation import publishing, storage
+
+# ------------------------------------------------------------------------------------------------ crashes
+
+
+STEPS = [
+    ((pq, "write_table"), 1),
+    ((pq, "ParquetWriter"), 1),
+    ((os, "fsync"), 1),
+    ((os, "fsync"), 2),
+    ((os, "replace"), 1),
+    ((os, "replace"), 2),
+]
+
+
+@pytest.mark.parametrize(("target", "call"), STEPS)
+@pytest.mark.parametrize("error", [FULL, KeyboardInterrupt()])
+def test_a_failure_at_any_step_keeps_the_old_result(target, call, error, tmp_path, monkeypatch):
+    OLD.to_parquet(tmp_path)
+    before = {name: (tmp_path / name).read_bytes() for name in FILES}
+    fail_at(call, monkeypatch, target, error)
+    with pytest.raises(type(error)):
+        NEW.to_parquet(tmp_path, overwrite=True)
+    monkeypatch.undo()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    equal(rd.read_parquet(tmp_path), OLD)
+    NEW.to_parquet(tmp_path, overwrite=True)
+    equal(rd.read_parquet(tmp_path), NEW)
+
+
+@pytest.mark.parametrize(("target", "call"), STEPS)
+def test_a_failure_of_the_first_write_leaves_nothing(target, call, tmp_path, monkeypatch):
+    fail_at(call, monkeypatch, target)
+    with pytest.raises(OSError, match="No space left"):
+        NEW.to_parquet(tmp_path / "result")
+    assert names(tmp_path) == set()
+
+
+# ------------------------------------------------------------------------- processes that were killed
+
+WRITER = f"""{FORKING}
+def write(folder, step):
+    new = rd.evaluate({{"u": ["a", "b"], "v": ["c"]}}, {{"u": ["x", "a"], "v": ["c"]}}, ["ndcg@1", "mrr@1"])
+    replace, calls = os.replace, []
+
+    def crash(*args):
+        calls.append(args)
+        if len(calls) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(*args)
+
+    os.replace = crash
+    new.to_parquet(folder, overwrite=True)
+
+print(*(ended(forked(write, folder, int(step))) for folder, step in zip(sys.argv[1::2], sys.argv[2::2])))
+"""
+
+
+@forks
+def test_what_a_killed_process_left_is_swept_by_the_next_call(tmp_path):
+    """Nothing runs after the kill: before the first rename, and between the two."""
+    cases = list(itertools.product([False, True], [1, 2], ["read", "write"]))
+    folders = [tmp_path / str(number) for number in range(len(cases))]
+    for folder, (first, _, _) in zip(folders, cases, strict=True):
+        folder.mkdir()
+        if not first:
+            OLD.to_parquet(folder)
+    calls = zip(folders, (step for _, step, _ in cases), strict=True)
+    killed = python(WRITER, *itertools.chain.from_iterable(calls))
+    assert killed.stderr == ""
+    assert killed.stdout.split() == [str(-signal.SIGKILL)] * len(cases)
+    for folder, (first, step, then) in zip(folders, cases, strict=True):
+        with case(f"first={first} step={step} then={then}"):
+            check_swept(folder, first, then)
+
+
+def check_swept(folder, first, then):
+    """The next call finds the old result, or none if the killed process wrote the first one, and sweeps the rest."""
+    assert len(names(folder) - FILES) == 1
+    if then == "write":
+        (OLD if first else NEW).to_parquet(folder, overwrite=not first)
+        equal(rd.read_parquet(folder), OLD if first else NEW)
+    elif first:
+        with pytest.raises(FileNotFoundError):
+            rd.read_parquet(folder)
+    else:
+        equal(rd.read_parquet(folder), OLD)
+        pd.testing.assert_frame_equal(pd.read_parquet(folder / "summary.parquet"), OLD.summary)
+    assert names(folder) == (set() if first and then == "read" else FILES)
+
+
+def test_the_folder_of_a_writer_that_lives_is_left_alone(tmp_path):
+    OLD.to_parquet(tmp_path)
+    with publishing.staged(tmp_path, overwrite=True) as staging:
+        equal(rd.read_parquet(tmp_path), OLD)
+        OLD.to_parquet(tmp_path, overwrite=True)
+        assert staging.exists()
+        storage.write_files(staging, [NEW.per_user], NEW.summary, NEW.spec)
+    equal(rd.read_parquet(tmp_path), NEW)
+    assert names(tmp_path) == FILES
+
+
+@pytest.mark.parametrize("age", [0, 2 * publishing.DAY])
+def test_without_locks_a_folder_is_swept_after_a_day(age, tmp_path, monkeypatch):
+    monkeypatch.setattr(publishing, "fcntl", None)
+    OLD.to_parquet(tmp_path)
+    left = tmp_path / f"{publishing.PREFIX}left"
+    left.mkdir()
+    os.utime(left, (left.stat().st_mtime - age,) * 2)
+    equal(rd.read_parquet(tmp_path), OLD)
+    assert left.exists() is (age == 0)
+
+
+def test_of_two_first_writers_one_is_refused(tmp_path):
+    late = publishing.staged(tmp_path, overwrite=False)
+    storage.write_files(late.__enter__(), [NEW.per_user], NEW.summary, NEW.spec)
+    OLD.to_parquet(tmp_path)
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        late.__exit__(None, None, None)
+    equal(rd.read_parquet(tmp_path), OLD)
+
+
+LOOPS = f"""{FORKING}
+def loop(folder, role, n):
+    results = [rd.read_parquet(f"{{folder}}/{{name}}") for name in ("one", "two")]
+    for turn in range(n):
+        if role == "write":
+            results[turn % 2].to_parquet(f"{{folder}}/shared", overwrite=True)
+        else:
+            assert rd.read_parquet(f"{{folder}}/shared") in results
+
+folder, n, *roles = sys.argv[1:]
+print(*map(ended, [forked(loop, folder, role, int(n)) for role in roles]))
+"""
+
+
+@forks
+def test_readers_beside_writers_find_one_whole_result(tmp_path):
+    """The results differ in both tables, one has exposure rows that per_user does not hold."""
+    true, pred = frames(5)
+    options = {"score_col": "score", "nan_score": "last", "by": "model"}
+    quietly(rd.evaluate, true, pred, ["ndcg@3"], **options).to_parquet(tmp_path / "one")
+    quietly(rd.evaluate, true, pred, ["ndcg@2", "gini@3"], items=range(14), **options).to_parquet(tmp_path / "two")
+    rd.read_parquet(tmp_path / "one").to_parquet(tmp_path / "shared")
+    roles = ["write", "write", "read", "read", "read"]
+    ended = python(LOOPS, tmp_path, 6, *roles)
+    assert (ended.stdout.split(), ended.stderr) == (["0"] * len(roles), "")
+    assert names(tmp_path / "shared") == FILES

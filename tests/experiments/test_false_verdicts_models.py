@@ -1,0 +1,125 @@
+"""No false verdict on pairs of models."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiments.verdicts import arms, compare
+from scipy import stats
+
+import recdf as rd
+from recdf.errors import DataError, OptionError
+from recdf.experiments.stats.arms import arm
+from recdf.experiments.stats.many_tests import adjust
+from recdf.experiments.stats.student import equivalence_p
+
+# ---------------------------------------------------------------------------------- pairs of models
+
+
+def pair(d, **options):
+    frames = {name: pd.DataFrame({"user_id": range(len(d)), "m": v}) for name, v in (("a", d * 0), ("b", d))}
+    return rd.compare_models(frames, **options).iloc[0]
+
+
+def test_wilcoxons_verdict_follows_the_ranks():
+    # 115 wins and 385 losses were "better": the sign of the mean beside the p of the ranks.
+    d = np.r_[np.full(115, 10.0), np.full(385, -1.0)] + np.linspace(0, 1e-3, 500)
+    found = pair(d, test="wilcoxon")
+    assert (found["wins"], found["losses"]) == (115, 385)
+    assert found["diff"] > 0
+    assert found["verdict"] == "ranks lower"
+    assert pair(-d, test="wilcoxon")["verdict"] == "ranks higher"
+    signed = stats.rankdata(np.abs(d)) * np.sign(d)
+    assert signed.sum() < 0
+    assert pair(d)["verdict"] == "better"
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "randomization"])
+def test_mostly_ties_are_named(test, rng):
+    d = np.where(np.arange(400) < 20, rng.normal(size=400), 0.0)
+    assert "mostly_zero" in pair(d, test=test, margin=0.5, n_resamples=200)["warning"].split("; ")
+    assert "mostly_zero" not in pair(rng.normal(size=400), test=test, n_resamples=200)["warning"]
+
+
+def test_better_within_the_margin(rng):
+    # A difference of .001 with a margin of .01 was plainly "better".
+    d = rng.normal(0.001, 0.001, 400)
+    assert pair(d, margin=0.01)["verdict"] == "better, within the margin"
+    assert pair(-d, margin=0.01)["verdict"] == "worse, within the margin"
+    assert pair(d - d.mean(), margin=0.01)["verdict"] == "equivalent"
+    assert pair(d, margin=0.0005)["verdict"] == "better"
+
+
+def test_equivalence_of_many_metrics_is_adjusted(rng):
+    # Ten metrics whose difference is the margin itself: some "equivalent" in 38 % of the runs.
+    runs, any_raw, any_adjusted = 1000, 0, 0
+    units = arm(rng.normal(0.1, 0.2, (runs, 10, 60)))
+    for p in equivalence_p(units.mean, np.sqrt(units.var), units.df, 0.1):
+        any_raw += (p <= 0.05).any()
+        any_adjusted += (adjust(p, "holm") <= 0.05).any()
+    assert any_adjusted <= stats.binom.ppf(0.995, runs, 0.05)
+    assert any_raw > 0.3 * runs
+    # The table decides by the adjusted p.
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    wide = pd.DataFrame(rng.normal(0.05, 0.2, (60, 10)), columns=[f"m{i}" for i in range(10)])
+    frames = {"a": (wide * 0).assign(user_id=range(60)), "b": wide.assign(user_id=range(60))}
+    table = rd.compare_models(frames, margin=0.1)
+    np.testing.assert_allclose(
+        table["p_equivalence_adj"], multitest.multipletests(table["p_equivalence"], method="holm")[1]
+    )
+    equivalent = table["verdict"].isin(["equivalent", "better, within the margin", "worse, within the margin"])
+    assert equivalent.tolist() == (table["p_equivalence_adj"] <= 0.05).tolist()
+    assert (table["p_equivalence"] <= 0.05).sum() > equivalent.sum() > 0
+
+
+def test_huge_differences_are_named():
+    found = pair(np.r_[1e200, np.ones(50)])
+    assert (found["warning"], found["p_value"]) == ("huge_values", pytest.approx(np.nan, nan_ok=True))
+
+
+def test_zero_for_a_model_that_lacks_users_is_no_gift():
+    # users="zero" gave the model without a list the best rank there is.
+    frames = {name: pd.DataFrame({"user_id": range(n), "first_rank@5": np.arange(n) % 5 + 1.0, "mrr@5": 0.5})
+              for name, n in (("a", 40), ("b", 60))}  # fmt: skip
+    with pytest.raises(OptionError, match=r"'first_rank@5' a 0 for 20 users.*users=\"inner\""):
+        rd.compare_models(frames, users="zero")
+    assert rd.compare_models(frames, "mrr@5", users="zero")["verdict"].tolist() == ["better"]
+    inner = rd.compare_models(frames, users="inner")
+    assert inner["n_users"].tolist() == [40, 40]
+
+
+def test_bootstrap_of_huge_values_is_named():
+    frame = pd.DataFrame({"user_id": range(30), "m": np.r_[1e200, np.ones(29)]})
+    found = rd.bootstrap_ci(frame, "m", n_resamples=50).iloc[0]
+    assert found["warning"] == "huge_values"
+    assert found[["value", "se", "ci_low"]].isna().all()
+
+
+BAD = [
+    ("proportion of a mean", {"test": "proportion"}, DataError, "other than 0 and 1"),
+    ("proportion with covariates", {"test": "proportion", "covariates": "m"}, OptionError, "takes no method="),
+    ("test", {"test": "z"}, OptionError, "valid are 'mean', 'proportion'"),
+    ("test of a metric", {"test": {"m": "z"}}, OptionError, r"test\['m'\]"),
+    ("cap of another", {"cap": {"x": 0.9}}, OptionError, "not compared"),
+    ("cap", {"cap": {"m": 99.9}}, OptionError, r"cap\['m'\]=99.9"),
+    ("cap number", {"cap": 0.99}, OptionError, "mapping of metrics to quantiles"),
+    ("relative", {"relative": "delta"}, OptionError, "'fieller', 'log'"),
+    ("permutation of strata", {"method": "permutation", "strata": "s"}, OptionError, "does not take strata"),
+    ("several in the bootstrap", {"method": "bootstrap", "covariates": ["m", "s"]}, OptionError, "takes one"),
+    ("several in clusters", {"cluster": "user_id", "covariates": ["m", "s"]}, OptionError, "takes one"),
+    ("time", {"time_col": "day"}, KeyError, "time_col"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "words"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+def test_bad_options(options, error, words):
+    data = arms(np.arange(30.0), np.arange(30.0), s=np.arange(60) % 2)
+    with pytest.raises(error, match=words):
+        compare(data, **options)
+
+
+def test_bad_ratio_options():
+    data = arms(np.arange(30.0), np.arange(30.0), n=1.0)
+    with pytest.raises(OptionError, match="a cap is for means"):
+        compare(data, {"r": ("m", "n")}, cap={"r": 0.9})
+    with pytest.raises(OptionError, match="takes one covariate"):
+        compare(data, {"r": ("m", "n")}, covariates={"r": ["m", "n", "user_id"]})

@@ -1,0 +1,65 @@
+"""experiment_health: the sample ratio, missing values, and what else makes an experiment invalid."""
+
+import pandas as pd
+import pytest
+from experiments.variants import GOLDEN, GROUPS, METRICS
+from scipy import stats
+
+import recdf as rd
+from recdf.errors import OptionError
+
+# ------------------------------------------------------------------------------------------- health
+
+
+def test_health_golden(log):
+    table = rd.experiment_health(
+        log[["user_id", "ndcg"]], log[["user_id", "variant"]], expected={"A": 0.4, "B": 0.35, "C": 0.25}
+    )
+    assert table["variant"].tolist() == ["A", "B", "C"]
+    assert table["n_assigned"].tolist() == list(GOLDEN["srm"]["counts"].values())
+    assert table["srm_chi2"].tolist() == [pytest.approx(GOLDEN["srm"]["chi2"], abs=1e-9)] * 3
+    assert table["srm_p"].tolist() == [pytest.approx(GOLDEN["srm"]["p"], abs=1e-9)] * 3
+    equal = rd.experiment_health(log[["user_id"]], log[["user_id", "variant"]])
+    assert equal["srm_p"].iloc[0] == pytest.approx(GOLDEN["srm"]["p_equal_split"], abs=1e-9)
+    assert (equal["srm_flag"] == "sample_ratio").all()
+    assert (table["srm_flag"] == "").all()
+    assert table["missing_p"].isna().all()
+
+
+def test_health_counts():
+    groups = pd.DataFrame(
+        {"user_id": [*range(100), *range(100), 0, 100], "variant": ["A"] * 100 + ["A"] * 100 + ["B", "B"]}
+    )
+    metrics = pd.DataFrame({"user_id": [*range(1, 60), 500, 501], "m": 1.0})
+    table = rd.experiment_health(metrics, groups, expected={"A": 1, "B": 1, "C": 2})
+    assert table["variant"].tolist() == ["A", "B", "C"]
+    assert table["n_assigned"].tolist() == [99, 1, 0]  # user 0 is in two variants
+    assert table["n_multi_variant"].tolist() == [1, 1, 0]
+    assert table["n_with_metrics"].tolist() == [59, 0, 0]
+    assert table["n_missing"].tolist() == [40, 1, 0]
+    assert table["n_unassigned"].tolist() == [2, 2, 2]
+    assert table["expected_share"].tolist() == [0.25, 0.25, 0.5]
+    assert table["srm_flag"].tolist() == ["sample_ratio"] * 3
+
+
+def test_health_missing_is_chi2_contingency():
+    groups = pd.DataFrame({"user_id": range(400), "variant": ["A", "B"] * 200, "country": ["x"] * 200 + ["y"] * 200})
+    metrics = pd.DataFrame({"user_id": [u for u in range(400) if u % 2 or u % 3]})
+    table = rd.experiment_health(metrics, groups)
+    want = stats.chi2_contingency([table["n_with_metrics"], table["n_missing"]], correction=False)
+    assert table["missing_chi2"].iloc[0] == pytest.approx(want.statistic)
+    assert table["missing_p"].iloc[0] == pytest.approx(want.pvalue)
+    assert (table["missing_flag"] == "missing_metrics").all()
+    split = rd.experiment_health(metrics, groups, by="country")
+    assert split["country"].tolist() == ["x", "x", "y", "y"]
+    one = rd.experiment_health(metrics, groups[groups.country == "x"])
+    assert split["missing_p"].iloc[0] == one["missing_p"].iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("expected", "words"),
+    [({"A": 1}, "no share for variant 'B'"), ({"A": 1, "B": 0}, "above 0"), ({"A": 1, "B": float("nan")}, "above 0")],
+)
+def test_health_bad_shares(expected, words):
+    with pytest.raises(OptionError, match=words):
+        rd.experiment_health(METRICS, GROUPS, expected=expected)

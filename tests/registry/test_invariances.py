@@ -1,0 +1,40 @@
+"""The invariances that any metric must have, whatever the rows, labels and dtypes."""
+
+import itertools
+
+import pytest
+from cases import case
+from registry.checks import BUILT_IN, CHECKS, KINDS, check_labels, check_own_columns, check_single_call, every_metric
+from registry.labels import LABELS
+
+import recdf as rd
+
+# ------------------------------------------------------------------------------------------- invariances
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_invariance(name):
+    CHECKS[name](tuple(BUILT_IN))
+
+
+@every_metric
+def test_a_metric_by_itself(metric):
+    check_single_call(metric)
+    check_own_columns(metric)
+
+
+@pytest.mark.parametrize("label", ["object of str", "category of str", "uint64 beyond int64"])
+def test_labels_do_not_matter(label):
+    check_labels(tuple(BUILT_IN), label)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_dtype_of_ids(label):
+    check_labels((rd.ndcg,), label)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[f"like {kind[0]}" for kind in KINDS])
+def test_dtypes_of_one_kind_match(kind):
+    for one, other in itertools.permutations(kind, 2):
+        with case(one, "beside", other):
+            check_labels((rd.mrr,), one, other)
