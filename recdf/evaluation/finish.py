@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, OptionError, RecdfError
+from ..errors import ColumnError, DataError, EngineError, IdTypeError, OptionError, RecdfError
 from ..matching.overlap import no_lists, warn
 from ..matching.side_tables.given import read_sides
 from ..metrics.call import Call
@@ -19,6 +20,8 @@ from .part import Failure, ListRows, Measured, PartResult
 from .result import Evaluation
 from .spec import Spec, spec_of
 from .summary_rows import exposure_rows, summary_table
+
+UNCOUNTED = (OptionError, ColumnError, EngineError)  # errors whose messages count no rows
 
 
 class Finished(NamedTuple):
@@ -86,10 +89,14 @@ def checked(call: Call, result: PartResult) -> Measured:
 def _told(failure: Failure, n_buckets: int) -> Exception:
     """Return the error of a part; the message says so where it counted only rows of that part."""
     error = failure.error
-    if n_buckets == 1 or not isinstance(error, RecdfError) or isinstance(error, OptionError | ColumnError):
+    if n_buckets == 1 or not isinstance(error, RecdfError) or isinstance(error, UNCOUNTED):
+        return error
+    if isinstance(error, IdTypeError) and not re.search(r" [\d,]+ ids ", str(error)):
         return error
     told = type(error)(f"{error} (found in one of {n_buckets:,} buckets of lists; counts are of that one)")
     told.__cause__ = error
+    for note in getattr(error, "__notes__", []):
+        told.add_note(note)
     return told
 
 

@@ -58,8 +58,7 @@ def to_arrow(result: PartResult) -> pa.Table:
     if result.failure is not None:
         error, bucket = result.failure.error, result.failure.bucket
         details = {"class": type(error).__name__, "message": str(error), "bucket": bucket}
-        if not isinstance(error, errors.RecdfError):
-            details["trace"] = _trace(error)
+        details["notes"] = [*getattr(error, "__notes__", []), *_trace(error)]
         pieces.append(_Piece("failure", details))
     for role, findings in result.findings.items():
         pieces.append(_Piece("findings", {"role": role, **findings.to_json()}))
@@ -75,12 +74,10 @@ def to_arrow(result: PartResult) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def _trace(error: Exception) -> str:
-    """Return the lines of code that raised an error, which it may have brought from another process as a note."""
-    notes: list[str] = getattr(error, "__notes__", [])
-    if error.__traceback__ is None:
-        return "\n".join(notes)
-    return "In the part that failed:\n" + "".join(traceback.format_tb(error.__traceback__))
+def _trace(error: Exception) -> Iterator[str]:
+    """Give the lines of code that raised an error, unless recdf raised it, or it came from another process."""
+    if error.__traceback__ is not None and not isinstance(error, errors.RecdfError):
+        yield "In the part that failed:\n" + "".join(traceback.format_tb(error.__traceback__))
 
 
 def _measured(measured: Measured) -> Iterator[_Piece]:
@@ -157,7 +154,7 @@ def _failure(details: Mapping[str, Any]) -> Failure:
     """Make the error again from the name of its class and its message.
 
     Errors of a user's own metric may be of any class. One that is not known here, or that takes other arguments,
-    becomes a RuntimeError. The lines of code that raised it are a note below the message.
+    becomes a RuntimeError. Notes below the message name the metric, and show the lines of code that raised it.
     """
     name, message = details["class"], details["message"]
     kind = getattr(errors, name, None) or getattr(builtins, name, None)
@@ -165,8 +162,8 @@ def _failure(details: Mapping[str, Any]) -> Failure:
         error = kind(message)  # type: ignore[misc]
     except TypeError:
         error = RuntimeError(f"{name}: {message}")
-    if details.get("trace"):
-        error.add_note(details["trace"])
+    for note in details["notes"]:
+        error.add_note(note)
     return Failure(error, details["bucket"])
 
 

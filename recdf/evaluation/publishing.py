@@ -55,6 +55,7 @@ HEAD = "_recdf"  # in a folder of files: what belongs to the rows, which other r
 OLD = "old"  # in a hidden folder: the older result that is being replaced
 PREFIX = ".recdf-writing-"
 DAY = 24 * 60 * 60
+MOST_TRIES = 100  # to make a hidden folder while other processes remove it; a folder such as /proc takes none
 BUSY = (errno.EWOULDBLOCK, errno.EAGAIN)
 REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, on Windows, where nobody may have the old file open
 
@@ -79,8 +80,8 @@ def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
 @contextmanager
 def made(folder: Path) -> Iterator[None]:
     """Make a folder; where it is new and the block fails, remove it again."""
-    there = folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
+    there = os.path.exists(folder)  # False where that cannot be known
+    _make(folder)
     try:
         yield
     except BaseException:
@@ -88,6 +89,17 @@ def made(folder: Path) -> Iterator[None]:
             with suppress(OSError):  # another process has written something into it
                 folder.rmdir()
         raise
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it. An error says in plain words what is in the way."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        file = next((path for path in (folder, *folder.parents) if os.path.isfile(path)), None)
+        if file is not None:
+            raise type(error)(f"{file} is a file; expected a folder, in which the result is written") from error
+        raise type(error)(f"the folder {folder} cannot be made: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -114,17 +126,20 @@ def _own_folder(parent: Path) -> Iterator[Path]:
 
 
 def _new_staging(parent: Path) -> tuple[Path, int | None]:
-    while True:
-        parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(MOST_TRIES):
+        _make(parent)
         try:
             staging = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
             lock = _lock(staging, wait=True)
         except FileNotFoundError:  # another process removed the folder before its lock was held
             continue
+        except PermissionError as error:
+            raise PermissionError(f"no folder can be made in {parent}: {error.strerror}") from error
         if staging.exists():
             return staging, lock
         if lock is not None:
             os.close(lock)
+    raise FileNotFoundError(f"no folder can be made in {parent}; expected a folder that can be written into")
 
 
 def _publish(staging: Path, target: Path, overwrite: bool) -> None:

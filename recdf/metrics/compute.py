@@ -60,9 +60,14 @@ def compute_counts(
 
 
 def _run(request: Request, of: object) -> Any:
-    """Call the kernel; an error names the request in which it was raised."""
-    with naming(request):
-        return request.metric.kernel(of, **request.params)
+    """Call the kernel; an error names the request in which it was raised, that of a user's own metric in a note."""
+    try:
+        with naming(request):
+            return request.metric.kernel(of, **request.params)
+    except (Exception, SystemExit) as error:
+        if not request.metric.built_in and not isinstance(error, OptionError):
+            error.add_note(f"raised in the metric {request.definition}")
+        raise
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from ..matching.side_tables.given import Given, as_frames
 from ..matching.side_tables.records import SIDE_TABLES, SIDES
 from ..metrics.call import Call
 from ..metrics.strings import parse
+from .engine_arguments import no_order, refuse_ties_by_row
 from .engine_errors import watched
 from .engine_result import EngineEvaluation
 from .needed import Needed
@@ -139,8 +140,9 @@ class Engine(Protocol[Frame]):
 class Asked:
     """The arguments of an engine's `evaluate`, as the caller gave them.
 
-    options : the shared options and the side tables · own : names of the arguments that only the engine has, for the
-    message about an unknown option.
+    metrics, k : as in `rd.evaluate` · options : the shared options and the side tables, by name · partitions : the
+    number of buckets, from 1 to 65,535, or None for the default of the engine · own : names of the arguments that only
+    the engine has, for the message about an unknown option.
     """
 
     metrics: Any
@@ -153,7 +155,32 @@ class Asked:
 def evaluate_frames(
     engine: Engine[Frame], true: Frame | None, pred: Frame, asked: Asked, n_buckets: int
 ) -> EngineEvaluation[Frame]:
-    """Evaluate frames of an engine. The summary is computed at once, and the rows per list when they are used."""
+    """Evaluate frames of an engine. The summary is computed at once, and the rows per list when they are used.
+
+    Parameters
+    ----------
+    engine : Engine
+        An object with the methods of `Engine`.
+    true, pred : frames of the engine
+        The same columns as for `rd.evaluate`. `true` may be None if no metric needs it.
+    asked : Asked
+        The arguments of the caller: metrics, `k`, the options with the side tables, and `partitions`.
+    n_buckets : int
+        The number of buckets if `asked.partitions` is None, such as the number of partitions of `pred`. A larger
+        number than 65,535 counts as 65,535.
+
+    Returns
+    -------
+    EngineEvaluation
+        `.per_user` is a lazy frame of the engine. `.summary` and `.spec` are those of `rd.evaluate`.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
+        For the same reasons as in `rd.evaluate`.
+    EngineError
+        If a method of the engine raises another error.
+    """
     n_buckets = buckets_of(asked, n_buckets)
     engine = watched(engine, n_buckets)
     return _Run(engine, true, pred, call_of(engine, true, asked), n_buckets).result()
@@ -171,11 +198,7 @@ def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
         raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(parse(asked.metrics, asked.k, call.options), true, item_by)
     call = replace(call, carry=carry_rules(carry, call.options, call.columns))
-    if call.options.ties == "row":
-        raise OptionError(
-            f'ties="row" needs the order of the rows, which a {engine.name} frame does not keep; pass another rule, '
-            'such as ties="item_desc"'
-        )
+    refuse_ties_by_row(call.options, asked.options, engine.name)
     return replace(call, given=as_frames(given, call.options))  # since every part reads them
 
 
@@ -195,13 +218,11 @@ class _Run(Generic[Frame]):
     def __init__(self, engine: Engine[Frame], true: Frame | None, pred: Frame, call: Call, n_buckets: int) -> None:
         self.engine, self.n_buckets = engine, n_buckets
         self.frames: dict[str, Frame] = {"pred": pred} if true is None else {"true": true, "pred": pred}
-        self.needed = Needed.of(call, {role: engine.schema(frame) for role, frame in self.frames.items()})
+        schemas = {role: engine.schema(frame) for role, frame in self.frames.items()}
+        self.needed = Needed.of(call, schemas)
         self.call = call
         if self.needed.order["by"] == "row":
-            raise OptionError(
-                f"pred has no column that orders it, and a {engine.name} frame has no order of rows; pass score_col= "
-                "or rank_col="
-            )
+            raise no_order(call.options, schemas["pred"].names, engine.name)
         if self.needed.kinds_differ():
             for columns in self.needed.id_columns(self.heads):
                 check_kinds(columns)

@@ -1,17 +1,18 @@
-"""The arguments that the engines share with `evaluate`: how they get into signatures and docstrings."""
+"""The arguments that the engines share with `evaluate`: how they get into signatures, and what an engine refuses."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import pandas as pd
 
+from ..errors import OptionError
 from ..evaluation.carry import Carry
 from ..evaluation.evaluate import evaluate
 from ..inputs.accepted import OptionArguments
-from ..inputs.options import DESCRIPTION, NAMES
+from ..inputs.options import DESCRIPTION, NAMES, Options
 from ..matching.side_tables.records import SIDE_TABLES
 
 
@@ -28,14 +29,54 @@ class EngineArguments(OptionArguments, total=False):
     carry: Carry
 
 
+OTHERS = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}  # package of a frame -> its engine
+DIFFER = ". Where scores are equal, the numbers may then differ from those of {name}"
+
+
 def not_a_frame(role: str, data: Any, engine: str, make: str) -> TypeError:
     """Return the error for an argument that is no frame of the engine. `make` makes one from a pandas frame."""
     kind = type(data)
     if isinstance(data, pd.DataFrame):
         words = f"{role} is a pandas DataFrame; pass frames in memory to rd.evaluate, or make a {engine} frame: {make}"
         return TypeError(words)
-    what = "None" if data is None else f"a {kind.__module__.partition('.')[0]} {kind.__name__}"
+    package = kind.__module__.partition(".")[0]
+    what = "None" if data is None else f"a {package} {kind.__name__}"
+    if kind.__module__.startswith("pyspark.pandas"):
+        return TypeError(f"{role} is a frame of pyspark.pandas; expected a {engine} DataFrame: pass {role}.to_spark()")
+    if kind.__name__ == "DataFrame" and OTHERS.get(package, engine) != engine:
+        other = OTHERS[package]
+        return TypeError(f"{role} is a {other} DataFrame; call rd.{other.lower()}.evaluate, which takes such frames")
     return TypeError(f"{role} is {what}; expected a {engine} DataFrame")
+
+
+def refuse_ties_by_row(options: Options, given: Collection[str], engine: str) -> None:
+    """Raise if the order of the rows decides between equal scores. `given` names what the caller passed."""
+    if options.ties != "row":
+        return
+    what, differ = 'ties="row"', ""
+    if options.convention is not None and "ties" not in given:
+        name = options.convention.name
+        what, differ = f'like="{name}" uses ties="row": this', DIFFER.format(name=name)
+    raise OptionError(
+        f"{what} needs the order of the rows, which a {engine} frame does not keep; pass another rule, such as "
+        f'ties="item_desc"{differ}'
+    )
+
+
+def no_order(options: Options, columns: Collection[str], engine: str) -> OptionError:
+    """Return the error for a `pred` that only its rows could order. `columns` are those of `pred`."""
+    if options.convention is None or options.convention.order != "row":
+        return OptionError(
+            f"pred has no column that orders it, and a {engine} frame has no order of rows; pass score_col= or "
+            "rank_col="
+        )
+    name = options.convention.name
+    there = [f'{column}_col="{column}"' for column in ("score", "rank") if column in columns]
+    return OptionError(
+        f'like="{name}" takes pred in the order of its rows, which a {engine} frame does not keep; pass '
+        f'{" or ".join(there) or "score_col= or rank_col="}, and ties= (now "{options.ties}") for equal scores'
+        + DIFFER.format(name=name)
+    )
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -22,6 +22,12 @@ from ..errors import EngineError, RecdfError
 # The methods of an engine that start a job, or make one that starts later.
 JOBS = ("schema", "head", "each", "meet", "collect", "share", "local", "typed", "write")
 RAISED = r"(Caused by: )?[\w.$]*(Error|Exception|Exit)\b: ?\S"  # a line that says what was raised
+# What Spark adds to its messages: names of Java classes, and codes.
+NOISE = (
+    r"\(?\b(java|javax|org|scala|py4j|pyspark)\.[\w.$]*(Exception|Error)\b\)?:? ?",
+    r"\[[A-Z][A-Z0-9_.]+\] ?",
+    r"[ .]*\bSQLSTATE: \w+.*$",
+)
 MOST = 300  # letters of the engine's own message
 
 
@@ -41,7 +47,6 @@ INSTALL = (
     f"Install on every worker what this process has: {SAME}, and what your own metrics import. Spark's workers run the "
     "Python that PYSPARK_PYTHON names"
 )
-PYTHON = "a worker runs another Python ({detail})"
 
 CAUSES = (
     Cause(
@@ -51,7 +56,7 @@ CAUSES = (
     ),
     Cause(
         r"MemoryError|OutOfMemory|Cannot allocate memory|bad_alloc|memory limits|realloc of size|malloc of size",
-        "a worker ran out of memory{where}",
+        "a worker ran out of memory{where}{wanted}",
         MORE,
     ),
     Cause(r"EngineError: (?P<own>[^\n]+)", "{own}", INSTALL),
@@ -68,9 +73,21 @@ CAUSES = (
         INSTALL,
     ),
     Cause(
-        r"FileNotFound|No such file|FILE_NOT_EXIST|FAILED_READ_FILE|Path does not exist|PATH_NOT_FOUND",
+        r"NO_ACTIVE_SESSION|NO_ACTIVE_OR_DEFAULT_SESSION|SESSION_(CLOSED|NOT_FOUND|CHANGED)|stopped SparkContext"
+        r"|SparkContext (was|has been) (shut ?down|stopped)|No active Spark ?session",
+        "the session of Spark has stopped",
+        "Start a new session, read the frames in it, and repeat the call",
+    ),
+    Cause(
+        r"Path does not exist|PATH_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND",
+        "a path or a table of a frame does not exist ({detail})",
+        "Check its name, and whether the workers can see it",
+    ),
+    Cause(
+        r"FileNotFound|No such file|FILE_NOT_EXIST|FAILED_READ_FILE",
         "a file of a frame cannot be read ({detail})",
-        "If it was deleted or written again after the frame was made, read the frame again and repeat the call",
+        "Check the path. If the file was deleted or written again after the frame was made, read the frame again and "
+        "repeat the call",
     ),
     Cause(
         r"KilledWorker|exited unexpectedly|ExecutorLost|executor .*(lost|exited)|Worker .*(lost|died)|BrokenProcessPool"
@@ -79,7 +96,14 @@ CAUSES = (
         "Most often it ran out of memory. " + MORE + ". The log of the worker says more",
     ),
 )
-UNKNOWN = Cause("", "{detail}", "The engine's own error stands above as the cause")
+UNKNOWN = Cause(
+    "",
+    "{detail}",
+    "The whole error is in error.__cause__. If the frame fails without recdf too, the cause is in its own steps",
+)
+
+
+WANTED = r"(?:Unable to allocate|[mr]e?alloc of size)[^\n]*"  # how much memory was asked for
 
 
 def watched(engine: Any, n_buckets: int) -> Any:
@@ -115,9 +139,11 @@ def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineErr
     text = "\n".join(f"{type(one).__name__}: {one}" for one in _chain(error))
     found = ((cause, re.search(cause.signs, text)) for cause in CAUSES)
     cause, match = next((pair for pair in found if pair[1]), (UNKNOWN, None))
-    bucket = re.search(r"in bucket (\d+) of lists", text)
+    bucket = re.search(r"in bucket (\d+) of lists:? ?([^\n]*)", text)
+    wanted = bucket[2].strip() if bucket else "".join(re.findall(WANTED, text)[:1])
     words = {
         "where": "" if bucket is None else f" in bucket {int(bucket[1]):,} of {n_buckets:,}",
+        "wanted": f" ({_short(wanted)})" if wanted else "",
         "own": (match.groupdict().get("own") or "").strip() if match else "",
         "detail": _detail(error),
         "n_buckets": n_buckets,
@@ -139,10 +165,20 @@ def _detail(error: BaseException) -> str:
     raised = [line.removeprefix("Caused by: ").strip() for line in lines if re.match(RAISED, line)]
     python = [line for line in raised if not re.match(r"(java|org|scala|py4j)\.", line)]
     if python or raised:
-        return _short((python or raised)[-1])
+        return _short(_plain((python or raised)[-1]))
     first = next((line.strip() for line in lines if line.strip()), "")
+    if type(error).__module__.startswith("pyspark") and first:
+        return _short(_plain(first))
     name = type(error).__name__
-    return _short(f"{name}: {first}" if first else name)
+    return _short(f"{name}: {_plain(first)}" if first else name)
+
+
+def _plain(line: str) -> str:
+    """Return a line without the names of Java classes and the codes of Spark, if it then still says something."""
+    found = line
+    for noise in NOISE:
+        found = re.sub(noise, "", found)
+    return found.strip() or line
 
 
 def _short(line: str) -> str:
@@ -158,5 +194,9 @@ def reword(error: RecdfError, advice: Mapping[str, str]) -> None:
 
 
 def in_bucket(bucket: int, error: MemoryError) -> MemoryError:
-    """Return the error with the number of the bucket that a worker was at. `engine_error` reads it."""
-    return MemoryError(f"in bucket {bucket} of lists: {error}")
+    """Return the error with the number of the bucket that a worker was at. `engine_error` reads it.
+
+    Its notes, which name the metric, become part of its message, since an engine may lose notes on the way.
+    """
+    words = ", ".join(filter(None, [str(error), *getattr(error, "__notes__", [])]))
+    return MemoryError(f"in bucket {bucket} of lists: {words}")

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from .._version import __version__
-from ..errors import EngineError, MissingExtraError
+from ..errors import EngineError, MissingExtraError, OptionError
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.record import again
@@ -118,19 +118,42 @@ def opened(handle: Handle) -> Shared:
 
 
 def to_bytes(shared: Shared) -> bytes:
-    """Return everything that the workers need as bytes."""
+    """Return everything that the workers need as bytes. Raises OptionError if a metric or an option has none."""
+    requests = shared.call.requests
+    own = {one.metric.kernel.__module__ for one in requests if not one.metric.built_in}
     pickles = _cloudpickle()
+    with _by_value(pickles, own):
+        try:
+            return _dumped(pickles, shared)
+        except MemoryError:
+            raise
+        except Exception as error:  # of any class: an object says itself why it cannot be pickled
+            what = next((f"the metric {one.metric.name!r}" for one in requests if not _can_be_sent(pickles, one)), None)
+            raise OptionError(
+                f"{what or 'an option or a side table'} cannot be sent to the workers: {error}; make such objects "
+                "inside the function, or import them from a module"
+            ) from error
 
-    class Pickler(pickles.CloudPickler):  # type: ignore[misc, name-defined]
+
+def _can_be_sent(pickles: Any, one: Any) -> bool:
+    try:
+        _dumped(pickles, one)
+    except Exception:
+        return False
+    return True
+
+
+def _dumped(pickles: Any, one: Any) -> bytes:
+    """Return an object as bytes. A user's own metric is pickled as the call that makes it again."""
+
+    class Pickler(pickles.CloudPickler):  # type: ignore[misc]
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, Metric) and not obj.built_in:
                 return again, (type(obj), obj.kernel, obj.keywords)
             return super().reducer_override(obj)
 
-    own = [one.metric for one in shared.call.requests if not one.metric.built_in]
-    with _by_value(pickles, {metric.kernel.__module__ for metric in own}):
-        sink = io.BytesIO()
-        Pickler(sink).dump(shared)
+    sink = io.BytesIO()
+    Pickler(sink).dump(one)
     return sink.getvalue()
 
 

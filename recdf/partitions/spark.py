@@ -20,7 +20,7 @@ from ..errors import ColumnError, MissingExtraError, OptionError, RecdfError
 from ..metrics.metric import Metric
 from .engine import Asked, OnBucket, OnChunk, evaluate_frames, labels_of_table
 from .engine_arguments import EngineArguments, not_a_frame, takes_engine_options
-from .engine_errors import reword
+from .engine_errors import engine_error, reword
 from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline, Sent
@@ -132,7 +132,10 @@ class SparkEngine:
 
     @property
     def n_partitions(self) -> int:
-        return int(self.session.conf.get("spark.sql.shuffle.partitions"))
+        try:
+            return int(self.session.conf.get("spark.sql.shuffle.partitions"))
+        except Exception as error:  # the session has stopped
+            raise engine_error(self.name, error, 1) from error
 
     @property
     def remote(self) -> bool:

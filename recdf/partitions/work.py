@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import EngineError
 from ..evaluation.exposure_sums import label_array
 from ..evaluation.finish import checked
 from ..evaluation.part import Failure, ListRows, Part, PartResult, measure
@@ -79,6 +80,10 @@ def measured(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Par
         return measure(shared.of(bucket), _part(shared, bucket, tables))
     except MemoryError:  # the engine may try again elsewhere
         raise
+    except SystemExit as error:  # it would end the worker, and the engine could not tell why
+        words = ", ".join([f"SystemExit: {error}", *getattr(error, "__notes__", [])])
+        told = EngineError(f"{words}; a metric must not end the process of a worker")
+        return PartResult(frozenset({bucket}), failure=Failure(told, bucket))
     except Exception as error:
         return PartResult(frozenset({bucket}), failure=Failure(error, bucket))
 

@@ -25,6 +25,7 @@ from partitions.engine_cases import (  # noqa: E402
 )
 
 from recdf.partitions import dask as engine  # noqa: E402
+from recdf.partitions.engine_arguments import not_a_frame  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -282,7 +283,19 @@ def test_per_user_is_lazy_and_has_a_text(monkeypatch):
     ("options", "error", "words"),
     [
         ({"ties": "row"}, rd.OptionError, 'ties="row" needs the order of the rows, which a Dask frame does not keep'),
-        ({"like": rd.Convention("x", order="row")}, rd.OptionError, "pred has no column that orders it, and a Dask"),
+        (
+            {"like": "ranx"},
+            rd.OptionError,
+            'like="ranx" uses ties="row": this needs the order of the rows, which a Dask frame does not keep; pass '
+            'another rule, such as ties="item_desc". Where scores are equal, the numbers may then differ from those of',
+        ),
+        ({"like": "ranx", "ties": "row"}, rd.OptionError, 'ties="row" needs the order of the rows, which a Dask frame'),
+        (
+            {"like": "rs_metrics"},
+            rd.OptionError,
+            'like="rs_metrics" takes pred in the order of its rows, which a Dask frame does not keep; pass score_col='
+            '"score", and ties= (now "item_desc") for equal scores. Where scores are equal, the numbers may then',
+        ),
         ({"partitions": 0}, rd.OptionError, "partitions=0; expected an integer from 1 to 65,535"),
         ({"item_by": "category"}, rd.OptionError, "item_by='category' needs items="),
         ({"partition": 3}, rd.OptionError, "rd.dask.evaluate has no option 'partition'; did you mean 'partitions'?"),
@@ -304,6 +317,10 @@ def test_other_frames_are_refused():
         rd.dask.evaluate(to_dask(true), pred, "mrr")
     with pytest.raises(TypeError, match=r"^pred is None; expected a Dask DataFrame$"):
         rd.dask.evaluate(to_dask(true), None, "mrr")
+    like_spark = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
+    with pytest.raises(TypeError, match=r"^true is a Spark DataFrame; call rd\.spark\.evaluate, which takes such fr"):
+        rd.dask.evaluate(like_spark, to_dask(pred), "mrr")
+    assert str(not_a_frame("true", to_dask(true), "Spark", "")).startswith("true is a Dask DataFrame; call rd.dask.ev")
     indexed = to_dask(true).set_index("user_id")
     with pytest.raises(rd.ColumnError, match=r"^true has 'user_id' in its index, .* pass true\.reset_index\(\)$"):
         rd.dask.evaluate(indexed, to_dask(pred), "mrr")

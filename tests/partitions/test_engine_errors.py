@@ -2,7 +2,9 @@
 
 import pickle
 import re
+import threading
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -18,6 +20,12 @@ from partitions.engine_cases import frames  # noqa: E402
 
 class KilledWorker(Exception):
     """Named as the exception of Dask's workers."""
+
+
+class AnalysisException(Exception):
+    """Named as an exception of pyspark."""
+
+    __module__ = "pyspark.errors"
 
 
 def from_worker(line):
@@ -40,6 +48,9 @@ Caused by: org.apache.spark.SparkFileNotFoundException: [FAILED_READ_FILE.FILE_N
 
 # (exception of the engine, beginning of the message, words of the remedy)
 FAILURES = [
+    (MemoryError("in bucket 3 of lists: Unable to allocate 728. TiB"),
+     "a worker ran out of memory in bucket 3 of 8 (Unable to allocate 728. TiB).", "partitions="),
+    (from_worker("ArrowMemoryError: malloc of size 64 failed"), "a worker ran out of memory (malloc of size 64 f", ""),
     (MemoryError("in bucket 3 of lists: "), "a worker ran out of memory in bucket 3 of 8.", "partitions= (now 8)"),
     (from_worker("MemoryError: in bucket 11 of lists: "), "a worker ran out of memory in bucket 11 of 8", ""),
     (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), "a worker ran out of memory.", "more memory"),
@@ -50,9 +61,17 @@ FAILURES = [
     (ModuleNotFoundError("No module named 'pyarrow'"), "a worker has no module pyarrow.", f"recdf {rd.__version__}"),
     (RuntimeError("[PYTHON_VERSION_MISMATCH] Python in worker"), "a worker runs another Python", "PYSPARK_PYTHON"),
     (AttributeError("Can't get attribute 'Sent'"), "a worker has other versions of the packages", "Install"),
-    (RuntimeError(JAVA_TRACE), "a file of a frame cannot be read (org.apache.spark.SparkFileNot", "again"),
+    (RuntimeError(JAVA_TRACE), "a file of a frame cannot be read (/x/1). Check the path. If", "again"),
+    (AnalysisException("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03;\n'Plan"),
+     "a path or a table of a frame does not exist (Path does not exist: file:/x). Check its name", "workers"),
+    (AnalysisException("[TABLE_OR_VIEW_NOT_FOUND] The table `x` cannot be found. SQLSTATE: 42P01; line 1"),
+     "a path or a table of a frame does not exist (The table `x` cannot be found). Check", ""),
+    (AnalysisException("[UNSUPPORTED.SCHEMA] Joins are odd. SQLSTATE: 0A000"), "Joins are odd. The whole", "cause"),
+    (AnalysisException("[NO_ACTIVE_SESSION] No active Spark session found."), "the session of Spark has st", "Start"),
+    (RuntimeError("(org.apache.spark.SparkException) Job 3 cancelled because SparkContext was shut down"),
+     "the session of Spark has stopped.", "Start a new"),
     (FileNotFoundError(2, "No such file", "x"), "a file of a frame cannot be read (FileNotFoundError: ", "again"),
-    (ValueError("odd\nand more"), "ValueError: odd.", "cause"),
+    (ValueError("odd\nand more"), "ValueError: odd. The whole error is in error.__cause__. If the frame f", "steps"),
     (KeyError(), "KeyError.", "cause"),
 ]  # fmt: skip
 
@@ -92,7 +111,7 @@ def test_jobs_of_dask_that_fail(tmp_path):
     metric = rd.metric(hungry)
     del rd.METRICS["hungry"]
     told, cause = refused(lambda: rd.dask.evaluate(true, given, metric, 5, by="model", partitions=2))
-    assert re.match(r"a job of Dask failed: a worker ran out of memory in bucket [01] of 2\. Pass more", told)
+    assert re.match(r".* ran out of memory in bucket [01] of 2 \(raised in the metric hungry@5\)\. Pass more", told)
     assert cause is MemoryError
 
     broken = given.map_partitions(odd, meta=given._meta)
@@ -149,3 +168,81 @@ def test_an_error_of_recdf_passes_unchanged():
     true, pred = frames(41)
     with dask.config.set(scheduler="synchronous"), pytest.raises(rd.ColumnError, match="points"):
         rd.dask.evaluate(to_dask(true), to_dask(pred), "mrr", score_col="points")
+
+
+def own(kernel):
+    """A metric of one's own that the registry does not keep."""
+    metric = rd.metric(kernel)
+    del rd.METRICS[kernel.__name__]
+    return metric
+
+
+def test_a_metric_that_cannot_be_sent_is_named():
+    lock = threading.Lock()
+
+    def locked(lists):
+        """A constant; larger is better, in [0, 1]."""
+        with lock:
+            return np.ones(len(lists))
+
+    true, pred = map(to_dask, frames(43))
+    words = (
+        r"^the metric 'locked' cannot be sent to the workers: cannot pickle '_thread\.lock' object; make such objects "
+        "inside the function, or import them from a module$"
+    )
+    with dask.config.set(scheduler="synchronous"), pytest.raises(rd.OptionError, match=words) as caught:
+        rd.dask.evaluate(true, pred, ["mrr", own(locked)], 5, by="model")
+    assert type(caught.value.__cause__) is TypeError
+
+
+# (error of a metric, its message where two buckets are measured)
+RAISED = [
+    (ValueError("odd"), "odd"),
+    (rd.DataError("3 rows are odd"), "3 rows are odd (found in one of 2 buckets of lists; counts are of that one)"),
+    (
+        rd.IdTypeError("x: 3 ids are odd"),
+        "x: 3 ids are odd (found in one of 2 buckets of lists; counts are of that one)",
+    ),
+    (rd.IdTypeError("x mixes ids of several types"), "x mixes ids of several types"),  # it counts nothing
+]
+
+
+def test_an_error_inside_a_metric_names_it():
+    def odd(lists):
+        """A constant; larger is better, in [0, 1]."""
+        raise type(error)(*error.args)
+
+    true, pred = frames(44)
+    lazy = {"true": to_dask(true), "pred": to_dask(pred)}
+    metric, note = own(odd), "raised in the metric odd@5"
+    for error, words in RAISED:
+        with pytest.raises(type(error)) as caught:
+            rd.evaluate(true, pred, metric, 5, by="model", score_col="score")
+        assert caught.value.__notes__ == [note]
+        with dask.config.set(scheduler="synchronous"), pytest.raises(type(error)) as caught:
+            rd.dask.evaluate(**lazy, metrics=metric, k=5, by="model", partitions=2)
+        assert str(caught.value) == words
+        assert caught.value.__notes__[0] == note
+    error = SystemExit(3)
+    with pytest.raises(SystemExit) as caught:
+        rd.evaluate(true, pred, metric, 5, by="model", score_col="score")
+    assert caught.value.__notes__ == [note]
+    # A worker that SystemExit ends could not say why.
+    with dask.config.set(scheduler="synchronous"), pytest.raises(rd.EngineError) as caught:
+        rd.dask.evaluate(**lazy, metrics=metric, k=5, by="model", partitions=2)
+    assert str(caught.value) == f"SystemExit: 3, {note}; a metric must not end the process of a worker"
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    true, pred = frames(46)
+    in_memory = rd.evaluate(true, pred, "mrr", 5, by="model", score_col="score")
+    with dask.config.set(scheduler="synchronous"):
+        in_dask = rd.dask.evaluate(to_dask(true), to_dask(pred), "mrr", 5, by="model")
+    file = tmp_path / "file"
+    file.touch()
+    for result in (in_memory, in_dask):
+        for folder, error in ((file, FileExistsError), (file / "out", NotADirectoryError)):
+            with pytest.raises(error, match=r"file is a file; expected a folder, in which the result is written$"):
+                result.to_parquet(folder)
+        with pytest.raises(OSError, match=r"^the folder .* cannot be made: File name too long$"):
+            result.to_parquet(tmp_path / ("x" * 999))
