@@ -93,7 +93,7 @@ class Evaluation:
         Raises
         ------
         FileExistsError
-            If the folder holds a result and `overwrite` is False.
+            If the folder holds a result and `overwrite` is False, or if it is a file.
         DataError
             If parquet could not give a key or `by` column back as it is.
 

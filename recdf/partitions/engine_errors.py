@@ -74,7 +74,8 @@ CAUSES = (
     ),
     Cause(
         r"NO_ACTIVE_SESSION|NO_ACTIVE_OR_DEFAULT_SESSION|SESSION_(CLOSED|NOT_FOUND|CHANGED)|stopped SparkContext"
-        r"|SparkContext (was|has been) (shut ?down|stopped)|No active Spark ?session",
+        r"|SparkContext (was|has been) (shut ?down|stopped)|No active Spark ?session"
+        r"|SparkSession should be created first|'setCallSite'",
         "the session of Spark has stopped",
         "Start a new session, read the frames in it, and repeat the call",
     ),
@@ -165,15 +166,15 @@ def _detail(error: BaseException) -> str:
     raised = [line.removeprefix("Caused by: ").strip() for line in lines if re.match(RAISED, line)]
     python = [line for line in raised if not re.match(r"(java|org|scala|py4j)\.", line)]
     if python or raised:
-        return _short(_plain((python or raised)[-1]))
+        return _short(plain((python or raised)[-1]))
     first = next((line.strip() for line in lines if line.strip()), "")
     if type(error).__module__.startswith("pyspark") and first:
-        return _short(_plain(first))
+        return _short(plain(first))
     name = type(error).__name__
-    return _short(f"{name}: {_plain(first)}" if first else name)
+    return _short(f"{name}: {plain(first)}" if first else name)
 
 
-def _plain(line: str) -> str:
+def plain(line: str) -> str:
     """Return a line without the names of Java classes and the codes of Spark, if it then still says something."""
     found = line
     for noise in NOISE:

@@ -104,7 +104,7 @@ class EngineEvaluation(Generic[Frame]):
         Raises
         ------
         FileExistsError
-            If the folder holds a result and `overwrite` is False.
+            If the folder holds a result and `overwrite` is False, or if it is a file.
         OptionError
             If the folder is an address, such as `s3a://...`.
         EngineError

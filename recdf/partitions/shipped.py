@@ -25,6 +25,7 @@ from ..errors import EngineError, MissingExtraError, OptionError
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.record import again
+from .engine_errors import plain
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,9 @@ def to_bytes(shared: Shared) -> bytes:
             raise
         except Exception as error:  # of any class: an object says itself why it cannot be pickled
             what = next((f"the metric {one.metric.name!r}" for one in requests if not _can_be_sent(pickles, one)), None)
+            why = plain(str(error)).rstrip(".")
             raise OptionError(
-                f"{what or 'an option or a side table'} cannot be sent to the workers: {error}; make such objects "
+                f"{what or 'an option or a side table'} cannot be sent to the workers: {why}; make such objects "
                 "inside the function, or import them from a module"
             ) from error
 

@@ -68,6 +68,7 @@ FAILURES = [
      "a path or a table of a frame does not exist (The table `x` cannot be found). Check", ""),
     (AnalysisException("[UNSUPPORTED.SCHEMA] Joins are odd. SQLSTATE: 0A000"), "Joins are odd. The whole", "cause"),
     (AnalysisException("[NO_ACTIVE_SESSION] No active Spark session found."), "the session of Spark has st", "Start"),
+    (AttributeError("'NoneType' object has no attribute 'setCallSite'"), "the session of Spark has stopped.", "Start"),
     (RuntimeError("(org.apache.spark.SparkException) Job 3 cancelled because SparkContext was shut down"),
      "the session of Spark has stopped.", "Start a new"),
     (FileNotFoundError(2, "No such file", "x"), "a file of a frame cannot be read (FileNotFoundError: ", "again"),
