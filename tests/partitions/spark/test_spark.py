@@ -223,7 +223,8 @@ def test_jobs_that_fail_say_what_failed_and_what_to_do(spark, tmp_path):
         """A constant; larger is better, in [0, 1]."""
         raise MemoryError
 
-    with pytest.raises(rd.EngineError, match=r"^a job of Spark failed: a worker ran out of memory in bucket \d of 3\."):
+    words = r"^a job of Spark failed: a worker ran out of memory in bucket \d of 3 \(raised in the metric hungry@5\)\."
+    with pytest.raises(rd.EngineError, match=words):
         rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), hungry, 5, by="model")
     to_spark(spark, pred, 1).write.parquet(str(tmp_path / "pred"))
     stored = spark.read.parquet(str(tmp_path / "pred"))
@@ -272,7 +273,7 @@ def test_a_result_is_written_by_the_executors_and_read_back(spark, tmp_path):
     ("options", "words"),
     [
         ({"ties": "row"}, 'ties="row" needs the order of the rows, which a Spark frame does not keep'),
-        ({"rank_col": None, "like": rd.Convention("x", order="row")}, "pred has no column that orders it, and a Spark"),
+        ({"rank_col": None, "like": rd.Convention("x", order="row")}, 'like="x" takes pred in the order of its rows'),
         ({"partitions": "8"}, "partitions='8'; expected an integer from 1 to 65,535"),
     ],
 )
