@@ -60,6 +60,7 @@ OnChunk = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 OnBucket = Callable[[int, Sequence[Any], Sequence[Any]], pa.Table]
 
 MOST_BUCKETS = 2**16 - 1
+MANY_BUCKETS = 16  # the results of more buckets are added up by the workers, in one more step of the job
 
 
 class Engine(Protocol[Frame]):
@@ -319,7 +320,8 @@ class _Run(Generic[Frame]):
     def _total(self) -> PartResult:
         """Measure all buckets and add the results."""
         cells = self._meet(Measuring(self.handle, self.needed.schemas), CELL)
-        cells = self.engine.each(cells, CELL.names, AddingUp(), CELL)
+        if self.n_buckets > MANY_BUCKETS:
+            cells = self.engine.each(cells, CELL.names, AddingUp(), CELL)
         results = sorted(map(result_of, self.engine.collect(cells)["cell"]), key=lambda one: min(one.buckets))
         total: PartResult | None = add_up(results)
         if total is None:  # there is no row

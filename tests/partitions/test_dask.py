@@ -72,6 +72,12 @@ def test_the_tables_are_those_of_evaluate(name):
     assert said == expected_said
 
 
+def test_the_workers_add_up_the_results_of_many_buckets(monkeypatch):
+    monkeypatch.setattr("recdf.partitions.engine.MANY_BUCKETS", 2)
+    (result, _), (expected, _) = both(*CASES["side_tables_exposure_and_groups"](), partitions=5)
+    assert_same(result, expected)
+
+
 @pytest.mark.parametrize("name", ERRORS)
 def test_the_error_is_that_of_evaluate(name):
     (error, _), (expected, _) = both(*ERRORS[name]())
