@@ -224,5 +224,9 @@ def _open(piece: _Piece) -> pa.Table:
 
 
 def _frame(piece: _Piece) -> pd.DataFrame:
-    frame: pd.DataFrame = _open(piece).to_pandas()
+    table = _open(piece)
+    # pandas 2.2 does not find the dtype of periods and intervals of Arrow by its name, which the metadata has.
+    unnamed = any(isinstance(kind, pa.BaseExtensionType) for kind in table.schema.types)
+    how: dict[str, Any] = {"types_mapper": pd.ArrowDtype, "ignore_metadata": True} if unnamed else {}
+    frame: pd.DataFrame = table.to_pandas(**how)
     return frame

@@ -160,7 +160,10 @@ class DaskEngine:
         found = frame.map_partitions(_Typed(dict(like.dtypes)), meta=like, enforce_metadata=False)
         # As a frame of delayed parts. Dask would otherwise look into the two shuffles behind the frame, take a column
         # of it for one of another frame, and align both by an index whose numbers repeat.
-        return self.dd.from_delayed(found.to_delayed(), meta=like, verify_meta=False)
+        import dask
+
+        with dask.config.set({"dataframe.convert-string": False}):  # the columns have the dtypes of `like` already
+            return self.dd.from_delayed(found.to_delayed(), meta=like, verify_meta=False)
 
     def write(self, frame: Any, folder: Path) -> None:
         frame.to_parquet(str(folder), write_index=False)
