@@ -28,12 +28,15 @@ settings.register_profile("soak", **{**QUICK, "max_examples": 2000, "derandomize
 settings.load_profile("recdf")
 
 
-class OwnMetrics:
-    """Metrics that a doctest of the package made are gone after it, for the tests that follow in its process."""
+class Leftovers:
+    """What a test leaves is gone after it, for the tests that follow in its process: open figures, and metrics that a
+    doctest of the package made."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item):
         done = yield
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
         if isinstance(item, pytest.DoctestItem) and "recdf" in sys.modules:
             rd = sys.modules["recdf"]
             for name in rd.METRICS.keys() - set(rd.metrics.__all__):
@@ -42,4 +45,4 @@ class OwnMetrics:
 
 
 def pytest_configure(config):
-    config.pluginmanager.register(OwnMetrics())
+    config.pluginmanager.register(Leftovers())
