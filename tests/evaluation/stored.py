@@ -73,4 +73,15 @@ def forked(work, *given):
 
 def ended(child):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+def kill_at_rename(step):
+    replace, calls = os.replace, []
+
+    def crash(*args):
+        calls.append(args)
+        if len(calls) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(*args)
+
+    os.replace = crash
 """

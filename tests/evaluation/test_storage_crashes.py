@@ -55,15 +55,7 @@ def test_a_failure_of_the_first_write_leaves_nothing(target, call, tmp_path, mon
 WRITER = f"""{FORKING}
 def write(folder, step):
     new = rd.evaluate({{"u": ["a", "b"], "v": ["c"]}}, {{"u": ["x", "a"], "v": ["c"]}}, ["ndcg@1", "mrr@1"])
-    replace, calls = os.replace, []
-
-    def crash(*args):
-        calls.append(args)
-        if len(calls) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-        replace(*args)
-
-    os.replace = crash
+    kill_at_rename(step)
     new.to_parquet(folder, overwrite=True)
 
 print(*(ended(forked(write, folder, int(step))) for folder, step in zip(sys.argv[1::2], sys.argv[2::2])))

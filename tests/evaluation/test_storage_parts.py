@@ -41,15 +41,7 @@ from evaluation.stored import NEW
 from evaluation.test_storage_parts import write_file, write_parts
 
 def write(folder, kind, step):
-    replace, calls = os.replace, []
-
-    def crash(*args):
-        calls.append(args)
-        if len(calls) == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-        replace(*args)
-
-    os.replace = crash
+    kill_at_rename(step)
     globals()[kind](NEW, folder)
 
 print(*(ended(forked(write, folder, kind, int(step))) for folder, kind, step in zip(*[iter(sys.argv[1:])] * 3)))
