@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 import numpy as np
@@ -71,20 +71,24 @@ def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
         return list(threads.map(function, parts))
 
 
-def stream(function: Callable[[Part], Made], parts: Iterable[Part]) -> Iterator[Made]:
+def stream(function: Callable[[Part], Made], parts: Iterable[Part], most: int = MOST_THREADS) -> Iterator[Made]:
     """Call the function for parts that are made one after another, by several threads; yield the results in order.
 
-    At most one part more than there are threads is in memory at a time.
+    `most` is the largest number of parts that are worked on at the same time. With 1 the calls follow one another, in
+    a thread beside the one that makes the parts. At most one part more is in memory. Where there is one thread only,
+    nothing runs at the same time.
     """
-    n = n_threads()
-    if n < 2:
+    if n_threads() < 2:
         yield from map(function, parts)
         return
+    n = min(n_threads(), most)
     waiting: deque[Future[Made]] = deque()
-    with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(1,)) as threads:
+    with ThreadPoolExecutor(n) as threads:
         try:
             for part in parts:
-                waiting.append(threads.submit(function, part))
+                context = copy_context()  # so that progress inside a part knows of that outside
+                context.run(_limit.set, n_threads() // n)
+                waiting.append(threads.submit(context.run, function, part))
                 if len(waiting) > n:
                     yield waiting.popleft().result()
             while waiting:

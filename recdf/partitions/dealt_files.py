@@ -36,7 +36,7 @@ from .overlap import compared
 from .results import NEVER, PLACE, Results, first_rows
 from .row_checks import HEAD, RowCheck
 from .source import as_frame
-from .store import Dealt, Memory, Store, deal, given_ids, part_of
+from .store import Dealt, Memory, Store, deal, given_ids, narrow, part_of
 
 # Shares of the memory limit. KEPT_SHARE is for rows that stay in memory. PART_SHARE is for the evaluation of one part,
 # which needs WORKING_COPIES times the size of the part. BATCH_SHARE is for the batches that are read and dealt at the
@@ -79,7 +79,7 @@ class DealtFiles:
                     fields = fields.append(pa.field(ROW, pa.int64()))
                 store = Store(folder / f"{role}.arrow", buckets, fields, memory)
                 self.stores[role] = stack.enter_context(closing(store))
-                rows = limit * BATCH_SHARE / (n_threads() + 2) / row_bytes[role]
+                rows = limit * BATCH_SHARE / (n_threads() + 3) / row_bytes[role]
                 self._deal(role, int(min(max(rows, 2**10), 2**20)))
             self._stack = stack.pop_all()
         self._check_kinds()
@@ -117,11 +117,13 @@ class DealtFiles:
         def dealt(table: pa.Table) -> Dealt | None:
             if check.failed:
                 return None
+            table = narrow(table, {*asked.ids[role], ROW})
             return deal(table, part_of([table[name] for name in asked.user_cols], self.n_parts), self.n_parts)
 
-        for rows in stream(dealt, kept()):
-            if rows is not None:
-                self.stores[role].add_dealt(rows)
+        store = self.stores[role]
+        # One thread more writes the rows, in their order.
+        for _ in stream(lambda rows: None if rows is None else store.add_dealt(rows), stream(dealt, kept()), most=1):
+            pass
         check.finish(source.n_rows)
         self.checks[role] = check
 
