@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from typing import TypeVar
 
 import numpy as np
@@ -74,8 +74,8 @@ def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
 def stream(function: Callable[[Part], Made], parts: Iterable[Part], most: int = MOST_THREADS) -> Iterator[Made]:
     """Call the function for parts that are made one after another, by several threads; yield the results in order.
 
-    `most` is the largest number of parts that are worked on at the same time. With 1 the calls follow one another, in
-    a thread beside the one that makes the parts. At most one part more is in memory. Where there is one thread only,
+    `most` is the largest number of parts that are worked on at the same time. At most one part more is in memory. With
+    `most=1` the calls follow one another, while this thread makes the next part. Where recdf may use one thread only,
     nothing runs at the same time.
     """
     if n_threads() < 2:
@@ -83,12 +83,10 @@ def stream(function: Callable[[Part], Made], parts: Iterable[Part], most: int = 
         return
     n = min(n_threads(), most)
     waiting: deque[Future[Made]] = deque()
-    with ThreadPoolExecutor(n) as threads:
+    with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(n_threads() // n,)) as threads:
         try:
             for part in parts:
-                context = copy_context()  # so that progress inside a part knows of that outside
-                context.run(_limit.set, n_threads() // n)
-                waiting.append(threads.submit(context.run, function, part))
+                waiting.append(threads.submit(function, part))
                 if len(waiting) > n:
                     yield waiting.popleft().result()
             while waiting:

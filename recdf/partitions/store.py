@@ -182,14 +182,17 @@ class Store:
             self._kept.append(Dealt(table, edges))
             return
         if table.schema not in self._files:
-            self._files[table.schema] = _File(self.path.with_suffix(f".{len(self._files)}.arrow"), table.schema)
+            self._files[table.schema] = _File(self._next_path(), table.schema)
         file = self._files[table.schema]
         for number in np.flatnonzero(np.diff(edges)).tolist():
             for batch in table.slice(edges[number], edges[number + 1] - edges[number]).to_batches():
                 self._places[number].append((file, file.add(batch)))
 
+    def _next_path(self) -> Path:
+        return self.path.with_name(f"{self.path.stem}-{len(self._files)}{self.path.suffix}")
+
     def read(self, part: int) -> pa.Table:
-        """Return all rows of a part."""
+        """Return all rows of a part. Integers have 64 bits if some rows of the part were added so."""
         kept = [table.slice(edges[part], edges[part + 1] - edges[part]) for table, edges in self._kept]
         written = [pa.Table.from_batches([file.read(number)]) for file, number in self._places[part]]
         found = [table for table in (*kept, *written) if len(table)] or [self.schema.empty_table()]
