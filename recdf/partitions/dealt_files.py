@@ -44,6 +44,9 @@ from .store import Dealt, Memory, Store, deal, given_ids, narrow, part_of
 KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.15, 0.4, 6, 0.15
 MAX_PARTS = 4096
 
+# A part has about so many rows of `pred`, or fewer: one thread then ranks it as one block, in the processor's cache.
+PART_ROWS = 400_000
+
 # So many parts are measured at the same time, if there are as many threads. More of them would be too small.
 AT_ONCE = 4
 
@@ -72,8 +75,8 @@ class DealtFiles:
         self.asked, self.folder, self.progress = asked, folder, progress
         if buckets is None:
             n_bytes = sum(source.n_rows * row_bytes[role] for role, source in asked.sources.items())
-            at_once = min(n_threads(), AT_ONCE)
-            buckets = min(int(n_bytes * WORKING_COPIES * at_once / (limit * PART_SHARE)) + 1, MAX_PARTS)
+            for_memory = n_bytes * WORKING_COPIES * min(n_threads(), AT_ONCE) / (limit * PART_SHARE)
+            buckets = min(int(max(for_memory, asked.sources["pred"].n_rows / PART_ROWS)) + 1, MAX_PARTS)
         self.n_parts = buckets
         self.given_part = np.empty(0, np.uint16)
         if asked.given is not None:
