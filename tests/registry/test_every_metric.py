@@ -8,7 +8,7 @@ import re
 import oracles
 import pytest
 from cases import case
-from registry.checks import (
+from registry.oracle_check import (
     BUILT_IN,
     EVERY,
     OPTION_SETS,
