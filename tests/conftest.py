@@ -5,9 +5,12 @@ The profile `soak` tries many more examples, which differ from run to run: `pyte
 
 import os
 import sys
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+pytest.register_assert_rewrite("partitions.parquet_files")  # before the first folder of tests imports it
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for each core. A second thread in each would only wait for the first, and starting it costs more
@@ -26,6 +29,16 @@ QUICK = {
 settings.register_profile("recdf", **QUICK)
 settings.register_profile("soak", **{**QUICK, "max_examples": 2000, "derandomize": False, "phases": list(Phase)})
 settings.load_profile("recdf")
+
+
+@pytest.fixture
+def nothing_left_behind(tmp_path, monkeypatch):
+    """The folder where temporary files are made, which must be empty at the end."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
 
 
 class Leftovers:
