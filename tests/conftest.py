@@ -42,15 +42,15 @@ def nothing_left_behind(tmp_path, monkeypatch):
 
 
 class Leftovers:
-    """What a test leaves is gone after it, for the tests that follow in its process: open figures, and metrics that a
-    doctest of the package made."""
+    """What a test leaves is gone after it, for the tests that follow in its process: open figures, and metrics that the
+    test or doctest made."""
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_teardown(self, item):
+    def pytest_runtest_teardown(self):
         done = yield
         if "matplotlib.pyplot" in sys.modules:
             sys.modules["matplotlib.pyplot"].close("all")
-        if isinstance(item, pytest.DoctestItem) and "recdf" in sys.modules:
+        if "recdf" in sys.modules:
             rd = sys.modules["recdf"]
             for name in rd.METRICS.keys() - set(rd.metrics.__all__):
                 del rd.METRICS[name]

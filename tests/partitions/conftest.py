@@ -1,10 +1,7 @@
-"""How the tests of evaluate_parquet run: small files are cut as large ones are, and recdf warns of nothing."""
-
-import warnings
+"""How the tests of evaluate_parquet run: small files are cut as large ones are."""
 
 import pytest
 
-import recdf as rd
 from recdf.partitions import results, source, whole_columns
 
 
@@ -15,11 +12,3 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(whole_columns, "TOGETHER_ROWS", 64)
     monkeypatch.setattr(results, "CHUNK_ROWS", 4)
     monkeypatch.setattr(results, "BLOCK_ROWS", 32)
-
-
-@pytest.fixture
-def quiet():
-    """Warnings of recdf about the data are expected, and not shown."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rd.RecdfWarning)
-        yield

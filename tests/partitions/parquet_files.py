@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from registry.seeded import ITEMS, frames
 
@@ -25,10 +26,12 @@ def distinct_data():
 
 
 def write(folder, true, pred, rows=100):
-    """Write both frames, in row groups that cut lists."""
-    for name, frame in (("true", true), ("pred", pred)):
-        frame.to_parquet(folder / f"{name}.parquet", index=False, row_group_size=rows)
-    return folder / "true.parquet", folder / "pred.parquet"
+    """Write both frames or Arrow tables, in row groups that cut lists."""
+    paths = folder / "true.parquet", folder / "pred.parquet"
+    for table, path in zip((true, pred), paths, strict=True):
+        table = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, preserve_index=False)
+        pq.write_table(table, path, row_group_size=rows)
+    return paths
 
 
 def assert_equal(found, expected):

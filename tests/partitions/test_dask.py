@@ -34,15 +34,6 @@ def _one_thread():
         yield
 
 
-@pytest.fixture(autouse=True)
-def _registry():
-    """Metrics that a test registers do not stay."""
-    known = dict(rd.METRICS)
-    yield
-    for name in rd.METRICS.keys() - known.keys():
-        del rd.METRICS[name]
-
-
 def to_dask(frame, npartitions=3):
     return None if frame is None else dd.from_pandas(frame.reset_index(drop=True), npartitions=npartitions, sort=False)
 

@@ -8,7 +8,10 @@ from partitions.parquet_files import USUAL, as_dtype, assert_equal, check, data,
 import recdf as rd
 from recdf.partitions import whole_columns
 
-pytestmark = pytest.mark.usefixtures("small_pieces", "nothing_left_behind", "quiet")
+pytestmark = [
+    pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
+    pytest.mark.filterwarnings("ignore::recdf.RecdfWarning"),
+]
 
 
 @pytest.mark.parametrize("by", [None, "model"])

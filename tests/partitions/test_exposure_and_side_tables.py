@@ -5,16 +5,17 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from partitions.parquet_files import USUAL, as_dtype, assert_equal, both, check, data, write
-from registry.seeded import side_tables
+from registry.seeded import BEYOND, BUILT_IN, side_tables
 
 import recdf as rd
-from recdf.metrics import __all__ as NAMES
 
-pytestmark = pytest.mark.usefixtures("small_pieces", "nothing_left_behind", "quiet")
+pytestmark = [
+    pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
+    pytest.mark.filterwarnings("ignore::recdf.RecdfWarning"),
+]
 
-EXPOSURE = [name for name in NAMES if rd.METRICS[name].per == "item"]
+EXPOSURE = [metric.name for metric in BEYOND if metric.per == "item"]
 
-BEYOND = [name for name in NAMES if rd.METRICS[name].family not in ("relevance", "ranking", "money")]
 
 VARIANTS = ["entropy(normalize=True)", "exposure_share(discount=none)", "exposure_ratio(relative_to=catalogue)"]
 
@@ -28,13 +29,14 @@ def test_every_metric_beyond_accuracy(tmp_path, users, by):
     true, pred = data(4)
     if users == "ids":
         users = [*true["user_id"].unique()[30:], 100_000]
-    expected = check(write(tmp_path, true, pred), [*BEYOND, *VARIANTS], (2, 40), users=users, by=by, **side_tables(4))
+    metrics = [*(metric.name for metric in BEYOND), *VARIANTS]
+    expected = check(write(tmp_path, true, pred), metrics, (2, 40), users=users, by=by, **side_tables(4))
     assert {"pred_outside_items", "lists_without_log", "pred_without_group"} <= set(expected.spec["counts"])
     assert expected.summary["value"].notna().any()
 
 
 def test_every_metric_of_true_and_pred(tmp_path):
-    metrics = [name for name in NAMES if name not in BEYOND]
+    metrics = [metric.name for metric in BUILT_IN]
     true, pred = data(5)
     paths = write(tmp_path, true.assign(relevance=true["relevance"] / 3), pred)  # rbp takes gains up to 1
     check(paths, metrics, (3,), by="model", value_col="value")
@@ -150,10 +152,6 @@ def own_metrics():
     def my_share(counts):
         """Largest share of one item, with a warning where nothing is shown."""
         return (counts.shown / counts.shown.sum()).max()
-
-    yield
-    for name in ("my_sum", "my_lists", "my_whim", "my_secret", "my_share"):
-        del rd.METRICS[name]
 
 
 @pytest.mark.usefixtures("own_metrics")

@@ -9,7 +9,10 @@ import recdf as rd
 from recdf.partitions import dealt_files as dealing
 from recdf.partitions.store import Store
 
-pytestmark = pytest.mark.usefixtures("small_pieces", "nothing_left_behind", "quiet")
+pytestmark = [
+    pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
+    pytest.mark.filterwarnings("ignore::recdf.RecdfWarning"),
+]
 
 
 def test_a_small_memory_limit_makes_many_buckets(tmp_path, monkeypatch):

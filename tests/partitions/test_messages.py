@@ -9,7 +9,10 @@ from partitions.parquet_files import USUAL, both, data, distinct_data, write
 
 import recdf as rd
 
-pytestmark = pytest.mark.usefixtures("small_pieces", "nothing_left_behind", "quiet")
+pytestmark = [
+    pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
+    pytest.mark.filterwarnings("ignore::recdf.RecdfWarning"),
+]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,10 @@ from recdf.metrics import call as calling
 from recdf.partitions import dealt_files as dealing
 from recdf.partitions import results
 
-pytestmark = pytest.mark.usefixtures("small_pieces", "nothing_left_behind", "quiet")
+pytestmark = [
+    pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
+    pytest.mark.filterwarnings("ignore::recdf.RecdfWarning"),
+]
 
 
 def test_out_holds_what_to_parquet_writes(tmp_path):

@@ -6,31 +6,32 @@ It raises AssertionError, so that test_checks.py can show that it catches a metr
 import functools
 import itertools
 import random
-from dataclasses import replace
 
 import numpy as np
 import oracles
 import pytest
-from registry.seeded import ITEMS, assert_close, column_options, frames, oracle_values, quietly, records, text, variants
+from registry.seeded import (
+    BUILT_IN,
+    ITEMS,
+    SPACE,
+    assert_close,
+    assert_within_bounds,
+    column_options,
+    condensed,
+    counts_candidates,
+    frames,
+    oracle_values,
+    quietly,
+    records,
+    text,
+    variants,
+)
 
 import recdf as rd
 
 EVERY = list(rd.METRICS.values())
-# Those of true and pred alone; `test_beyond` holds the others, with their side tables, against their oracles.
-BUILT_IN = [metric for metric in EVERY if metric.family in ("relevance", "ranking", "money")]
+# `test_beyond` holds the others, with their side tables, against their oracles.
 every_metric = pytest.mark.parametrize("metric", BUILT_IN, ids=[m.name for m in BUILT_IN])
-
-SPACE = {
-    "order": ["score", "rank", "row"],
-    "ties": ["item_desc", "item_asc", "row", "worst"],
-    "users": ["true", "pred", "both", "all", [-5, 1, 4, 22, 999]],
-    "relevance": [True, False],
-    "min_relevance": [None, 0.5],
-    "duplicates": ["drop", "keep"],
-    "judged_only": [False, True],
-    "nan_score": ["last", "drop"],
-    "undefined": ["nan", "zero"],
-}
 
 
 def option_sets(n, seed=1):
@@ -68,10 +69,6 @@ def oracle_lists(number, k):
     if options["nan_score"] == "drop" and options["order"] == "score":
         pred = pred[pred["score"].notna()]  # "drop" means: as if the row were not there
     return oracles.match_lists(records(true), records(pred), k, items=ITEMS, **options)
-
-
-def counts_candidates(metric, params):
-    return "candidates" in metric.needs or params.get("within") == "catalogue"
 
 
 def tried_under(metric, number):
@@ -119,13 +116,11 @@ def check_oracle(metric, number):
     found = columns[metric.name]
     assert users == list(oracle_lists(number, 1))
     if options["undefined"] == "nan":
-        low, high = metric.bounds
-        assert not (found < (-np.inf if low is None else low)).any(axis=None)
-        assert not (found > (np.inf if high is None else high)).any(axis=None)
+        assert_within_bounds(metric, found)
     expected = []
     for params, k in itertools.product(tried, ks if metric.cut else ks[:1]):
         lists = oracle_lists(number, k)
-        if options["judged_only"] and counts_candidates(metric, params):  # the judged items are the candidates
-            lists = {user: replace(one, catalogue={t.item for t in one.judged}) for user, one in lists.items()}
+        if options["judged_only"] and counts_candidates(metric, params):
+            lists = {user: condensed(one) for user, one in lists.items()}
         expected.append(oracle_values(lists, metric.name, params, options["undefined"]))
     assert_close(found, np.hstack(expected), options)
