@@ -104,6 +104,13 @@ def closest(word: str, known: Iterable[object]) -> str:
     return f"; did you mean {match[0]!r}?" if match else ""
 
 
+def valid(word: str, known: Iterable[str]) -> str:
+    """Return what a message about an unknown word ends with: the nearest of the known ones, and all of them."""
+    names = list(known)
+    meant = closest(word, names)
+    return f"{meant} Valid are {', '.join(names)}" if meant else f"; valid are {', '.join(names) or 'none'}"
+
+
 def examples(values: Any) -> str:
     """Show up to five distinct values for a message."""
     return ", ".join(list(dict.fromkeys(map(repr, pd.Series(values).head(1000).tolist())))[:5])

@@ -67,7 +67,7 @@ def check(
                              finding severity  count  share examples
     0  users without recommendations  warning      1    0.5      'v'
     """
-    shared = Call.of("check", {**options, "ties": "item_desc", "undefined": "nan"}).options
+    shared = Call.of(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
     k = check_k(k)
     true_frame = as_frame(true, "true", shared.user_col, shared.item_col)
     pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)

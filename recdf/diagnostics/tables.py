@@ -6,7 +6,7 @@ RangeIndex.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any, Unpack
@@ -30,9 +30,11 @@ from ..metrics.per_user import label_frame
 __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 
 
-def _call(what: str, pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:
-    """Return the call of the function `what`, and `pred` as a frame, which gives the labels at the end."""
-    call = Call.of(what, options, Given(items=items))
+def _call(
+    function: Callable[..., Any], pred: Any, items: Any, options: Mapping[str, Any]
+) -> tuple[Call, pd.DataFrame]:
+    """Return the call of a function, and `pred` as a frame, which gives the labels at the end."""
+    call = Call.of(function, options, Given(items=items))
     return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)
 
 
@@ -79,7 +81,7 @@ def hit_table(
     0     ann       a     1   True   1.0
     1     ann       x     2  False   0.0
     """
-    call, frame = _call("hit_table", pred, items, options)
+    call, frame = _call(hit_table, pred, items, options)
     with call.match(true, frame) as matched:
         return _hit_rows(matched, check_k(k), frame, call.options.item_col)
 
@@ -144,7 +146,7 @@ def position_table(
     0     1      2     1
     1     2      1     0
     """
-    call, frame = _call("position_table", pred, None, options)
+    call, frame = _call(position_table, pred, None, options)
     with call.match(true, frame) as matched:
         if position_col is None:
             return _rank_rows(matched, check_k(k))
@@ -232,7 +234,7 @@ def exposure_table(
     1       b      1  0.333            0     0.631
     2       c      0  0.000            0     0.000
     """
-    call, frame = _call("exposure_table", pred, items, options)
+    call, frame = _call(exposure_table, pred, items, options)
     with call.match(None, frame) as matched:
         return _exposure_rows(matched, None if k is None else check_k(k), frame, call.options.item_col)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, closest
+from ..errors import OptionError, closest, valid
 from .accepted import Duplicates, Ids, NanScore, NullKeys, PopulationRule, Ties, Undefined
 from .conventions import Convention, find_convention
 from .population import Population
@@ -199,15 +199,22 @@ def as_columns(columns: str | Sequence[str] | None) -> list[str]:
 def check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
     """Raise OptionError unless `value` is one of `allowed`."""
     if not any(type(value) is type(choice) and value == choice for choice in allowed):
-        valid = ", ".join(map(repr, allowed))
-        raise OptionError(f"{name}={value!r}; valid are {valid}{closest(str(value), allowed)}")
+        choices = ", ".join(map(repr, allowed))
+        raise OptionError(f"{name}={value!r}; valid are {choices}{closest(str(value), allowed)}")
 
 
-def check_names(given: Sequence[str], valid: Sequence[str], what: str) -> None:
-    """Raise OptionError for the first name that is not valid."""
+def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:
+    """Raise OptionError for the first name that is not known. The message lists the known ones."""
     for name in given:
-        if name not in valid:
-            raise OptionError(f"{what} has no option {name!r}{closest(name, valid)}; valid are {', '.join(valid)}")
+        if name not in known:
+            raise OptionError(f"{what} has no option {name!r}{valid(name, known)}")
+
+
+def check_shared(given: Collection[str], function: Callable[..., Any]) -> None:
+    """Raise OptionError for the first name that is no shared option. The message lists all that the function takes."""
+    if not set(given) <= set(NAMES):
+        parameters = inspect.signature(function).parameters.values()
+        check_names(given, [one.name for one in parameters if one.default is not one.empty], function.__name__)
 
 
 def parameters() -> list[inspect.Parameter]:

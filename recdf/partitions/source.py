@@ -177,7 +177,7 @@ def _files(path: Any, role: str) -> Any:
         return [file for one in path for file in _as_list(_files(one, role))]
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{role}_path is a {type(path).__name__}; expected a file, a folder, a glob or a list of them")
-    text = os.fspath(path)
+    text = os.path.expanduser(path)
     if os.path.exists(text):
         return text
     local_path(text)

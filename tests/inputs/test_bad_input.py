@@ -1,5 +1,6 @@
 """What bad input gets: an error that names the argument, the column, what was found and what was expected."""
 
+import inspect
 import uuid
 
 import numpy as np
@@ -211,6 +212,8 @@ TABLE = [
     ({"metrics": "ndcg(gain=exp)"}, rd.OptionError, ValueError, ["gain='exp'", "'linear', 'exp2', 'binary'"]),
     ({"metrics": "recall(gain=exp2)"}, rd.OptionError, ValueError, ["recall", "'gain'", "divisor"]),
     ({"metrics": "hitrate(a=1)"}, rd.OptionError, ValueError, ["hitrate", "valid are none"]),
+    ({"logs": TRUE}, rd.OptionError, ValueError, ["evaluate", "'logs'", "did you mean 'log'? Valid are k, items, log"]),
+    ({"top_k": 5}, rd.OptionError, ValueError, ["evaluate", "'top_k'", "valid are k, items"]),
     ({"metrics": "f1(beta=x)"}, rd.OptionError, ValueError, ["beta='x'", "number"]),
     ({"metrics": "f1(beta=nan)"}, rd.OptionError, ValueError, ["beta=nan"]),
     ({"metrics": "f1(beta=-1)"}, rd.OptionError, ValueError, ["beta=-1"]),
@@ -325,6 +328,20 @@ def test_a_single_metric_raises_the_same():
         rd.ndcg(TRUE, PRED.assign(model="a"), by="model")
     with pytest.raises(rd.OptionError, match="revenue@10 needs value_col="):
         rd.revenue(TRUE, PRED)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [rd.evaluate, rd.evaluate_parquet, rd.check, rd.hit_table, rd.exposure_table, rd.position_table, rd.ndcg],
+    ids=lambda function: function.__name__,
+)
+def test_an_unknown_option_is_answered_with_all_that_the_function_takes(function):
+    parameters = inspect.signature(function).parameters.values()
+    required = [TRUE for one in parameters if one.default is inspect.Parameter.empty]
+    valid = ", ".join(one.name for one in parameters if one.default is not inspect.Parameter.empty)
+    with pytest.raises(rd.OptionError) as raised:
+        function(*required, usr="x")
+    assert str(raised.value) == f"{function.__name__} has no option 'usr'; did you mean 'users'? Valid are {valid}"
 
 
 def test_every_error_is_of_recdf_and_of_python():
