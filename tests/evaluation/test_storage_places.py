@@ -1,8 +1,7 @@
-"""Places that take no result: an error in plain words, and nothing stays. Places may begin with `~`, and have a name."""
+"""Places that take no result: an error in plain words, and nothing stays. A place may begin with `~`."""
 
 import errno
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -41,11 +40,11 @@ def test_the_folder_of_processes(folder, words):
     refused(folder, OSError, words)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other rights")
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write into every folder")
 def test_a_folder_without_the_right_to_write(tmp_path):
     tmp_path.chmod(0o555)
     try:
+        if os.access(tmp_path, os.W_OK):
+            pytest.skip("this user may write into every folder, as root may, or this system has other rights")
         refused(tmp_path, PermissionError, r"^nothing can be written into the folder .*: Permission denied$")
         refused(tmp_path / "out", PermissionError, r"out cannot be made: Permission denied$")
         assert names(tmp_path) == set()
