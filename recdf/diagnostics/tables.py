@@ -30,9 +30,7 @@ from ..metrics.per_user import label_frame
 __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 
 
-def _call(
-    function: Callable[..., Any], pred: Any, items: Any, options: Mapping[str, Any]
-) -> tuple[Call, pd.DataFrame]:
+def _call(function: Callable[..., Any], pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:
     """Return the call of a function, and `pred` as a frame, which gives the labels at the end."""
     call = Call.of(function, options, Given(items=items))
     return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)

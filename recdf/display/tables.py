@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, closest
+from ..errors import ColumnError, OptionError, closest, kind_of
 from ..evaluation.definitions import better_of
 from ..evaluation.result import Evaluation
 
@@ -38,7 +38,7 @@ class ModelValues(NamedTuple):
 def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFrame:
     """Return the frame if it has these columns; the error names the first that is missing and where it comes from."""
     if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"{role} is a {type(frame).__name__}; expected {source}")
+        raise TypeError(f"{role} is {kind_of(frame)}; expected {source}")
     for name in names:
         if name not in frame.columns:
             have = ", ".join(map(repr, frame.columns))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples, kind_of
 from ..inputs.codes import encode
 from ..inputs.frames import column, read_numbers, refuse_engine_frame
 from ..inputs.ids import check_labels, read_ids
@@ -53,7 +53,7 @@ def frame_of(role: str, data: Any) -> pd.DataFrame:
     """Return `data` if it is a DataFrame whose columns can be named."""
     if not isinstance(data, pd.DataFrame):
         refuse_engine_frame(data, role)
-        raise TypeError(f"{role} is a {type(data).__name__}; expected a DataFrame, such as result.per_user")
+        raise TypeError(f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user")
     if not data.columns.is_unique:
         twice = data.columns[data.columns.duplicated()]
         raise ColumnError(f"{role} has {len(twice)} column names twice ({examples(twice)}); expected distinct names")

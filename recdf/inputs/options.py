@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, closest, valid
+from ..errors import OptionError, closest, kind_of, valid
 from .accepted import Duplicates, Ids, NanScore, NullKeys, PopulationRule, Ties, Undefined
 from .conventions import Convention, find_convention
 from .population import Population
@@ -120,7 +120,7 @@ class Options:
             value = getattr(self, name)
             if name == "users" and isinstance(value, Collection) and not isinstance(value, str | bytes):
                 continue
-            check_choice(name, value, allowed)
+            check_choice(name, value, allowed, ", or a list, Series or frame of ids" if name == "users" else "")
         if self.score_col is not None and self.rank_col is not None:
             raise OptionError(
                 f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; "
@@ -132,7 +132,7 @@ class Options:
             raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")
         if not isinstance(self.weight_col, Hashable | Mapping):
             raise OptionError(
-                f"weight_col is a {type(self.weight_col).__name__}; expected the name of a column, or a mapping of "
+                f"weight_col is {kind_of(self.weight_col)}; expected the name of a column, or a mapping of "
                 "users to weights, such as series.to_dict()"
             )
         if isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1:
@@ -196,11 +196,11 @@ def as_columns(columns: str | Sequence[str] | None) -> list[str]:
     return [columns] if isinstance(columns, str) or not isinstance(columns, Sequence | pd.Index) else list(columns)
 
 
-def check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
-    """Raise OptionError unless `value` is one of `allowed`."""
+def check_choice(name: str, value: object, allowed: Sequence[object], also: str = "") -> None:
+    """Raise OptionError unless `value` is one of `allowed`. `also` says what else would be."""
     if not any(type(value) is type(choice) and value == choice for choice in allowed):
         choices = ", ".join(map(repr, allowed))
-        raise OptionError(f"{name}={value!r}; valid are {choices}{closest(str(value), allowed)}")
+        raise OptionError(f"{name}={value!r}; valid are {choices}{also}{closest(str(value), allowed)}")
 
 
 def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:

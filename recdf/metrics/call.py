@@ -149,5 +149,6 @@ def _refuse_propensities(request: Request) -> None:
 def check_k(k: Any) -> int:
     """Return k as an int, or raise."""
     if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k < 2**31:
-        raise OptionError(f"k={k!r}; expected a positive integer below 2**31")
+        most = " below 2**31" if isinstance(k, int | np.integer) and k > 1 else ""
+        raise OptionError(f"k={k!r}; expected a positive integer{most}")
     return int(k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, overload
@@ -276,5 +277,8 @@ def find(name: str) -> Metric:
     found = METRICS.get(_ALIASES.get(written(name), written(name)))
     if found is None:
         known = sorted([*METRICS, *_ALIASES])
+        with_k = re.fullmatch(r"(\w+?)(?:_at)?_?(\d+)", written(name))
+        if with_k is not None and with_k[1] in known:
+            raise OptionError(f"unknown metric {name!r}; did you mean {f'{with_k[1]}@{with_k[2]}'!r}?")
         raise OptionError(f"unknown metric {name!r}{valid(name, known)}")
     return found

@@ -201,7 +201,8 @@ class MetricRecord:
 
     def _check(self, name: str, value: Any) -> None:
         if name not in self.defaults:
-            raise OptionError(f"{self.name} has no parameter {name!r}{valid(name, self.defaults)}")
+            hint = f". A cut-off is written {self.name + '@10'!r}, or passed as k=" if name == "k" else ""
+            raise OptionError(f"{self.name} has no parameter {name!r}{valid(name, self.defaults)}{hint}")
         kind, choices = self.hints.get(name), self.choices(name)
         if choices and not (callable(value) and typing.get_origin(kind) is not Literal):
             check_choice(f"{self.name} parameter {name}", value, choices)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, EmptyPopulationError, NullKeyError, OptionError, examples
+from ..errors import ColumnError, DataError, EmptyPopulationError, NullKeyError, OptionError, examples, kind_of
 from ..inputs.codes import encode, encode_integers
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.ids import check_labels, read_ids
@@ -43,10 +43,10 @@ class Groups(NamedTuple):
 def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item") -> pd.DataFrame:
     """Return a log as a frame with at least one row."""
     if isinstance(log, Mapping):
-        raise TypeError(f"{role} is a {type(log).__name__}; expected a table of rows: pass pandas.DataFrame({role})")
+        raise TypeError(f"{role} is {kind_of(log)}; expected a table of rows: pass pandas.DataFrame({role})")
     if not isinstance(log, pd.DataFrame) and not hasattr(log, "__arrow_c_stream__"):
         raise TypeError(
-            f"{role} is a {type(log).__name__}; expected a DataFrame, or an object with the Arrow stream interface "
+            f"{role} is {kind_of(log)}; expected a DataFrame, or an object with the Arrow stream interface "
             "(pyarrow, polars, DuckDB)"
         )
     frame = as_frame(log, role)

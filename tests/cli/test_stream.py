@@ -11,7 +11,6 @@ from recdf.cli import main
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
-
 def test_command_line(tmp_path, capsys):
     true, pred = write(tmp_path, *data())
     arguments = ["evaluate", "--true", str(true), "--pred", str(pred), "-m", "ndcg@5", "--by", "model"]
