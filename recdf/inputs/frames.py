@@ -37,7 +37,7 @@ def as_frame(
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
     refuse_engine_frame(data, role)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
-        # polars gives plain strings by its own method, but by the stream string views, which pandas hardly supports.
+        # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = _plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return frame
@@ -113,7 +113,7 @@ def from_dict(
     ----------
     lists : mapping
         user → list of items, best first, or user → {item: number} (relevance of a `true` row, score of a
-        `pred` row). All users in the same form.
+        `pred` row). All users must have the same form.
     user_col, item_col : str
         Names of the two id columns.
     value_name : str, default "relevance"

@@ -28,19 +28,22 @@ DESCRIPTION = """\
 user_col, item_col : str, default "user_id", "item_id"
     Columns of the list key (a string or a list of strings) and of the item id.
 score_col, rank_col : str, optional
-    Order of `pred`: descending score or ascending rank. Neither given: a column named `rank`, else one
-    named `score`, else row order; `spec["order"]` tells which. Both given: error.
+    Column of `pred` that orders the items of a list: descending by `score_col`, or ascending by `rank_col`. If neither
+    is given, a column named `rank` orders them, else one named `score`, else the order of the rows; `spec["order"]`
+    tells which. Giving both is an error.
 relevance_col : str or False, optional
-    Gain of a `true` row, at least 0. Not given: a column of `true` named `relevance`, else every row has gain 1;
-    `spec["relevance"]` tells which. False: every row has gain 1, whatever the columns. A row of gain 0 is judged, not
-    relevant.
+    Column of `true` with the gain of each row, at least 0. If it is not given, a column named `relevance` is taken,
+    else every row has gain 1; `spec["relevance"]` tells which. With False, every row has gain 1, whatever the columns.
+    A row of gain 0 is judged and not relevant.
 min_relevance : float, optional
-    Rows of `true` below it are judged, not relevant.
+    Rows of `true` with a smaller relevance count as judged and not relevant.
 value_col : str, optional
-    Value of an item (price) for the money metrics: in `pred` as recommended and in `true` as bought, else in `items`.
+    Column with the value (price) of an item, for the money metrics: as recommended in `pred` and as bought in `true`,
+    or else in `items`.
 weight_col : str or mapping, optional
-    Weight of a list in every mean, at least 0: a column of the frame `users` if that has it, else a column of `true`
-    that is constant within a list; or a mapping of users to weights. `per_user` has the weights as a column.
+    Weight of a list in every mean, at least 0. It is a column of the frame `users` if that has it, else a column of
+    `true` that is constant within a list. It may also be a mapping of users to weights. `per_user` has the weights as a
+    column.
 propensity_col : str, optional
     Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed. A relevant item then
     counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it. Repeated
@@ -53,22 +56,25 @@ judged_only : bool, default False
 by : str or list of str, optional
     Columns of `pred` that tell recommenders apart; each value is evaluated on the whole population.
 users : {"true", "pred", "both", "all"}, list of ids or frame of ids, default "true"
-    Population: the lists over which a mean is taken. Key columns have the dtype of the frame that it comes from; of
-    "all", the one in which the keys of both frames fit (as `pandas.concat` has it); of files, that of all files.
+    Population: the lists over which a mean is taken. The key columns of the result have the dtype of the frame that the
+    population comes from. With "all" it is the dtype in which the keys of both frames fit, as `pandas.concat` chooses
+    it. Where a frame is read from several files, it is the dtype in which the keys of all of them fit.
 ties : {"item_desc", "item_asc", "row", "worst", "raise"}, default "item_desc"
     Order of equal scores: larger item id first, smaller first, row order, relevant last, or an error.
 duplicates : {"drop", "keep", "raise"}, default "drop"
-    A (list, item) pair twice: best rank (`pred`) or largest gain (`true`) stays; every row counts, the second
-    recommendation of an item matching its second row in `true`; or an error.
+    What happens where a (list, item) pair stands twice: the row with the best rank (`pred`) or the largest gain
+    (`true`) stays; or every row counts, and the second recommendation of an item matches its second row in `true`; or
+    an error is raised.
 null_keys : {"raise", "drop"}, default "raise"
     What happens to rows with a null user, item or `by` value.
 nan_score : {"raise", "last", "drop"}, default "raise"
-    What happens to rows with a null score or rank: error, ranked last, dropped as if they had not been given.
+    What happens to rows with a null score or rank: they raise an error, they are ranked last, or they are dropped as if
+    they had not been given.
 undefined : {"nan", "zero", "raise"}, default "nan"
-    Value of a metric that has none for a list (recall of a list without relevant items).
+    What stands for the value of a metric where a list has none, such as recall of a list without relevant items.
 like : str or Convention, optional
-    Convention of another library (`conventions_table()` lists them): defaults of all of the above and of metric
-    parameters; what is given explicitly wins."""
+    Convention of another library, as `conventions_table()` lists them. It sets the defaults of all of the above and of
+    the parameters of metrics. Options that are given explicitly take precedence."""
 
 
 @dataclass(frozen=True)
