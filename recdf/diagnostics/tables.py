@@ -80,8 +80,9 @@ def hit_table(
     1     ann       x     2  False   0.0
     """
     call, frame = _call(hit_table, pred, items, options)
+    k = check_k(k)
     with call.match(true, frame) as matched:
-        return _hit_rows(matched, check_k(k), frame, call.options.item_col)
+        return _hit_rows(matched, k, frame, call.options.item_col)
 
 
 def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> pd.DataFrame:
@@ -145,11 +146,12 @@ def position_table(
     1     2      1     0
     """
     call, frame = _call(position_table, pred, None, options)
+    k = check_k(k)
     with call.match(true, frame) as matched:
         if position_col is None:
-            return _rank_rows(matched, check_k(k))
+            return _rank_rows(matched, k)
         positions = read_numbers(column(frame, position_col, "pred"), f"pred[{position_col!r}]")
-        return _position_rows(matched, check_k(k), positions, position_col)
+        return _position_rows(matched, k, positions, position_col)
 
 
 def _position_rows(matched: Matched, k: int, positions: np.ndarray, name: str) -> pd.DataFrame:
@@ -233,8 +235,9 @@ def exposure_table(
     2       c      0  0.000            0     0.000
     """
     call, frame = _call(exposure_table, pred, items, options)
+    k = None if k is None else check_k(k)
     with call.match(None, frame) as matched:
-        return _exposure_rows(matched, None if k is None else check_k(k), frame, call.options.item_col)
+        return _exposure_rows(matched, k, frame, call.options.item_col)
 
 
 def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_col: str) -> pd.DataFrame:

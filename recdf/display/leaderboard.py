@@ -278,7 +278,7 @@ def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | 
     for name in [metrics] if isinstance(metrics, str) else list(metrics):
         own = [c for c, metric in zip(kept["column"], kept["metric"], strict=True) if name in (c, metric)]
         if not own:
-            raise OptionError(f"metrics names {name!r}{closest(name, known)}; the result has {known}")
+            raise OptionError(f"metrics names {name!r}; the result has {known}{closest(name, known)}")
         found += own
     return list(dict.fromkeys(found))
 

@@ -123,7 +123,7 @@ def test_several_by_columns_are_one_name():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda r, e: rd.plot.curve(r, "ndgc"), rd.OptionError, "metrics names 'ndgc'; did you mean 'ndcg'"),
+        (lambda r, e: rd.plot.curve(r, "ndgc"), rd.OptionError, "'coverage']; did you mean 'ndcg'?"),
         (lambda r, e: rd.plot.curve(many_models(2).query("k == 1")), rd.OptionError, "no metric with values at two k"),
         (lambda r, e: rd.plot.curve(r, "ndcg", highlight="kn"), rd.OptionError, "highlight='kn' is not a model"),
         (lambda r, e: rd.plot.curve(r.per_user), rd.ColumnError, "result has no column 'metric'"),
