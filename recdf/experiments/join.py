@@ -187,8 +187,8 @@ def _refuse(
     """Raise for users that the options do not allow."""
     if users.stranger.all():
         raise DataError(
-            f"no user of assignment is in per_user: in {', '.join(keys)}, assignment has "
-            f"{some_keys(assignment, slice(5), keys)}, and per_user {some_keys(per_user, slice(5), keys)}"
+            f"no user of assignment is in per_user: assignment has {keys} {some_keys(assignment, slice(5), keys)}, "
+            f"per_user {some_keys(per_user, slice(5), keys)}"
         )
     if users.several.any() and multi_variant == "raise":
         raise DataError(
