@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recdf.partitions.store import Memory, Store, narrow
+from recdf.partitions.store import Memory, Store, narrow, part_of
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 N_PARTS = 4
@@ -92,3 +92,18 @@ def test_only_ids_that_fit_get_narrow(values, kind, expected):
     assert found.schema.types == [expected, kind]
     assert found.to_pydict() == table.to_pydict()
     assert table.schema.types == [kind, kind]
+
+
+def test_keys_are_dealt_by_value():
+    numbers = np.arange(-500, 500)
+    forms = [pa.array(numbers, kind) for kind in (pa.int16(), pa.int32(), pa.int64(), pa.float64())]
+    forms.append(pa.array(numbers).dictionary_encode())
+    dealt = [part_of([form], 13) for form in forms]
+    assert all((one == dealt[0]).all() for one in dealt)
+    assert np.bincount(dealt[0], minlength=13).min() > 40
+    texts = [f"{'x' * (number % 30)}{number}" for number in numbers]
+    texts = [pa.array(["", *texts, "é"], kind) for kind in (pa.string(), pa.large_string(), pa.binary())]
+    texts += [texts[0].dictionary_encode(), pa.concat_arrays([pa.array(["junk"]), texts[0]]).slice(1)]
+    dealt = [part_of([form], 13) for form in texts]
+    assert all((one == dealt[0]).all() for one in dealt)
+    assert np.bincount(dealt[0], minlength=13).min() > 40
