@@ -61,14 +61,15 @@ def test_stores_share_their_memory(tmp_path):
 def test_rows_of_two_widths_come_back_in_order(tmp_path, memory):
     """A later batch may hold ids that need 64 bits, or none at all."""
     numbers = [[1, 2, 3], [2**40, -(2**31)], [], [7, 2**31 - 1], [-(2**31) - 1]]
+    expected = [n for batch in numbers for n in batch]
     with closing(Store(tmp_path / "rows.arrow", 2, SCHEMA, Memory(memory))) as store:
         for batch in numbers:
             table = pa.table([batch, [f"t{n}" for n in batch]], SCHEMA)
             store.add(narrow(table, {"number"}), np.zeros(len(batch), np.uint16))
         for _ in range(2):
             found = store.read(0)
-            assert found["number"].to_pylist() == sum(numbers, [])
-            assert found["text"].to_pylist() == [f"t{n}" for n in sum(numbers, [])]
+            assert found["number"].to_pylist() == expected
+            assert found["text"].to_pylist() == [f"t{n}" for n in expected]
             assert store.read(1).to_pydict() == {"number": [], "text": []}
 
 
