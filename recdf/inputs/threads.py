@@ -71,17 +71,19 @@ def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
         return list(threads.map(function, parts))
 
 
-def stream(function: Callable[[Part], Made], parts: Iterable[Part]) -> Iterator[Made]:
+def stream(function: Callable[[Part], Made], parts: Iterable[Part], most: int = MOST_THREADS) -> Iterator[Made]:
     """Call the function for parts that are made one after another, by several threads; yield the results in order.
 
-    At most one part more than there are threads is in memory at a time.
+    `most` is the largest number of parts that are worked on at the same time. At most one part more is in memory. With
+    `most=1` the calls follow one another, while this thread makes the next part. Where recdf may use one thread only,
+    nothing runs at the same time.
     """
-    n = n_threads()
-    if n < 2:
+    if n_threads() < 2:
         yield from map(function, parts)
         return
+    n = min(n_threads(), most)
     waiting: deque[Future[Made]] = deque()
-    with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(1,)) as threads:
+    with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(n_threads() // n,)) as threads:
         try:
             for part in parts:
                 waiting.append(threads.submit(function, part))

@@ -3,7 +3,7 @@
 Contract: a first pass over both frames checks every row and deals the rows to parts by a hash of their list key. Each
 part is matched and measured alone. Moments and counts are added. The rows of all parts are merged into the order that
 `evaluate` would give them. Some rows stay in memory, as far as their share of the limit allows. Beside these, memory
-holds only one part, a few batches of rows and one block of results at a time.
+holds only a few parts, a few batches of rows and one block of results at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -36,13 +36,28 @@ from .overlap import compared
 from .results import NEVER, PLACE, Results, first_rows
 from .row_checks import HEAD, RowCheck
 from .source import as_frame
-from .store import Dealt, Memory, Store, deal, given_ids, part_of
+from .store import Dealt, Memory, Store, deal, given_ids, narrow, part_of
 
-# Shares of the memory limit. KEPT_SHARE is for rows that stay in memory. PART_SHARE is for the evaluation of one part,
-# which needs WORKING_COPIES times the size of the part. BATCH_SHARE is for the batches that are read and dealt at the
-# same time. The rest is for the libraries and the results.
-KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.15, 0.3, 6, 0.06
+# Shares of the memory limit. KEPT_SHARE is for rows that stay in memory. PART_SHARE is for the evaluation of the parts
+# that are measured at the same time, each of which needs WORKING_COPIES times its size. BATCH_SHARE is for the batches
+# that are read and dealt at the same time, before any part is measured. The rest is for the libraries and the results.
+KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.15, 0.4, 6, 0.15
 MAX_PARTS = 4096
+
+# A part has about so many rows of `pred`, or fewer: one thread then ranks it as one block, in the processor's cache.
+PART_ROWS = 400_000
+
+# So many parts are measured at the same time, if there are as many threads. More of them would be too small.
+AT_ONCE = 4
+
+
+class _Measured(NamedTuple):
+    """What was found in one part: its result, its rows with their places in the whole, and two counts."""
+
+    result: PartResult
+    rows: list[pa.Table]
+    n_rows: int
+    n_without_pred: int
 
 
 class DealtFiles:
@@ -60,7 +75,8 @@ class DealtFiles:
         self.asked, self.folder, self.progress = asked, folder, progress
         if buckets is None:
             n_bytes = sum(source.n_rows * row_bytes[role] for role, source in asked.sources.items())
-            buckets = min(int(n_bytes * WORKING_COPIES / (limit * PART_SHARE)) + 1, MAX_PARTS)
+            for_memory = n_bytes * WORKING_COPIES * min(n_threads(), AT_ONCE) / (limit * PART_SHARE)
+            buckets = min(int(max(for_memory, asked.sources["pred"].n_rows / PART_ROWS)) + 1, MAX_PARTS)
         self.n_parts = buckets
         self.given_part = np.empty(0, np.uint16)
         if asked.given is not None:
@@ -79,7 +95,7 @@ class DealtFiles:
                     fields = fields.append(pa.field(ROW, pa.int64()))
                 store = Store(folder / f"{role}.arrow", buckets, fields, memory)
                 self.stores[role] = stack.enter_context(closing(store))
-                rows = limit * BATCH_SHARE / (n_threads() + 2) / row_bytes[role]
+                rows = limit * BATCH_SHARE / (n_threads() + 3) / row_bytes[role]
                 self._deal(role, int(min(max(rows, 2**10), 2**20)))
             self._stack = stack.pop_all()
         self._check_kinds()
@@ -117,11 +133,13 @@ class DealtFiles:
         def dealt(table: pa.Table) -> Dealt | None:
             if check.failed:
                 return None
+            table = narrow(table, {*asked.ids[role], ROW})
             return deal(table, part_of([table[name] for name in asked.user_cols], self.n_parts), self.n_parts)
 
-        for rows in stream(dealt, kept()):
-            if rows is not None:
-                self.stores[role].add_dealt(rows)
+        store = self.stores[role]
+        # One thread more writes the rows, in their order.
+        for _ in stream(lambda rows: None if rows is None else store.add_dealt(rows), stream(dealt, kept()), most=1):
+            pass
         check.finish(source.n_rows)
         self.checks[role] = check
 
@@ -142,7 +160,7 @@ class DealtFiles:
         """Measure one part after another, and write both tables into the folder."""
         asked = self.asked
         by = asked.by_frame(self.checks["pred"].by_values)
-        results = Results(self.folder / "results.arrow")
+        results = Results(self.folder / "results.arrow", self.n_parts)
         self._stack.enter_context(closing(results))
         total = self._measure_all(results)
         measured = checked(self.asked.call, total)
@@ -164,22 +182,35 @@ class DealtFiles:
         return summary, plain, written
 
     def _measure_all(self, results: Results) -> PartResult:
-        """Add the results of all parts, and write their rows to `results`. Stop at the first part that fails."""
+        """Add the results of all parts, and write their rows to `results`. Stop at the first part that fails.
+
+        Several parts are measured at the same time, each by one thread, while this thread reads the next one.
+        """
         by_part = None
-        for number, tables in enumerate(self._all_tables()):
-            found = measure(self._call(number), self._part(number, tables))
-            for rows in found.rows.values():
-                if len(rows):
-                    results.add(self._placed(number, tables, rows))
-            by_part = found.without_rows() if by_part is None else by_part + found.without_rows()
-            if found.failure is not None:
+        for found in stream(self._measured, enumerate(self._all_tables()), most=AT_ONCE):
+            for table in found.rows:
+                results.add(table)
+            self.n_without_pred += found.n_without_pred
+            by_part = found.result if by_part is None else by_part + found.result
+            if found.result.failure is not None:
                 everywhere = frozenset(range(self.n_parts))  # so that the message names the number of buckets
-                return PartResult(everywhere, failure=found.failure)
-            self.progress.add(sum(map(len, tables.values())))
-            del tables, found
+                return PartResult(everywhere, failure=found.result.failure)
+            self.progress.add(found.n_rows)
             pa.default_memory_pool().release_unused()
         assert by_part is not None
         return by_part
+
+    def _measured(self, part: tuple[int, dict[str, pa.Table]]) -> _Measured:
+        """Measure one part. It runs in several threads, so it changes nothing of `self`."""
+        number, tables = part
+        found = measure(self._call(number), self._part(number, tables))
+        lists = [rows for rows in found.rows.values() if len(rows)]
+        return _Measured(
+            found.without_rows(),
+            [self._placed(number, tables, rows) for rows in lists],
+            sum(map(len, tables.values())),
+            sum(int(np.count_nonzero(rows.columns["n_pred"] == 0)) for rows in lists),
+        )
 
     def _call(self, number: int) -> Call:
         """Return the call for one part: it has the given users of this part, and the largest gain of all parts."""
@@ -217,7 +248,6 @@ class DealtFiles:
     def _placed(self, number: int, tables: dict[str, pa.Table], rows: ListRows) -> pa.Table:
         """Return the results of one part's lists, with their places in the whole."""
         first = self._first_seen(rows, tables, np.flatnonzero(self.given_part == number))
-        self.n_without_pred += int(np.count_nonzero(rows.columns["n_pred"] == 0))
         return pa.table({PLACE: rows.list_by * self.span + first, **self.asked.label_arrays(rows), **rows.columns})
 
     def _first_seen(self, rows: ListRows, tables: dict[str, pa.Table], given: np.ndarray) -> np.ndarray:

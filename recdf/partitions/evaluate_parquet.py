@@ -66,9 +66,9 @@ def evaluate_parquet(
 
     Only the needed columns are read, once, by several threads. If `memory_limit` is at least four times their size in
     memory, they are read whole and evaluated as frames are. Otherwise they are read in batches, their rows are
-    distributed by list key to buckets, and one bucket after another is evaluated. Rows that do not fit in memory are
-    kept in a temporary folder, inside `out` if that is given. The folder is removed at the end, also after an error or
-    Ctrl-C.
+    distributed by list key to buckets, and the buckets are evaluated, a few at the same time. Rows that do not fit in
+    memory are kept in a temporary folder, inside `out` if that is given. The folder is removed at the end, also after
+    an error or Ctrl-C.
 
     Parameters
     ----------
@@ -76,8 +76,9 @@ def evaluate_parquet(
         Parquet files of `true` and `pred`: a file, a folder, or a glob such as "pred/*.parquet". A folder named
         `model=als/` is read as a column `model`. The files of a folder or a glob are read in the order of their names.
     metrics : str, Metric, list of them, or mapping of own names to them
-        As for `evaluate`. A metric of your own must compute the value of a list from that list only. A metric of
-        exposure must read only sums over lists, such as `Counts.shown`, or what `summed` of `rd.Counts` returns.
+        As for `evaluate`. A metric of your own must compute the value of a list from that list only, and several
+        threads may call it at the same time. A metric of exposure must read only sums over lists, such as
+        `Counts.shown`, or what `summed` of `rd.Counts` returns.
     k : int or list of int, default 10
         Cut-offs for the metrics whose string names none.
     out : path, optional

@@ -64,6 +64,12 @@ class FileCall:
         return {role: schema.names for role, schema in self.needed.schemas.items()}
 
     @property
+    def ids(self) -> dict[str, set[str]]:
+        """The columns that hold ids, by role. Their types may change on the way, but not their values."""
+        keys = {*self.user_cols, self.call.options.item_col}
+        return {"true": keys, "pred": {*keys, *self.by} - set(self.call.carry)}
+
+    @property
     def given(self) -> pd.DataFrame | None:
         """The population that the caller gave, if any."""
         return self.needed.given

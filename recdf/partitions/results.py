@@ -21,7 +21,8 @@ from ..inputs.codes import encode_keys
 from ..inputs.ids import read_by
 from ..matching.list_keys import at_heads, run_heads
 
-BLOCK_ROWS, CHUNK_ROWS = 2**17, 2**11  # rows that are merged at once; rows of one chunk
+BLOCK_ROWS = 2**17  # rows that are merged at once
+CHUNK_ROWS = 2**6, 2**11  # rows of one chunk: at least, at most
 PLACE = "__place__"  # column of distinct integers by which the rows are to be sorted
 NEVER = np.iinfo(np.int64).max
 
@@ -45,8 +46,11 @@ def first_rows(labels: pd.DataFrame, frame: pd.DataFrame, row: Any, names: list[
 class Results:
     """Rows of the lists of all parts. They may be written in any order, and are read in the order of `PLACE`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, n_parts: int) -> None:
         self.path, self.n_rows = path, 0
+        # A part may have rows in every block. A chunk of each part must fit into a block, or most of what is read for
+        # it would be rows of other blocks.
+        self.chunk_rows = int(np.clip(BLOCK_ROWS // n_parts, *CHUNK_ROWS))
         self._low: list[int] = []  # smallest and largest place of each chunk
         self._high: list[int] = []
         self._writer: Any = None
@@ -59,8 +63,8 @@ class Results:
             table, place = table.take(pa.array(order)), place[order]
         if self._writer is None:
             self._writer = ipc.new_file(str(self.path), table.schema)
-        for start in range(0, len(table), CHUNK_ROWS):
-            chunk = table.slice(start, CHUNK_ROWS).combine_chunks()
+        for start in range(0, len(table), self.chunk_rows):
+            chunk = table.slice(start, self.chunk_rows).combine_chunks()
             self._writer.write_batch(chunk.to_batches()[0])
             self._low.append(int(place[start]))
             self._high.append(int(place[start + len(chunk) - 1]))
@@ -71,7 +75,7 @@ class Results:
         self._writer.close()
         low, high = np.array(self._low), np.array(self._high)
         # A block begins at every n-th start of a chunk, so that all blocks have about the same number of rows.
-        edges = np.sort(low)[:: max(1, BLOCK_ROWS // CHUNK_ROWS)]
+        edges = np.sort(low)[:: max(1, BLOCK_ROWS // self.chunk_rows)]
         with pa.OSFile(str(self.path)) as file:
             reader = ipc.open_file(file)
             for first, last in pairwise([*edges.tolist(), int(high.max()) + 1]):

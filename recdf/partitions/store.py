@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
 from ..errors import OptionError
@@ -130,6 +131,19 @@ def deal(table: pa.Table, part: np.ndarray, n_parts: int) -> Dealt:
     return Dealt(table.take(pa.array(order)).combine_chunks(), edges)
 
 
+def narrow(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Return the table with some columns as int32, if they are int64 and all their values fit.
+
+    Most of the time of dealing is spent on copying, writing and reading bytes.
+    """
+    for number, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if name in names and column.type == pa.int64():
+            low, high = (edge.as_py() for edge in pc.min_max(column).values())
+            if low is not None and low >= -(2**31) and high < 2**31:
+                table = table.set_column(number, name, column.cast(pa.int32(), safe=False))
+    return table
+
+
 class Memory:
     """The number of bytes that several stores together may keep in memory."""
 
@@ -149,10 +163,9 @@ class Store:
         self.n_bytes = np.zeros(n_parts)
         self._memory = memory or Memory(np.inf if n_parts == 1 else 0)
         self._kept: list[Dealt] = []
-        self._places: list[list[int]] = [[] for _ in range(n_parts)]  # positions of each part's batches in the file
-        self._n_batches = 0
-        self._writer: Any = None
-        self._reader: Any = None
+        # Rows of each width have a file of their own, since a file of Arrow has one schema.
+        self._files: dict[pa.Schema, _File] = {}
+        self._places: list[list[tuple[_File, int]]] = [[] for _ in range(n_parts)]  # of each part's batches
 
     def add(self, table: pa.Table, part: np.ndarray) -> None:
         """Keep rows. `part` has the part of each row."""
@@ -164,31 +177,54 @@ class Store:
         if not len(table):
             return
         self.n_bytes += table.nbytes / len(table) * np.diff(edges)
-        if self._writer is None and table.nbytes <= self._memory.left:
+        if not self._files and table.nbytes <= self._memory.left:
             self._memory.left -= table.nbytes
             self._kept.append(Dealt(table, edges))
             return
-        if self._writer is None:
-            self._writer = ipc.new_file(str(self.path), self.schema)
+        if table.schema not in self._files:
+            self._files[table.schema] = _File(self._next_path(), table.schema)
+        file = self._files[table.schema]
         for number in np.flatnonzero(np.diff(edges)).tolist():
             for batch in table.slice(edges[number], edges[number + 1] - edges[number]).to_batches():
-                self._places[number].append(self._n_batches)
-                self._writer.write_batch(batch)
-                self._n_batches += 1
+                self._places[number].append((file, file.add(batch)))
+
+    def _next_path(self) -> Path:
+        return self.path.with_name(f"{self.path.stem}-{len(self._files)}{self.path.suffix}")
 
     def read(self, part: int) -> pa.Table:
-        """Return all rows of a part."""
+        """Return all rows of a part. Integers have 64 bits if some rows of the part were added so."""
         kept = [table.slice(edges[part], edges[part + 1] - edges[part]) for table, edges in self._kept]
-        if self._writer is None:
-            return pa.concat_tables([self.schema.empty_table(), *kept])
+        written = [pa.Table.from_batches([file.read(number)]) for file, number in self._places[part]]
+        found = [table for table in (*kept, *written) if len(table)] or [self.schema.empty_table()]
+        return pa.concat_tables(found, promote_options="permissive")
+
+    def close(self) -> None:
+        """Close the files, so that their folder can be removed."""
+        for file in self._files.values():
+            file.close()
+
+
+class _File:
+    """Batches of rows in a file. They are read after all of them have been written."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path, self.n_batches = path, 0
+        self._writer: Any = ipc.new_file(str(path), schema)
+        self._reader: Any = None
+
+    def add(self, batch: pa.RecordBatch) -> int:
+        """Write a batch, and return its number."""
+        self._writer.write_batch(batch)
+        self.n_batches += 1
+        return self.n_batches - 1
+
+    def read(self, number: int) -> pa.RecordBatch:
+        """Return a batch."""
         if self._reader is None:
             self._writer.close()
             self._reader = ipc.open_file(pa.OSFile(str(self.path)))
-        batches = [self._reader.get_batch(at) for at in self._places[part]]
-        return pa.concat_tables([*kept, pa.Table.from_batches(batches, self.schema)])
+        return self._reader.get_batch(number)
 
     def close(self) -> None:
-        """Close the file, so that its folder can be removed."""
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()
         self._reader = None

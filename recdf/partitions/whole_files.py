@@ -17,9 +17,7 @@ from .whole_columns import read_whole
 
 def measure_whole(asked: FileCall, progress: Progress) -> PartResult:
     """Read both frames and measure them. The labels have the dtypes that pandas would give them."""
-    keys = {*asked.user_cols, asked.call.options.item_col}
-    ids = {"true": keys, "pred": {*keys, *asked.by} - set(asked.call.carry)}
-    tables = {role: read_whole(source, asked.names[role], ids[role]) for role, source in asked.sources.items()}
+    tables = {role: read_whole(source, asked.names[role], asked.ids[role]) for role, source in asked.sources.items()}
     progress.add(asked.n_rows)
     found = measure(asked.call, Part(as_frame(tables["true"]), as_frame(tables["pred"])))
     if found.measured is None:

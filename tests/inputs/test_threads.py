@@ -145,6 +145,25 @@ def test_a_stream_keeps_the_order_and_few_parts(cpu_count, n):
     assert done == list(range(0, 200, 10))
 
 
+@pytest.mark.parametrize(("n", "most", "inside"), [(1, 4, 1), (4, 1, 4), (4, 2, 2), (3, 2, 1), (3, 9, 1)])
+def test_a_stream_works_on_so_many_parts_at_a_time(cpu_count, n, most, inside):
+    """The threads are shared out among the parts; with one part at a time, the calls follow one another."""
+    cpu_count(n)
+    lock, running, largest = threading.Lock(), set(), []
+
+    def work(number):
+        with lock:
+            running.add(number)
+            largest.append(len(running))
+        found = number, threads.n_threads()
+        with lock:
+            running.discard(number)
+        return found
+
+    assert list(threads.stream(work, range(50), most)) == [(number, inside) for number in range(50)]
+    assert max(largest) <= min(n, most)
+
+
 @pytest.mark.parametrize("n", [1, 3])
 def test_a_stream_gives_the_error_of_a_part(cpu_count, n):
     cpu_count(n)

@@ -10,5 +10,5 @@ def small_pieces(monkeypatch):
     """Cut where large files would be cut: batches, chunks and blocks of a few rows."""
     monkeypatch.setattr(source, "READ_ROWS", 64)
     monkeypatch.setattr(whole_columns, "TOGETHER_ROWS", 64)
-    monkeypatch.setattr(results, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(results, "CHUNK_ROWS", (4, 4))
     monkeypatch.setattr(results, "BLOCK_ROWS", 32)

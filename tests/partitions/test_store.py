@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recdf.partitions.store import Memory, Store, part_of
+from recdf.partitions.store import Memory, Store, narrow, part_of
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 N_PARTS = 4
@@ -18,6 +18,11 @@ def batches():
         numbers = np.arange(first, first + 10)
         part = rng.integers(0, N_PARTS - 1, 10).astype(np.uint16)
         yield pa.table([numbers, [f"t{n}" for n in numbers]], SCHEMA), part
+
+
+def written(path):
+    """Whether a store wrote any file for its path, which stands for several."""
+    return any(path.parent.glob(f"{path.stem}-*"))
 
 
 @pytest.mark.parametrize("memory", [None, 0, 500, 10**9])
@@ -36,7 +41,7 @@ def test_a_part_has_its_rows_in_order(tmp_path, memory):
                 assert table["number"].to_pylist() == expected[part]
                 assert table["text"].to_pylist() == [f"t{number}" for number in expected[part]]
                 assert table.schema == SCHEMA
-    assert path.exists() == (memory != 10**9)
+    assert written(path) == (memory != 10**9)
     assert (store.n_bytes[:-1] > 0).all()
     assert store.n_bytes[-1] == 0
 
@@ -49,7 +54,45 @@ def test_stores_share_their_memory(tmp_path):
             for table, part in list(batches())[:5]:
                 store.add(table, np.zeros_like(part))
         assert [store.read(0)["number"].to_pylist() for store in (one, two)] == [list(range(50))] * 2
-    assert [path.exists() for path in paths] == [False, True]
+    assert [written(path) for path in paths] == [False, True]
+
+
+@pytest.mark.parametrize("memory", [0, 100, 10**9])
+def test_rows_of_two_widths_come_back_in_order(tmp_path, memory):
+    """A later batch may hold ids that need 64 bits, or none at all."""
+    numbers = [[1, 2, 3], [2**40, -(2**31)], [], [7, 2**31 - 1], [-(2**31) - 1]]
+    expected = [n for batch in numbers for n in batch]
+    with closing(Store(tmp_path / "rows.arrow", 2, SCHEMA, Memory(memory))) as store:
+        for batch in numbers:
+            table = pa.table([batch, [f"t{n}" for n in batch]], SCHEMA)
+            store.add(narrow(table, {"number"}), np.zeros(len(batch), np.uint16))
+        for _ in range(2):
+            found = store.read(0)
+            assert found["number"].to_pylist() == expected
+            assert found["text"].to_pylist() == [f"t{n}" for n in expected]
+            assert store.read(1).to_pydict() == {"number": [], "text": []}
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([2**31 - 1, -(2**31)], pa.int64(), pa.int32()),
+        ([2**31], pa.int64(), pa.int64()),
+        ([-(2**31) - 1], pa.int64(), pa.int64()),
+        ([5, None], pa.int64(), pa.int32()),
+        ([None], pa.int64(), pa.int64()),
+        ([], pa.int64(), pa.int64()),
+        ([1], pa.uint64(), pa.uint64()),
+        ([1], pa.int8(), pa.int8()),
+        ([1.0], pa.float64(), pa.float64()),
+    ],
+)
+def test_only_ids_that_fit_get_narrow(values, kind, expected):
+    table = pa.table({"id": pa.array(values, kind), "score": pa.array(values, kind)})
+    found = narrow(table, {"id"})
+    assert found.schema.types == [expected, kind]
+    assert found.to_pydict() == table.to_pydict()
+    assert table.schema.types == [kind, kind]
 
 
 def test_keys_are_dealt_by_value():
