@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from ..errors import DataError, OptionError
+from ..errors import OptionError
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import warn_of_weights
 from ..inputs.progress import Progress
-from .columns import Spec, by_columns, count, frame_of, metric_specs, share
+from .columns import by_columns, count, frame_of, metric_specs
 from .experiment_rows import read_rows
 from .options import (
     Alternative,
@@ -28,6 +28,7 @@ from .samples import Metric, covariate_specs, read_metrics, subset
 from .stats.proportions import is_binary
 from .two_sample import Row, Settings
 from .user_pairs import compare_arms
+from .variant_options import check_settings, measured, no_share, which_tests
 from .variant_table import RESULT_COLUMNS, Arms, Checks, Decisions, compare_each, decide
 from .verdict import Families, directions
 
@@ -216,9 +217,10 @@ def compare_variants(
         count("n_resamples", n_resamples),
         count("seed", seed, 0),
         relative,
-        _tests(test, specs),
+        which_tests(test, specs),
     )
-    _check_options(settings, correction, nan, strata, cluster, covariates)
+    check_settings(settings, correction, strata, cluster, covariates)
+    check_literal("nan", nan, RaiseOrDrop)
     if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
         other = "strata=" if strata is not None else 'test="proportion"'
         raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
@@ -227,7 +229,7 @@ def compare_variants(
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     decisive = subset("primary", primary, specs)
-    better = directions(_measured(specs), smaller_is_better, larger_is_better)
+    better = directions(measured(specs), smaller_is_better, larger_is_better)
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
     _check_metrics(columns, settings, strata, cluster)
     rows = read_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
@@ -247,54 +249,6 @@ def compare_variants(
     return decide(tested, checks, Decisions(families, better), settings)
 
 
-def _tests(test: VariantTest | Mapping[str, VariantTest], specs: Mapping[str, Spec]) -> dict[str, VariantTest]:
-    """Test of every metric."""
-    if not isinstance(test, Mapping):
-        check_literal("test", test, VariantTest)
-        return dict.fromkeys(specs, test)
-    subset("test", list(test), specs)
-    for name, chosen in test.items():
-        check_literal(f"test[{name!r}]", chosen, VariantTest)
-    return dict(test)
-
-
-def _measured(specs: Mapping[str, Spec]) -> dict[str, str]:
-    """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m over lists."""
-    return {name: num if den in (None, f"{num}__n") else "" for name, (num, den) in specs.items()}
-
-
-def _check_options(
-    settings: Settings,
-    correction: Correction,
-    nan: RaiseOrDrop,
-    strata: Columns | None,
-    cluster: Columns | None,
-    covariates: Any,
-) -> None:
-    check_literal("alternative", settings.alternative, Alternative)
-    check_literal("correction", correction, Correction)
-    check_literal("nan", nan, RaiseOrDrop)
-    check_literal("method", settings.method, Method)
-    check_literal("relative", settings.relative, Relative)
-    share("confidence", settings.confidence)
-    if strata is not None and cluster is not None:
-        raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
-    if strata is not None and settings.method != "welch":
-        raise OptionError(f'method="{settings.method}" does not take strata; use method="welch"')
-    if settings.sequential_n is not None:
-        count("sequential_n", settings.sequential_n, 2)
-        if settings.method != "welch" or settings.alternative != "two-sided":
-            raise OptionError('sequential_n needs method="welch" and alternative="two-sided"')
-    if "proportion" in settings.tests.values() and (
-        settings.method != "welch" or settings.sequential_n or strata is not None or cluster is not None or covariates
-    ):
-        raise OptionError(
-            'test="proportion" compares the shares of users as they are; it takes no method=, sequential_n=, strata=, '
-            'cluster= or covariates=. Name the metrics that it is for, such as test={"hitrate@10": "proportion"}, '
-            "and compare the others in a call of their own"
-        )
-
-
 def _check_metrics(
     metrics: list[Metric], settings: Settings, strata: Columns | None, cluster: Columns | None
 ) -> None:
@@ -310,7 +264,4 @@ def _check_metrics(
         if settings.tests.get(metric.name) == "proportion":
             known = metric.num if metric.defined is None else metric.num[metric.defined]
             if metric.den is not None or not is_binary(known):
-                raise DataError(
-                    f'metric {metric.name!r} has values other than 0 and 1; test="proportion" compares shares of '
-                    "users, so give it a column such as hitrate@10"
-                )
+                raise no_share(metric.name)

@@ -15,6 +15,7 @@ from .estimates import Estimate
 from .options import Alternative, Method, Relative, VariantTest
 from .stats.always_valid import always_valid_multiplier, always_valid_p
 from .stats.effects import Effect, effect
+from .stats.moments import ROUNDING
 from .stats.power import beyond, detectable, detectable_t
 from .stats.proportions import compare_shares
 
@@ -50,9 +51,9 @@ class Row:
     metric: str
     n_control: int
     n_treatment: int
-    n_dropped: int
-    n_dropped_control: int
-    n_dropped_treatment: int
+    n_dropped: float
+    n_dropped_control: float
+    n_dropped_treatment: float
     mean_control: float = np.nan
     mean_treatment: float = np.nan
     mean_control_adjusted: float = np.nan
@@ -85,14 +86,14 @@ class Row:
 class Pair:
     """What the comparison of one metric reads of the control and of the treatment, in this order.
 
-    n : units that count · n_dropped : units that are left out · means : as they are, NaN where there is none · found :
-    the estimates, None where there is nothing to estimate for the reason `problem` · plain : the units are users and
-    the estimate is their mean · warnings : about the data · cautions : about the test.
+    n : units that count · n_dropped : units that are left out, NaN if unknown · means : as they are, NaN where there is
+    none · found : the estimates, None where there is nothing to estimate for the reason `problem` · plain : the units
+    are users and the estimate is their mean · warnings : about the data · cautions : about the test.
     """
 
     metric: str
     n: tuple[int, int]
-    n_dropped: tuple[int, int]
+    n_dropped: tuple[float, float]
     means: tuple[float, float]
     problem: str = ""
     found: Estimate | None = None
@@ -111,6 +112,9 @@ def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
         return _bare(row, pair), False
     found = pair.found
     control, treatment = (float(one.mean) for one in found.arms)
+    varies = any(one.var > 0 for one in found.arms)
+    if not varies and abs(treatment - control) <= ROUNDING * abs(control):
+        treatment = control  # the means of equal values differ by rounding error
     row = replace(
         row,
         mean_control=float(found.raw[0].mean),
@@ -127,11 +131,11 @@ def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
     if settings.tests.get(row.metric) == "proportion" or (all(constant) and _all_against_none(pair, row)):
         return _proportion(row, pair, settings), False
     row = row.but(*pair.cautions)
-    if all(constant) or not (found.arms[0].var + found.arms[1].var > 0):
+    if all(constant) or not varies:
         return row.but("zero_variance"), False
     if any(constant):
         return row.but("constant_arm"), False
-    if "skewed" in row.warning.split("; ") and settings.sequential_n is not None:
+    if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {*row.warning.split("; ")}:
         return row.but("sequential_refused"), False
     if settings.method != "welch":
         return row, True

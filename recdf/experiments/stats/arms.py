@@ -12,13 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .moments import Moments, may_be_skewed, moments_of, skewness_of_means
+from .moments import ROUNDING, Moments, may_be_skewed, moments_of, skewness_of_means
 from .numbers import Floats, Number
 
 __all__: list[str] = []
-
-# Standard deviations below this share of the largest value are rounding error, not variation.
-_ROUNDING = 1e-12
 
 
 class Sample(NamedTuple):
@@ -75,7 +72,7 @@ def cuped_theta(both: Sample) -> tuple[Number, Number]:
     z = linearise(both.num, both.den)[1]
     x, zx = linearise(_covariate(both), both.x_den)
     squares = _sum_of_squares(zx)
-    constant = np.sqrt(squares / zx.shape[-1]) <= _ROUNDING * _largest(_covariate(both), both.x_den)
+    constant = np.sqrt(squares / zx.shape[-1]) <= ROUNDING * _largest(_covariate(both), both.x_den)
     with np.errstate(divide="ignore", invalid="ignore"):
         theta = np.where(constant, 0.0, np.einsum("...i,...i->...", z, zx) / squares)
     return theta, x
@@ -105,7 +102,7 @@ def stratified_arm(values: Floats, strata: npt.NDArray[np.int64], weights: Float
     squares = np.add.reduceat(z * z, starts, axis=-1)
     parts = weights**2 * squares / (counts - 1) / counts
     largest = np.abs(values).max(axis=-1)
-    constant = np.sqrt(squares.sum(axis=-1) / len(strata)) <= _ROUNDING * largest
+    constant = np.sqrt(squares.sum(axis=-1) / len(strata)) <= ROUNDING * largest
     var = np.where(constant, 0.0, parts.sum(axis=-1))
     with np.errstate(divide="ignore", invalid="ignore"):
         df = var**2 / (parts**2 / (counts - 1)).sum(axis=-1)
@@ -132,7 +129,7 @@ def jackknife_arm(sample: Sample, theta: Number = 0.0, x: Number = 0.0) -> Arm:
         parts = parts - theta * (without_each(sample.x_num, sample.x_den) - x)
     n = len(sample.num)
     var = (n - 1) / n * float(np.square(parts - whole).sum())
-    if not np.sqrt(var) > _ROUNDING * np.max(_largest(sample.num, sample.den)):
+    if not np.sqrt(var) > ROUNDING * np.max(_largest(sample.num, sample.den)):
         var = 0.0
     weights = np.ones(n) if sample.den is None else sample.den
     return Arm(whole, var, max(effective_number(weights) - 1, 1.0))
@@ -182,7 +179,7 @@ def _known_variance(squares: Number, n: Number, largest: Number) -> Number:
     with np.errstate(divide="ignore", invalid="ignore"):
         var = squares / (n - 1) / n
         # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference "significant".
-        return np.where(np.sqrt(squares / n) <= _ROUNDING * largest, 0.0, var)
+        return np.where(np.sqrt(squares / n) <= ROUNDING * largest, 0.0, var)
 
 
 def _covariate(sample: Sample) -> Floats:

@@ -18,11 +18,14 @@ __all__: list[str] = []
 # Values of this size and above overflow when they are squared and summed.
 HUGE = 1e150
 
+# Standard deviations below this share of the largest value are rounding error, not variation.
+ROUNDING = 1e-12
+
 
 class Moments(NamedTuple):
-    """n values with mean m: `var` is Σ(y − m)²/n and `skewness` is (Σ(y − m)³/n)/var^1.5, which is 0 where var is 0.
+    """n values with mean m, of which `low` is the smallest and `high` the largest.
 
-    `low` and `high` are the smallest and the largest value.
+    `var` is Σ(y − m)²/n, or 0 where that is only rounding error. `skewness` is (Σ(y − m)³/n)/var^1.5, or 0 with `var`.
     """
 
     n: Number
@@ -51,7 +54,7 @@ def moments_of(values: Floats) -> Moments:
     mean = float(values.mean())
     z = values - mean
     var = float(np.einsum("i,i->", z, z)) / n
-    if not var > 0:
+    if not np.sqrt(var) > ROUNDING * scale:
         return Moments(n, mean, 0.0, 0.0, low, high)
     z /= np.sqrt(var)  # the cubes of small values would underflow
     return Moments(n, mean, var, float(np.einsum("i,i,i->", z, z, z)) / n, low, high)
@@ -63,31 +66,32 @@ def add_up(parts: Moments, arm: npt.NDArray[np.int64], n_arms: int) -> Moments:
     With δ = m_i − m and the variance of all, σ² = Σ n_i(σ_i² + δ²)/n, their skewness is
     Σ n_i((σ_i/σ)³γ_i + 3(δ/σ)(σ_i/σ)² + (δ/σ)³)/n. The squares of huge values overflow: their variance is NaN.
     """
+    some = np.asarray(parts.n) > 0  # the mean of no value is NaN
+    of, known = arm[some], Moments(*(np.asarray(values)[some] for values in parts))
 
     def total(values: Number) -> Floats:
-        return np.bincount(arm, weights=np.asarray(values), minlength=n_arms).astype(np.float64)
+        return np.bincount(of, weights=np.asarray(values), minlength=n_arms).astype(np.float64)
 
-    some = np.asarray(parts.n) > 0  # the mean of no value is NaN
-    n = total(parts.n)
-    low, high = np.full(n_arms, np.nan), np.full(n_arms, np.nan)
-    known = Moments(*(np.asarray(values)[some] for values in parts))
-    arm = arm[some]
-    # An arm whose range is unknown in one part has no known range: NaN wins.
-    for edge, values, wider in ((low, known.low, np.minimum), (high, known.high, np.maximum)):
-        first = np.full(n_arms, np.inf if wider is np.minimum else -np.inf)
-        wider.at(first, arm, values)
-        edge[n > 0] = first[n > 0]
+    n = total(known.n)
+    low, high = np.full(n_arms, np.inf), np.full(n_arms, -np.inf)
+    with np.errstate(invalid="ignore"):  # NaN, a range that is not known, is below and above everything
+        np.minimum.at(low, of, known.low)
+        np.maximum.at(high, of, known.high)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        share = known.n / n[arm]
-        mean = total(share * known.mean)
-        delta = known.mean - mean[arm]
+        share = known.n / n[of]
+        # Counted from the mean of one part, so that equal means stay what they are.
+        mean = np.full(n_arms, np.nan)
+        mean[of] = known.mean
+        mean += total(share * known.mean - share * mean[of])
+        delta = known.mean - mean[of]
         var = total(share * (known.var + delta * delta))
         var[~np.isfinite(var)] = np.nan
-        scale = np.where(var > 0, np.sqrt(var), 1.0)[arm]
+        var[np.sqrt(var) <= ROUNDING * Moments(n, mean, var, np.nan, low, high).largest] = 0.0
+        scale = np.where(var > 0, np.sqrt(var), 1.0)[of]
         spread, delta = np.sqrt(known.var) / scale, delta / scale
         cubes = np.where(known.var > 0, spread**3 * known.skewness, 0.0) + 3 * delta * spread**2 + delta**3
         skewness = np.where(var > 0, total(share * cubes), np.where(np.isnan(var), np.nan, 0.0))
-    mean[n == 0] = var[n == 0] = skewness[n == 0] = np.nan
+    low[n == 0] = high[n == 0] = var[n == 0] = skewness[n == 0] = np.nan
     return Moments(n, mean, var, skewness, low, high)
 
 
