@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
 import pandas as pd
 import pyarrow as pa
@@ -15,17 +14,8 @@ from ..evaluation.shown import result_html, result_text
 from ..evaluation.spec import OneSpec
 from ..evaluation.storage import is_address
 from ..evaluation.storage_parts import sorted_rows, staged_parts, stored_rows, write_head
-
-Frame = TypeVar("Frame")
-FrameIn = TypeVar("FrameIn", contravariant=True)
-
-
-class Collects(Protocol[FrameIn]):
-    """The part of an engine that a result uses."""
-
-    def collect(self, frame: FrameIn) -> pa.Table: ...
-    def write(self, frame: FrameIn, folder: Path) -> None: ...
-    def unpersist(self) -> None: ...
+from .engine_methods import Frame
+from .engine_rows import EngineRows
 
 
 class EngineEvaluation(Generic[Frame]):
@@ -45,23 +35,17 @@ class EngineEvaluation(Generic[Frame]):
 
     def __init__(
         self,
-        engine: Collects[Frame],
-        per_user: Frame,
-        empty: pd.DataFrame,
+        rows: EngineRows[Frame],
         summary: pd.DataFrame,
         spec: Mapping[str, Any],
         labels: Callable[[pa.Table], pd.DataFrame],
-        by: pd.DataFrame,
-        n_rows: int,
     ) -> None:
-        self._engine, self._per_user, self._empty = engine, per_user, empty
-        self._summary, self._spec = summary, OneSpec(spec)
-        self._labels, self._by, self._n_rows = labels, by, n_rows
+        self._rows, self._summary, self._spec, self._labels = rows, summary, OneSpec(spec), labels
 
     @property
     def per_user(self) -> Frame:
         """A lazy frame of the engine with one row per list."""
-        return self._per_user
+        return self._rows.frame
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -83,9 +67,9 @@ class EngineEvaluation(Generic[Frame]):
         Evaluation
             Its `per_user` is sorted by `by` value, in the order of the summary, and then by list key.
         """
-        table = self._engine.collect(self._per_user)
+        table = self._rows.engine.collect(self._rows.frame)
         self._check_rows(len(table), "the rows per list were computed again, and there are")
-        per_user = sorted_rows(self._labels(table), self._by, self._spec["user_col"])
+        per_user = sorted_rows(self._labels(table), self._rows.by, self._spec["user_col"])
         per_user.attrs["recdf"] = self._spec
         return Evaluation(per_user, self._summary, self._spec)
 
@@ -117,14 +101,14 @@ class EngineEvaluation(Generic[Frame]):
                 f"result.per_user.to_parquet({str(folder)!r}) in Dask; and keep result.summary, a pandas frame"
             )
         with staged_parts(folder, overwrite=overwrite) as rows:
-            self._engine.write(self._per_user, rows)
+            self._rows.engine.write(self._rows.frame, rows)
             self._check_rows(stored_rows(rows), f"the workers do not share the drive of {folder}, where there are")
-            write_head(rows, self._empty, self._summary, self._spec)
+            write_head(rows, self._rows.empty, self._summary, self._spec)
 
     def _check_rows(self, n_rows: int, what: str) -> None:
-        if n_rows != self._n_rows:
+        if n_rows != self._rows.n:
             raise EngineError(
-                f"{what} {n_rows:,} rows, but the summary is of {self._n_rows:,} lists. If the frames have changed "
+                f"{what} {n_rows:,} rows, but the summary is of {self._rows.n:,} lists. If the frames have changed "
                 "since the call, evaluate them again"
             )
 
@@ -133,7 +117,7 @@ class EngineEvaluation(Generic[Frame]):
 
         The result can still be used. Spark reads the frames again when it needs their rows.
         """
-        self._engine.unpersist()
+        self._rows.engine.unpersist()
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"

@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from ..errors import ColumnError, MissingExtraError, OptionError, RecdfError
 from ..metrics.metric import Metric
-from .engine import Asked, OnBucket, OnChunk, evaluate_frames, labels_of_table
+from .engine import Asked, evaluate_frames
 from .engine_arguments import EngineArguments, not_a_frame, takes_engine_options
 from .engine_errors import engine_error, reword
+from .engine_methods import OnBucket, OnChunk, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline, Sent
