@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic
 
 import pandas as pd
@@ -14,7 +14,9 @@ from ..evaluation.shown import result_html, result_text
 from ..evaluation.spec import OneSpec
 from ..evaluation.storage import is_address
 from ..evaluation.storage_parts import sorted_rows, staged_parts, stored_rows, write_head
+from ..experiments.options import RaiseOrDrop
 from .engine_methods import Frame
+from .engine_moments import MomentsCall
 from .engine_rows import EngineRows
 
 
@@ -72,6 +74,71 @@ class EngineEvaluation(Generic[Frame]):
         per_user = sorted_rows(self._labels(table), self._rows.by, self._spec["user_col"])
         per_user.attrs["recdf"] = self._spec
         return Evaluation(per_user, self._summary, self._spec)
+
+    def variant_moments(
+        self,
+        assignment: Any,
+        metrics: str | Sequence[str] | None = None,
+        *,
+        user_col: str | Sequence[str] | None = None,
+        variant_col: str = "variant",
+        by: str | Sequence[str] | None = None,
+        nan: RaiseOrDrop = "raise",
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Join the rows to an experiment's assignment, and reduce the users to the moments of each variant.
+
+        The result is that of `rd.variant_moments` on the users that `join_experiment` gives in memory. Here every
+        worker joins and reduces the users of its buckets, and no rows come to this process.
+
+        Parameters
+        ----------
+        assignment : DataFrame or frame of the engine
+            One row per assigned user: key, `variant_col`, and further columns (segments, pre-period metrics). A pandas
+            frame is sent to every worker. If a user stands there twice with the same variant, one of the rows counts.
+        metrics : str or list of str, optional
+            Columns of `per_user` or of `assignment`, or "has_metrics", 1 for users with rows. Default: the metrics of
+            the evaluation.
+        user_col : str or list of str, optional
+            Key of the assignment. Default: the columns of the list key that it has.
+        variant_col : str, default "variant"
+            Column of `assignment` with the variant. If the evaluation is `by` this column too, only the lists that a
+            user was shown under the assigned variant count.
+        by : str or list of str, optional
+            Segments: `by` columns of the evaluation, and columns of the assignment. Default: those of the evaluation.
+        nan : {"raise", "drop"}, default "raise"
+            Users whose metric is null: error, or leave them out of that metric and count them in `n_null`.
+        **options
+            `missing`, `multi_variant`, `unassigned`, `smaller_is_better`, `larger_is_better`, `how`, `over`, as in
+            `rd.join_experiment`.
+
+        Returns
+        -------
+        DataFrame
+            One row per (`by`, variant, metric) in memory, for `rd.compare_variants_from_moments`.
+
+        Raises
+        ------
+        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError
+            As `rd.join_experiment` and `rd.variant_moments`. Where a message counts rows or users, it says that they
+            are those of one bucket.
+        OptionError
+            An unknown option value, or times of exposure, which need all users together.
+        EngineError
+            If a job of the engine fails.
+
+        Notes
+        -----
+        Use it where the users do not fit in memory. Do not use it where they do: after `to_pandas()`,
+        `rd.compare_variants` also takes ratios, covariates, strata, clusters and resampling.
+
+        Examples
+        --------
+        >>> moments = result.variant_moments(assignment, "ndcg@10", missing="zero")  # doctest: +SKIP
+        >>> rd.compare_variants_from_moments(moments, control="A", by="model")  # doctest: +SKIP
+        """
+        columns = {"user_col": user_col, "variant_col": variant_col, "by": by, "nan": nan}
+        return MomentsCall.of(self._rows, self._spec, assignment, metrics, options | columns).result()
 
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
         """Write the result into a folder that `rd.read_parquet` reads.
