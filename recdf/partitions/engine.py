@@ -169,7 +169,8 @@ class _Run(Generic[Frame]):
         per_user = self.engine.typed(self._meet(work, self.needed.per_user), empty)
         summary.attrs["recdf"] = spec
         n_rows = int(measured.n_lists.sum())
-        rows = EngineRows(self.engine, per_user, empty, self.by_frame, n_rows, self.n_buckets)
+        by = self.by_frame[measured.n_lists > 0].reset_index(drop=True)
+        rows = EngineRows(self.engine, per_user, empty, by, n_rows, self.n_buckets)
         return EngineEvaluation(rows, summary, dict(spec), self._labels)
 
     # ----------------------------------------------------------------------- facts that need all the rows

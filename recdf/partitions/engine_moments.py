@@ -39,9 +39,15 @@ from .shipped import Handle, digest_of, opened
 from .source import labels_as
 from .work import Cells, result_of, working_on
 
-# What a bucket gives: its moments or its error, as bytes, and whether an assigned user has rows.
+# What a bucket gives: its moments or its error, as bytes, its rows per list, and whether an assigned user has some.
 OUTCOME = pa.schema(
-    [("bucket", pa.int32()), ("moments", pa.binary()), ("failure", pa.binary()), ("common", pa.bool_())]
+    [
+        ("bucket", pa.int32()),
+        ("moments", pa.binary()),
+        ("failure", pa.binary()),
+        ("n_rows", pa.int64()),
+        ("common", pa.bool_()),
+    ]
 )
 
 
@@ -102,17 +108,15 @@ class Reducing:
                 assignment = opened(self.assigned).get(bucket, [])
             moments = failure = None
             common = True  # an error that comes before the users are known is shown as it is
+            rows, users = of_cells(per_user, self.schemas.per_user), of_cells(assignment, self.schemas.assignment)
             try:
-                frames = self.reduction.frames(
-                    labels_of_table(of_cells(per_user, self.schemas.per_user)),
-                    labels_of_table(of_cells(assignment, self.schemas.assignment)),
-                )
+                frames = self.reduction.frames(labels_of_table(rows), labels_of_table(users))
                 common = not frames.users.stranger.all()
                 moments = self._table(self.reduction.moments(frames))
             except (RecdfError, TypeError) as error:
                 failure = to_arrow(PartResult(frozenset({bucket}), failure=Failure(error, bucket)))
             cells = (None if table is None else to_cells([table])[0] for table in (moments, failure))
-            return pa.table([[bucket], *([cell] for cell in cells), [common]], schema=OUTCOME)
+            return pa.table([[bucket], *([cell] for cell in cells), [len(rows)], [common]], schema=OUTCOME)
 
     def _table(self, moments: pd.DataFrame) -> pa.Table:
         """Return moments with the types that they have in all buckets."""
@@ -163,6 +167,7 @@ class MomentsCall(Generic[Frame]):
         """Return the moments of all users. Nothing is computed before the columns are checked."""
         schemas = self._schemas()
         found = self.rows.engine.collect(self._outcomes(schemas)).sort_by("bucket")
+        self.rows.check(sum(found["n_rows"].to_pylist()))
         if not any(found["common"].to_pylist()):
             raise self._no_common_user()
         failures = [cell for cell in found["failure"] if cell.is_valid]

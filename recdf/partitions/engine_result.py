@@ -8,7 +8,7 @@ from typing import Any, Generic
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import EngineError, OptionError
+from ..errors import OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import result_html, result_text
 from ..evaluation.spec import OneSpec
@@ -70,7 +70,7 @@ class EngineEvaluation(Generic[Frame]):
             Its `per_user` is sorted by `by` value, in the order of the summary, and then by list key.
         """
         table = self._rows.engine.collect(self._rows.frame)
-        self._check_rows(len(table), "the rows per list were computed again, and there are")
+        self._rows.check(len(table))
         per_user = sorted_rows(self._labels(table), self._rows.by, self._spec["user_col"])
         per_user.attrs["recdf"] = self._spec
         return Evaluation(per_user, self._summary, self._spec)
@@ -169,15 +169,8 @@ class EngineEvaluation(Generic[Frame]):
             )
         with staged_parts(folder, overwrite=overwrite) as rows:
             self._rows.engine.write(self._rows.frame, rows)
-            self._check_rows(stored_rows(rows), f"the workers do not share the drive of {folder}, where there are")
+            self._rows.check(stored_rows(rows), f"the workers do not share the drive of {folder}, where there are")
             write_head(rows, self._rows.empty, self._summary, self._spec)
-
-    def _check_rows(self, n_rows: int, what: str) -> None:
-        if n_rows != self._rows.n:
-            raise EngineError(
-                f"{what} {n_rows:,} rows, but the summary is of {self._rows.n:,} lists. If the frames have changed "
-                "since the call, evaluate them again"
-            )
 
     def unpersist(self) -> None:
         """Give back the memory in which Spark keeps rows since the call had `cache=True`.

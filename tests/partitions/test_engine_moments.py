@@ -49,10 +49,13 @@ def test_the_moments_are_those_of_rows_in_memory(name):
         assert_same_moments(result.variant_moments(in_dask, **asked), expected, labels)
 
 
-def test_buckets_without_users_and_a_model_that_few_users_have():
+def test_buckets_without_users_and_models_that_few_users_or_none_have():
     true, pred = frames(5)
     pred = pred[(pred["model"] == "als") | (pred["user_id"] == 9)]
-    result = evaluated(true, pred, {"by": "model", "users": "pred"}, partitions=12)
+    unknown = pd.DataFrame({"model": "of none", "user_id": [1000], "item_id": 1, "score": 1.0})
+    pred = pd.concat([pred, unknown], ignore_index=True)
+    with pytest.warns(rd.NoOverlapWarning, match="of none"):
+        result = evaluated(true, pred, {"by": "model", "users": "both"}, partitions=12)
     asked = {"missing": "zero", "nan": "drop"}
     found = result.variant_moments(GROUPS, **asked)
     shuffled = GROUPS.sample(frac=1, random_state=np.random.default_rng(0))
