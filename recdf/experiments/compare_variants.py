@@ -188,7 +188,8 @@ def compare_variants(
 
     Notes
     -----
-    Which test for which data, what a verdict may say and what every warning means stand in docs/experiments.md.
+    Which test for which data, what a verdict may say and what every warning means stand in docs/experiments.md. Where
+    the users do not fit in memory, `compare_variants_from_moments` makes this table from sums of parts of them.
 
     References
     ----------

@@ -71,8 +71,8 @@ class Engine(Protocol[Frame]):
     def share(self, data: bytes, digest: str) -> Handle:
         """Return an object whose `read()` gives a worker these bytes, and whose `digest` is the given one.
 
-        The bytes are the call with its side tables. A worker unpickles them once for each digest. `Inline(digest,
-        data)` sends them with every task, which is right while they are few.
+        The bytes are the call with its side tables, or an assignment. A worker unpickles them once for each digest.
+        `Inline(digest, data)` sends them with every task, which is right while they are few.
         """
 
     def local(self, data: Any) -> Any:

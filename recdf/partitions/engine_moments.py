@@ -18,7 +18,7 @@ from typing import Any, Generic
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import DataError, IdTypeError, OptionError, RecdfError
+from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError, closest
 from ..evaluation.finish import told
 from ..evaluation.part import Failure, PartResult
 from ..evaluation.part_arrow import to_arrow
@@ -121,10 +121,10 @@ class Reducing:
     def _table(self, moments: pd.DataFrame) -> pa.Table:
         """Return moments with the types that they have in all buckets."""
         kinds = {field.name: field.type for schema in vars(self.schemas).values() for field in schema}
-        kinds |= {"metric": pa.string(), **dict.fromkeys(MOMENT_COLUMNS[3:], pa.float64())}
+        kinds |= {**dict.fromkeys(MOMENT_COLUMNS, pa.float64()), "metric": pa.string()}
+        kinds |= {"n": pa.int64(), "n_null": pa.int64()}
         columns = {
-            name: labels_as(pa.array(moments[name].array, from_pandas=True), kinds.get(name, pa.int64()))
-            for name in moments.columns
+            name: labels_as(pa.array(moments[name].array, from_pandas=True), kinds[name]) for name in moments.columns
         }
         return pa.table(columns)
 
@@ -147,6 +147,8 @@ class MomentsCall(Generic[Frame]):
         options: Mapping[str, Any],
     ) -> MomentsCall[Frame]:
         """Take the columns of the evaluation for what the caller did not say."""
+        if isinstance(assignment, pd.DataFrame):
+            assignment = named_frame("assignment", assignment)
         columns = _column_names(rows, assignment)
         variant, by = options["variant_col"], options["by"]
         own = variant in spec["by"] and variant in columns
@@ -155,6 +157,10 @@ class MomentsCall(Generic[Frame]):
         keys = as_columns(options["user_col"]) or [name for name in list_key if name in columns] or list_key
         if metrics is None:
             metrics = [name for name in spec["metrics"] if name in rows.empty.columns]
+        known = [*rows.empty.columns, *columns, "has_metrics"]
+        for name in (*as_columns(metrics), *segments):
+            if name not in known:
+                raise ColumnError(f"neither per_user nor assignment has a column {name!r}{closest(name, known)}")
         given = {name: value for name, value in options.items() if name not in ("user_col", "variant_col", "by", "nan")}
         given.setdefault("over", [name for name in list_key if name not in keys])
         _check_options(given)
@@ -189,10 +195,9 @@ class MomentsCall(Generic[Frame]):
     @cached_property
     def _assigned(self) -> pa.Table:
         """The columns of an assignment in memory that are read."""
-        frame = named_frame("assignment", self.assignment)
-        names = [name for name in self._of_assignment if name in frame.columns]
+        names = [name for name in self._of_assignment if name in self.assignment.columns]
         try:
-            return pa.Table.from_pandas(frame[names], preserve_index=False)
+            return pa.Table.from_pandas(self.assignment[names], preserve_index=False)
         except (pa.ArrowException, ValueError) as error:
             why = " ".join(map(str, error.args))
             raise DataError(f"a column of assignment has values that Arrow cannot hold in one column: {why}") from error
@@ -234,9 +239,9 @@ class MomentsCall(Generic[Frame]):
         """Return a lazy frame with the outcome of every bucket."""
         engine, n_buckets = self.rows.engine, self.rows.n_buckets
         keys, variant = self.reduction.join.keys, self.reduction.join.variant_col
-        packing = Packing(keys, keys[0], n_buckets, schemas.per_user)
+        packing = Packing(keys, keys[0], n_buckets, schemas.per_user, kept=False)
         rows = engine.each(self.rows.frame, schemas.per_user.names, packing, PACKED)
-        packing = Packing(keys, variant, n_buckets, schemas.assignment)
+        packing = Packing(keys, variant, n_buckets, schemas.assignment, kept=False)
         if not self.in_memory:
             assigned = engine.each(self.assignment, schemas.assignment.names, packing, PACKED)
             return engine.meet(assigned, rows, n_buckets, Reducing(self.reduction, schemas, None), OUTCOME, False)

@@ -163,7 +163,7 @@ class SparkEngine:
         if isinstance(work, Distinct):  # Spark finds distinct rows without Python
             return found.distinct().toDF(*names)
         made = found.mapInArrow(_on_chunk(Sent(work), names), self._spark_schema(_plain(schema))).toDF(*schema.names)
-        if self.cache and isinstance(work, Packing):
+        if self.cache and isinstance(work, Packing) and work.kept:
             self._kept.append(made.persist())
         return made
 

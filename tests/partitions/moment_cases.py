@@ -81,7 +81,7 @@ REFUSED = [
     (GROUPS.drop(columns="variant"), {}, rd.ColumnError, "'variant'"),
     (GROUPS.drop(columns="user_id"), {}, rd.ColumnError, "'user_id'"),
     (GROUPS.assign(**{"ndcg@5": 1.0}), {}, rd.DataError, "per_user and assignment both have 'ndcg@5'"),
-    (GROUPS, {"metrics": "revenue"}, rd.ColumnError, "'revenue'"),
+    (GROUPS, {"metrics": "ndgc@5"}, rd.ColumnError, "neither per_user nor assignment has .* did you mean 'ndcg@5'"),
     (GROUPS, {"by": "country"}, rd.ColumnError, "'country'"),
     (GROUPS, {"missing": "none"}, rd.OptionError, "missing="),
     (GROUPS, {"mising": "zero"}, rd.OptionError, "has no option 'mising'; did you mean 'missing'"),
