@@ -104,6 +104,19 @@ def closest(word: str, known: Iterable[object]) -> str:
     return f"; did you mean {match[0]!r}?" if match else ""
 
 
+def valid(word: str, known: Iterable[str]) -> str:
+    """Return what a message about an unknown word ends with: the nearest of the known ones, and all of them."""
+    names = list(known)
+    meant = closest(word, names)
+    return f"{meant} Valid are {', '.join(names)}" if meant else f"; valid are {', '.join(names) or 'none'}"
+
+
+def kind_of(value: object) -> str:
+    """Return what a value is, for a message: `None`, or the name of its type with an article."""
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
+
+
 def examples(values: Any) -> str:
     """Show up to five distinct values for a message."""
     return ", ".join(list(dict.fromkeys(map(repr, pd.Series(values).head(1000).tolist())))[:5])

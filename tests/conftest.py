@@ -5,9 +5,12 @@ The profile `soak` tries many more examples, which differ from run to run: `pyte
 
 import os
 import sys
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+pytest.register_assert_rewrite("partitions.parquet_files")  # before the first folder of tests imports it
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for each core. A second thread in each would only wait for the first, and starting it costs more
@@ -28,16 +31,26 @@ settings.register_profile("soak", **{**QUICK, "max_examples": 2000, "derandomize
 settings.load_profile("recdf")
 
 
+@pytest.fixture
+def nothing_left_behind(tmp_path, monkeypatch):
+    """The folder where temporary files are made, which must be empty at the end."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
 class Leftovers:
-    """What a test leaves is gone after it, for the tests that follow in its process: open figures, and metrics that a
-    doctest of the package made."""
+    """What a test leaves is gone after it, for the tests that follow in its process: open figures, and metrics that the
+    test or doctest made."""
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_teardown(self, item):
+    def pytest_runtest_teardown(self):
         done = yield
         if "matplotlib.pyplot" in sys.modules:
             sys.modules["matplotlib.pyplot"].close("all")
-        if isinstance(item, pytest.DoctestItem) and "recdf" in sys.modules:
+        if "recdf" in sys.modules:
             rd = sys.modules["recdf"]
             for name in rd.METRICS.keys() - set(rd.metrics.__all__):
                 del rd.METRICS[name]

@@ -41,9 +41,13 @@ sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 import oracles  # noqa: E402 (found once the path is known)
 from registry.labels import LABELS  # noqa: E402
 from registry.seeded import (  # noqa: E402
+    BUILT_IN,
     ITEMS,
+    SPACE,
     assert_close,
     column_options,
+    condensed,
+    counts_candidates,
     frames,
     oracle_values,
     quietly,
@@ -54,18 +58,8 @@ from registry.seeded import (  # noqa: E402
 
 import recdf as rd  # noqa: E402
 
-SPACE = {
-    "order": ["score", "rank", "row"],
-    "users": ["true", "pred", "both", "all"],
-    "relevance": [True],
-    "min_relevance": [None, 0.5],
-    "judged_only": [False, True],
-    "ties": ["item_desc", "item_asc", "row", "worst"],
-    "duplicates": ["drop", "keep"],
-    "nan_score": ["last", "drop"],
-    "undefined": ["nan", "zero"],
-}
-FAMILIES = ("relevance", "ranking", "money")  # of true and pred alone
+# Ids of a population are left out, since each frame has ids of its own kind.
+OPTIONS = SPACE | {"users": ["true", "pred", "both", "all"], "relevance": [True]}
 EXPECTED = (rd.EmptyPopulationError,)  # a random frame may have no list
 # Parquet has no type for the first two; parts are read without pandas, to which Arrow leaves periods and UUIDs.
 NOT_IN_FILES = ("object of huge int", "object of tuple", "period", "object of UUID")
@@ -124,17 +118,13 @@ def random_call(seed: int, number: int) -> tuple[Call, random.Random]:
     """Call `number` of a seed, and what draws the rest of it."""
     rng = random.Random(f"{seed} {number}")
     true, pred = frames.__wrapped__(rng.randrange(2**31), top=1.0, n_users=rng.randint(1, 9))
-    options = {name: rng.choice(values) for name, values in SPACE.items()}
-    chosen = rng.sample([metric for metric in rd.METRICS.values() if metric.family in FAMILIES], 4)
+    options = {name: rng.choice(values) for name, values in OPTIONS.items()}
+    chosen = rng.sample(BUILT_IN, 4)
     metrics = [(metric, rng.choice(variants(metric))) for metric in chosen]
-    if any(over_catalogue(*one) for one in metrics):  # these metrics refuse repeated recommendations
+    if any(counts_candidates(*one) for one in metrics):  # these metrics refuse repeated recommendations
         options["duplicates"] = "drop"
     labels = {name: random_labels(rng) for name in ("user_id", "item_id")}
     return Call(true, pred, options, metrics, sorted(rng.sample([1, 2, 3, 5, 40], 2)), labels), rng
-
-
-def over_catalogue(metric, params) -> bool:
-    return "candidates" in metric.needs or params.get("within") == "catalogue"
 
 
 def one_frame(seed: int, number: int, seen: Counter) -> None:
@@ -159,7 +149,7 @@ def one_frame(seed: int, number: int, seen: Counter) -> None:
     assert list(LABELS[call.labels["user_id"][0]](np.array(list(lists)))) == list(result.per_user["user_id"])
     expected = []
     for metric, params in call.metrics:
-        judged = options["judged_only"] and over_catalogue(metric, params)
+        judged = options["judged_only"] and counts_candidates(metric, params)
         for k in call.ks if metric.cut else call.ks[-1:]:
             at_k = {user: replace(condensed(one) if judged else one, k=k) for user, one in lists.items()}
             values = oracle_values(at_k, metric.name, params, options["undefined"])
@@ -169,11 +159,6 @@ def one_frame(seed: int, number: int, seen: Counter) -> None:
     seen["numbers"] += found.size
     seen["frames"] += 1
     seen.update(f"ids: {kind}" for kinds in call.labels.values() for kind in kinds)
-
-
-def condensed(one):
-    """With judged_only, the judged items are the candidates."""
-    return replace(one, catalogue={t.item for t in one.judged})
 
 
 def one_parted(seed: int, number: int, seen: Counter) -> None:

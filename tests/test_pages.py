@@ -65,12 +65,8 @@ def test_python_blocks(page, monkeypatch):
     session = "".join(as_session(block) + "\n" for _, block in blocks)
     test = doctest.DocTestParser().get_doctest(session, {"__name__": "page"}, page, page, 0)
     runner, report = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE), []
-    known, there = dict(rd.METRICS), set(ROOT.iterdir())
-    try:
-        failed = runner.run(test, out=report.append).failed
-    finally:
-        for name in rd.METRICS.keys() - known.keys():
-            del rd.METRICS[name]
+    there = set(ROOT.iterdir())
+    failed = runner.run(test, out=report.append).failed
     assert not failed, "".join(report)
     assert set(ROOT.iterdir()) <= there, "a page writes into the checkout; let it use a temporary folder"
 

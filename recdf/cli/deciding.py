@@ -96,7 +96,7 @@ def _label(argument: str, text: str, values: pd.Series) -> Any:
         if str(label) == text:
             return label
     known = ", ".join(map(str, labels))
-    raise OptionError(f"--{argument} {text}: no such {values.name}{closest(text, labels)}; the result has {known}")
+    raise OptionError(f"--{argument} {text}: no such {values.name}; the result has {known}{closest(text, labels)}")
 
 
 # ------------------------------------------------------------------------------------------ variants

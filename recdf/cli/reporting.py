@@ -86,5 +86,5 @@ def _baseline(name: str | None, result: Evaluation) -> Any:
         if str(label) == name:
             return label
     raise OptionError(
-        f"--baseline {name}: no such {by[0]}{closest(name, known)}; the result has {', '.join(map(str, known))}"
+        f"--baseline {name}: no such {by[0]}; the result has {', '.join(map(str, known))}{closest(name, known)}"
     )

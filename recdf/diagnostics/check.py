@@ -67,7 +67,7 @@ def check(
                              finding severity  count  share examples
     0  users without recommendations  warning      1    0.5      'v'
     """
-    shared = Call.of("check", {**options, "ties": "item_desc", "undefined": "nan"}).options
+    shared = Call.of(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
     k = check_k(k)
     true_frame = as_frame(true, "true", shared.user_col, shared.item_col)
     pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
@@ -121,6 +121,7 @@ def _check_order_column(found: Findings, data: Data) -> None:
     """Report null and infinite scores or ranks."""
     name, what = data.order["column"], data.order["by"]
     if name is None:
+        _check_unused_numbers(found, data)
         return
     number = read_numbers(column(data.pred, name, "pred"), f"pred[{name!r}]").astype(np.float64)
     null, infinite = np.isnan(number), np.isinf(number)
@@ -129,6 +130,18 @@ def _check_order_column(found: Findings, data: Data) -> None:
     effect = "they rank before or after all others"
     found.add(f"infinite {what}s", "warning", infinite.sum(), len(data.pred), f"pred[{name!r}]", effect)
     found.refused_numbers |= bool(null.all())
+
+
+def _check_unused_numbers(found: Findings, data: Data) -> None:
+    """Report columns of numbers in `pred`, which may be scores, where the order of the rows decides."""
+    used = {*data.pair, *data.by, data.options.value_col}
+    for name in data.pred.columns:
+        series = data.pred[name]
+        if name in used or not isinstance(series, pd.Series) or not pd.api.types.is_float_dtype(series.dtype):
+            continue
+        effect = "the order of the rows decides; if this column ranks the items, pass score_col= or rank_col="
+        n = len(series)
+        found.add("a column of numbers in pred is not used", "info", n, n, f"pred[{name!r}]", effect)
 
 
 def _check_relevance(found: Findings, data: Data) -> None:

@@ -6,7 +6,7 @@ RangeIndex.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any, Unpack
@@ -30,9 +30,9 @@ from ..metrics.per_user import label_frame
 __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 
 
-def _call(what: str, pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:
-    """Return the call of the function `what`, and `pred` as a frame, which gives the labels at the end."""
-    call = Call.of(what, options, Given(items=items))
+def _call(function: Callable[..., Any], pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:
+    """Return the call of a function, and `pred` as a frame, which gives the labels at the end."""
+    call = Call.of(function, options, Given(items=items))
     return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)
 
 
@@ -79,9 +79,10 @@ def hit_table(
     0     ann       a     1   True   1.0
     1     ann       x     2  False   0.0
     """
-    call, frame = _call("hit_table", pred, items, options)
+    call, frame = _call(hit_table, pred, items, options)
+    k = check_k(k)
     with call.match(true, frame) as matched:
-        return _hit_rows(matched, check_k(k), frame, call.options.item_col)
+        return _hit_rows(matched, k, frame, call.options.item_col)
 
 
 def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> pd.DataFrame:
@@ -144,12 +145,13 @@ def position_table(
     0     1      2     1
     1     2      1     0
     """
-    call, frame = _call("position_table", pred, None, options)
+    call, frame = _call(position_table, pred, None, options)
+    k = check_k(k)
     with call.match(true, frame) as matched:
         if position_col is None:
-            return _rank_rows(matched, check_k(k))
+            return _rank_rows(matched, k)
         positions = read_numbers(column(frame, position_col, "pred"), f"pred[{position_col!r}]")
-        return _position_rows(matched, check_k(k), positions, position_col)
+        return _position_rows(matched, k, positions, position_col)
 
 
 def _position_rows(matched: Matched, k: int, positions: np.ndarray, name: str) -> pd.DataFrame:
@@ -232,9 +234,10 @@ def exposure_table(
     1       b      1  0.333            0     0.631
     2       c      0  0.000            0     0.000
     """
-    call, frame = _call("exposure_table", pred, items, options)
+    call, frame = _call(exposure_table, pred, items, options)
+    k = None if k is None else check_k(k)
     with call.match(None, frame) as matched:
-        return _exposure_rows(matched, None if k is None else check_k(k), frame, call.options.item_col)
+        return _exposure_rows(matched, k, frame, call.options.item_col)
 
 
 def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_col: str) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, closest
+from ..errors import OptionError, closest, kind_of
 from ..evaluation.result import Evaluation
 from ..experiments.cells import (
     LETTERS,
@@ -220,7 +220,7 @@ def leaderboard(
     2  popularity    ndcg@10        0.139       0.012      2
     """
     if not isinstance(result, Evaluation):
-        raise TypeError(f"result is a {type(result).__name__}; expected an Evaluation, as rd.evaluate returns")
+        raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
     if correction is not None:
         check_literal("correction", correction, Correction)
     if isinstance(digits, bool) or not isinstance(digits, int) or digits < 0:
@@ -278,7 +278,7 @@ def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | 
     for name in [metrics] if isinstance(metrics, str) else list(metrics):
         own = [c for c, metric in zip(kept["column"], kept["metric"], strict=True) if name in (c, metric)]
         if not own:
-            raise OptionError(f"metrics names {name!r}{closest(name, known)}; the result has {known}")
+            raise OptionError(f"metrics names {name!r}; the result has {known}{closest(name, known)}")
         found += own
     return list(dict.fromkeys(found))
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, OptionError
+from ..errors import ColumnError, OptionError, kind_of
 from ..evaluation.moments import Moments
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import mean_table
@@ -35,7 +35,7 @@ class Groups(NamedTuple):
 def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, Groups]:
     """Return the groups of every column of segments; lists whose user has none are in no group."""
     if not isinstance(segments, pd.DataFrame):
-        raise TypeError(f"segments is a {type(segments).__name__}; expected a DataFrame with one row per user")
+        raise TypeError(f"segments is {kind_of(segments)}; expected a DataFrame with one row per user")
     keys = [name for name in result.spec["user_col"] if name in segments.columns]
     if not keys:
         raise ColumnError(

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, closest
+from ..errors import ColumnError, OptionError, closest, kind_of
 from ..evaluation.definitions import better_of
 from ..evaluation.result import Evaluation
 
@@ -38,12 +38,12 @@ class ModelValues(NamedTuple):
 def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFrame:
     """Return the frame if it has these columns; the error names the first that is missing and where it comes from."""
     if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"{role} is a {type(frame).__name__}; expected {source}")
+        raise TypeError(f"{role} is {kind_of(frame)}; expected {source}")
     for name in names:
         if name not in frame.columns:
             have = ", ".join(map(repr, frame.columns))
             raise ColumnError(
-                f"{role} has no column {name!r}{closest(name, frame.columns)}; it has {have}; expected {source}"
+                f"{role} has no column {name!r}; it has {have}; expected {source}{closest(name, frame.columns)}"
             )
     return frame
 
@@ -160,7 +160,7 @@ def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:
     """Return the label of a model that a caller named, or raise an error that lists the models."""
     text = JOINED_BY.join(map(str, wanted)) if isinstance(wanted, tuple) else str(wanted)
     if text not in models:
-        raise OptionError(f"{argument}={wanted!r} is not a model{closest(text, models)}; models are {list(models)}")
+        raise OptionError(f"{argument}={wanted!r} is not a model; models are {list(models)}{closest(text, models)}")
     return text
 
 

@@ -106,7 +106,7 @@ def evaluate(
     3   recall  3   0.50  2
     """
     given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
-    call = Call.of("evaluate", options, given)
+    call = Call.of(evaluate, options, given)
     requests = parse(metrics, k, call.options)
     if item_by is not None and items is None:
         raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")

@@ -79,15 +79,15 @@ def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
 
 @contextmanager
 def made(folder: Path) -> Iterator[None]:
-    """Make a folder; where it is new and the block fails, remove it again."""
-    there = os.path.exists(folder)  # False where that cannot be known
-    _make(folder)
+    """Make a folder and those above it; if that or the block fails, remove those that are new."""
+    new = [path for path in (folder, *folder.parents) if not os.path.exists(path)]
     try:
+        _make(folder)
         yield
     except BaseException:
-        if not there:
-            with suppress(OSError):  # another process has written something into it
-                folder.rmdir()
+        for path in new:
+            with suppress(OSError):  # it was not made, or another process has written something into it
+                path.rmdir()
         raise
 
 
@@ -96,7 +96,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        file = next((path for path in (folder, *folder.parents) if os.path.isfile(path)), None)
+        file = next((one for one in (folder, *folder.parents) if os.path.exists(one) and not os.path.isdir(one)), None)
         if file is not None:
             raise type(error)(f"{file} is a file; expected a folder, in which the result is written") from error
         raise type(error)(f"the folder {folder} cannot be made: {error.strerror or error}") from error
@@ -133,13 +133,13 @@ def _new_staging(parent: Path) -> tuple[Path, int | None]:
             lock = _lock(staging, wait=True)
         except FileNotFoundError:  # another process removed the folder before its lock was held
             continue
-        except PermissionError as error:
-            raise PermissionError(f"no folder can be made in {parent}: {error.strerror}") from error
+        except OSError as error:
+            raise type(error)(f"nothing can be written into the folder {parent}: {error.strerror or error}") from error
         if staging.exists():
             return staging, lock
         if lock is not None:
             os.close(lock)
-    raise FileNotFoundError(f"no folder can be made in {parent}; expected a folder that can be written into")
+    raise FileNotFoundError(f"nothing can be written into the folder {parent}")
 
 
 def _publish(staging: Path, target: Path, overwrite: bool) -> None:

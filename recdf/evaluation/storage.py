@@ -86,10 +86,15 @@ def is_address(path: Any) -> bool:
 
 
 def local_path(path: Any) -> Path:
-    """Return the absolute path of a file or folder on this machine; an address such as s3:// is refused."""
+    """Return the absolute path of a file or folder on this machine; an address such as s3:// is refused.
+
+    `~` stands for the home folder, as in pandas.
+    """
     if is_address(path):
         raise OptionError(f"{path} is an address; expected a path of this machine: copy it to or from there")
-    return Path(path).absolute()
+    if not os.fspath(path):
+        raise OptionError('the path is empty; pass "." for the current folder')
+    return Path(path).expanduser().absolute()
 
 
 def _to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:

@@ -28,7 +28,7 @@ PARTS = "parts.json"
 
 def is_in_parts(folder: Any) -> bool:
     """Tell whether a folder holds a result in parts."""
-    return (Path(folder) / PER_USER / HEAD).is_dir()
+    return (local_path(folder) / PER_USER / HEAD).is_dir()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest, kind_of
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
@@ -46,7 +46,7 @@ def table_of(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
         return found
     refuse_engine_frame(found, "per_user")
     refuse_engine_frame(given, "per_user")
-    raise TypeError(f"per_user is a {type(given).__name__}; expected Evaluation.per_user, or the Evaluation itself")
+    raise TypeError(f"per_user is {kind_of(given)}; expected Evaluation.per_user, or the Evaluation itself")
 
 
 def summarize(

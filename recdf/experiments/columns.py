@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples, kind_of
 from ..inputs.codes import encode
 from ..inputs.frames import column, read_numbers, refuse_engine_frame
-from ..inputs.ids import check_labels, read_ids
+from ..inputs.groups import Codes, close_ranks, first_rows, group_codes, split
+from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
 from ..inputs.tables import read_weights
 from .stats.numbers import Floats
 
-__all__ = ["Codes", "Floats", "Mask", "Spec"]
+__all__ = ["Codes", "Floats", "Mask", "Spec", "first_rows", "group_codes", "split"]
 
-Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 # A metric is one column (a mean) or a pair of columns (a ratio of sums).
@@ -53,7 +53,7 @@ def frame_of(role: str, data: Any) -> pd.DataFrame:
     """Return `data` if it is a DataFrame whose columns can be named."""
     if not isinstance(data, pd.DataFrame):
         refuse_engine_frame(data, role)
-        raise TypeError(f"{role} is a {type(data).__name__}; expected a DataFrame, such as result.per_user")
+        raise TypeError(f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user")
     if not data.columns.is_unique:
         twice = data.columns[data.columns.duplicated()]
         raise ColumnError(f"{role} has {len(twice)} column names twice ({examples(twice)}); expected distinct names")
@@ -118,21 +118,8 @@ def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]) 
         rank = coded.rank()
         for i, own in enumerate(coded.codes):
             codes[i] = codes[i] * coded.n + (own if rank is None else rank[own])
-        codes, n = _close_ranks(codes, n * coded.n)
+        codes, n = close_ranks(codes, n * coded.n)
     return codes, n
-
-
-def _close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
-    """Renumber codes below `span` to 0..n−1 without changing their order."""
-    rows = sum(map(len, codes))
-    if span <= 8 * rows + 1024:
-        present = np.zeros(span, bool)
-        for own in codes:
-            present[own] = True
-        renumbered = np.cumsum(present) - 1
-        return [renumbered[own] for own in codes], int(present.sum())
-    present, together = np.unique(np.concatenate(codes), return_inverse=True)
-    return np.split(together.astype(np.int64), np.cumsum([len(own) for own in codes])[:-1]), len(present)
 
 
 def distinct(codes: Codes, span: int) -> Codes:
@@ -144,48 +131,10 @@ def distinct(codes: Codes, span: int) -> Codes:
     return np.flatnonzero(present)
 
 
-def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[Codes, pd.DataFrame]:
-    """Code the rows by groups; returns the codes and a frame of the groups' labels, sorted by value."""
-    codes, n = np.zeros(len(frame), np.int64), min(len(frame), 1)
-    for name in names:
-        values = column(frame, name, role)
-        null = values.isna()
-        if null.any():
-            raise NullKeyError(f"{role}[{name!r}] is null in {int(null.sum()):,} of {len(frame):,} rows")
-        if isinstance(values.dtype, pd.CategoricalDtype):
-            values = values.astype(values.cat.categories.dtype)
-        check_labels(values, f"{role}[{name!r}]")
-        try:
-            own, values_of = pd.factorize(values, sort=True)
-        except TypeError:
-            raise DataError(f"{role}[{name!r}] mixes types that cannot be compared: {examples(values)}") from None
-        codes, n = codes * len(values_of) + own, n * len(values_of)
-        (codes,), n = _close_ranks([codes], n)
-    labels = frame[list(names)].iloc[first_rows(codes, n)].reset_index(drop=True)
-    for name in names:
-        if isinstance(labels[name].dtype, pd.CategoricalDtype):
-            labels[name] = labels[name].astype(labels[name].cat.categories.dtype)
-    return codes, labels
-
-
 def column_codes(frame: pd.DataFrame, role: str, name: str) -> tuple[Codes, int]:
     """Code one column by the order of its values; nulls and values that cannot be compared raise."""
     codes, labels = group_codes(frame, role, [name])
     return codes, len(labels)
-
-
-def first_rows(codes: Codes, n: int) -> Codes:
-    """Row of the first appearance of every code."""
-    first = np.empty(n, np.int64)
-    # Of several values for one position the last is kept, so the rows go in from the end.
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return first
-
-
-def split(codes: Codes, n: int) -> list[Codes]:
-    """Row positions of every group, in row order."""
-    order = np.argsort(codes, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(codes, minlength=n))[:-1])
 
 
 def metric_specs(metrics: Any, frame: pd.DataFrame, role: str, argument: str = "metrics") -> dict[str, Spec]:

@@ -104,7 +104,8 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str) 
     if (counts > 1).any():
         twice = np.unique(np.flatnonzero(counts > 1) % max(n_cells, 1))
         raise DuplicateError(
-            f"per_user has several rows per model and {[*keys, *folds]}: {len(twice):,} keys, such as {show(twice)}. "
+            f"per_user has several rows for one model and {' and '.join([*keys, *folds])}, in {len(twice):,} cases "
+            f"such as {show(twice)}. "
             "Name the columns that tell them apart in user_col= or fold=, or roll them up first with rd.roll_up"
         )
     user_of_cell = None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, examples
+from ..errors import ColumnError, OptionError, examples, kind_of
 from .columns import Codes, Floats, Mask, column_codes, distinct, require
 from .experiment_rows import ExperimentRows
 from .health import planned_shares
@@ -88,7 +88,7 @@ def count_units(rows: ExperimentRows) -> UnitCounts:
 def _from_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]) -> SampleRatio:
     """What a table of `experiment_health` says of every group; one without segments speaks for all groups."""
     if not isinstance(health, pd.DataFrame):
-        raise TypeError(f"health is a {type(health).__name__}; expected the table of rd.experiment_health")
+        raise TypeError(f"health is {kind_of(health)}; expected the table of rd.experiment_health")
     require(health, "health", ["variant", "srm_p", "srm_flag"])
     lacking = [name for name in variants if name not in health["variant"].tolist()]
     if lacking:

@@ -27,9 +27,9 @@ from .sorting import BLOCK_ROWS, ascends, stable_order
 
 Attribution = Literal["last", "first", "all"]
 
-# The shares of an event that belongs to at most so many impressions are computed one by one.
+# The shares of an event that belongs to at most this many impressions are computed one by one.
 FEW = 64
-# So many shares are computed at a time.
+# This many shares are computed at a time.
 CHUNK_SHARES = 2**22
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -86,7 +86,7 @@ class Candidates:
 
 
 def find_candidates(log: Moments, events: Moments, window: float | None, skew: float = 0) -> Candidates:
-    """Find the impressions of each event's pair that are at most `window` older than it (None: of any age).
+    """Find for each event the impressions of its pair that are at most `window` older; with None, of any age.
 
     Parameters
     ----------

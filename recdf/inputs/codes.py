@@ -28,11 +28,11 @@ DIRECT_SPAN = 2**20
 # Units of datetimes, each a thousand times finer than the one before it.
 UNITS = ["s", "ms", "us", "ns"]
 
-# A column of strings is encoded in pieces of at least so many rows at the same time. Every piece has its own
+# A column of strings is encoded in pieces of at least this many rows at the same time. Every piece has its own
 # dictionary, and one thread then joins the dictionaries, so there are few pieces.
 PIECE_ROWS, MOST_PIECES = 2**19, 4
 
-# The codes of a column of strings keep its chunks if there are at most so many; else they are joined.
+# The codes of a column of strings keep its chunks if there are at most this many; else the chunks are joined.
 MOST_PARTS = 1000
 
 

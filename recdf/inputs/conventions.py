@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from ..errors import OptionError, closest
+from ..errors import OptionError, valid
 
 __all__ = ["CONVENTIONS", "Convention", "conventions_table"]
 
@@ -273,10 +273,7 @@ def find_convention(like: str | Convention | None) -> Convention | None:
         return like
     if isinstance(like, str) and like in CONVENTIONS:
         return CONVENTIONS[like]
-    raise OptionError(
-        f"unknown convention like={like!r}{closest(str(like), CONVENTIONS)}; valid are {', '.join(CONVENTIONS)}, "
-        "or a Convention of your own"
-    )
+    raise OptionError(f"unknown convention like={like!r}{valid(str(like), CONVENTIONS)}, or a Convention of your own")
 
 
 def conventions_table() -> pd.DataFrame:

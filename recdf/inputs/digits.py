@@ -25,10 +25,10 @@ import pyarrow as pa
 
 from .threads import each
 
-# So many rows are worked on at a time, so that they stay in a processor's cache, and so many by one thread in a row.
+# How many rows are worked on at a time, so that they stay in a processor's cache, and how many a thread takes at once.
 BLOCK_ROWS, PIECE_ROWS = 2**14, 2**18
 
-# A column that is not of this form mostly shows it in so many rows.
+# A column that is not of this form mostly shows it in its first rows, of which there are this many.
 FIRST_ROWS = 1000
 
 LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -37,7 +37,7 @@ SIXES = np.uint64(0x0606060606060606)  # added to a digit, they carry into the h
 LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
 
 
-# After the step that joins groups of so many bits, every second group holds a number.
+# After the step that joins groups of this many bits, every second group holds a number.
 MASKS = {8: 0x00FF00FF00FF00FF, 16: 0x0000FFFF0000FFFF, 32: 0x00000000FFFFFFFF}
 
 

@@ -6,6 +6,7 @@ holds wrong values raises an error that names the argument, the column and what 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
@@ -14,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import ColumnError, DataError, closest, examples
+from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_series
 from .options import as_columns
 
@@ -36,13 +37,16 @@ def as_frame(
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
     refuse_engine_frame(data, role)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
-        # polars gives plain strings by its own method, but by the stream string views, which pandas hardly supports.
+        # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = _plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return frame
+    hint = ""
+    if isinstance(data, str | os.PathLike):
+        hint = f"; read the file first, as in {role} = pandas.read_parquet({role}), or call rd.evaluate_parquet"
     raise TypeError(
-        f"{role} is a {type(data).__name__}; expected a DataFrame, a mapping user -> items, "
-        "or an object with the Arrow stream interface (pyarrow, polars, DuckDB)"
+        f"{role} is {kind_of(data)}; expected a DataFrame, a mapping of users to their items such as "
+        f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, DuckDB){hint}"
     )
 
 
@@ -109,7 +113,7 @@ def from_dict(
     ----------
     lists : mapping
         user → list of items, best first, or user → {item: number} (relevance of a `true` row, score of a
-        `pred` row). All users in the same form.
+        `pred` row). All users must have the same form.
     user_col, item_col : str
         Names of the two id columns.
     value_name : str, default "relevance"
@@ -134,6 +138,11 @@ def from_dict(
     1      u1       b
     2      u2       c
     """
+    if user_col in lists and item_col in lists:
+        raise TypeError(
+            f"the keys of the mapping are {user_col!r} and {item_col!r}, so they look like columns and not like users; "
+            "pass a frame: pandas.DataFrame(...) of this mapping"
+        )
     for user, items in lists.items():
         if isinstance(items, str | bytes) or not isinstance(items, Iterable):
             raise TypeError(f"the value of user {user!r} is {items!r}; expected a list of items or {{item: number}}")
@@ -316,9 +325,7 @@ def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
     if isinstance(data, pa.Array | pa.ChunkedArray):
         data = data.to_pylist()
     elif not isinstance(data, Iterable) or isinstance(data, str | bytes):
-        raise TypeError(
-            f"{role} is a {type(data).__name__}; expected a frame, or a list, array, Series or Index of ids"
-        )
+        raise TypeError(f"{role} is {kind_of(data)}; expected a frame, or a list, array, Series or Index of ids")
     values = data if isinstance(data, pd.Series | pd.Index) else as_series(list(data))
     try:
         return pd.DataFrame({names[0]: values.array})

@@ -353,6 +353,9 @@ def _distinct_object_ids(series: pd.Series, where: str) -> Ids:
         raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type")
     kind = kinds.pop()
     if kind.__hash__ is None:
-        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; expected hashable labels")
+        mend = "expected hashable labels"
+        if issubclass(kind, list | set | np.ndarray):
+            mend = f"expected one id in a row: DataFrame.explode({series.name!r}) makes a row of each"
+        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; {mend}")
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     return Ids(where, name, series.to_numpy(), null)

@@ -236,7 +236,7 @@ def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
     for name, gain in given.items():
         if name not in RELEVANCE:
             raise OptionError(
-                f"relevance has {name!r}{closest(str(name), RELEVANCE)}; it gives the gains of {', '.join(RELEVANCE)}"
+                f"relevance has {name!r}; it gives the gains of {', '.join(RELEVANCE)}{closest(str(name), RELEVANCE)}"
             )
         if isinstance(gain, str) or not np.isfinite(gain) or gain < 0:
             raise OptionError(f"relevance[{name!r}]={gain!r}; expected a finite number, 0 for not relevant")

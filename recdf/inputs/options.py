@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, closest
+from ..errors import OptionError, closest, kind_of, valid
 from .accepted import Duplicates, Ids, NanScore, NullKeys, PopulationRule, Ties, Undefined
 from .conventions import Convention, find_convention
 from .population import Population
@@ -28,19 +28,22 @@ DESCRIPTION = """\
 user_col, item_col : str, default "user_id", "item_id"
     Columns of the list key (a string or a list of strings) and of the item id.
 score_col, rank_col : str, optional
-    Order of `pred`: descending score or ascending rank. Neither given: a column named `rank`, else one
-    named `score`, else row order; `spec["order"]` tells which. Both given: error.
+    Column of `pred` that orders the items of a list: descending by `score_col`, or ascending by `rank_col`. If neither
+    is given, a column named `rank` orders them, else one named `score`, else the order of the rows; `spec["order"]`
+    tells which. Giving both is an error.
 relevance_col : str or False, optional
-    Gain of a `true` row, at least 0. Not given: a column of `true` named `relevance`, else every row has gain 1;
-    `spec["relevance"]` tells which. False: every row has gain 1, whatever the columns. A row of gain 0 is judged, not
-    relevant.
+    Column of `true` with the gain of each row, at least 0. If it is not given, a column named `relevance` is taken,
+    else every row has gain 1; `spec["relevance"]` tells which. With False, every row has gain 1, whatever the columns.
+    A row of gain 0 is judged and not relevant.
 min_relevance : float, optional
-    Rows of `true` below it are judged, not relevant.
+    Rows of `true` with a smaller relevance count as judged and not relevant.
 value_col : str, optional
-    Value of an item (price) for the money metrics: in `pred` as recommended and in `true` as bought, else in `items`.
+    Column with the value (price) of an item, for the money metrics: as recommended in `pred` and as bought in `true`,
+    or else in `items`.
 weight_col : str or mapping, optional
-    Weight of a list in every mean, at least 0: a column of the frame `users` if that has it, else a column of `true`
-    that is constant within a list; or a mapping of users to weights. `per_user` has the weights as a column.
+    Weight of a list in every mean, at least 0. It is a column of the frame `users` if that has it, else a column of
+    `true` that is constant within a list. It may also be a mapping of users to weights. `per_user` has the weights as a
+    column.
 propensity_col : str, optional
     Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed. A relevant item then
     counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it. Repeated
@@ -53,22 +56,25 @@ judged_only : bool, default False
 by : str or list of str, optional
     Columns of `pred` that tell recommenders apart; each value is evaluated on the whole population.
 users : {"true", "pred", "both", "all"}, list of ids or frame of ids, default "true"
-    Population: the lists over which a mean is taken. Key columns have the dtype of the frame that it comes from; of
-    "all", the one in which the keys of both frames fit (as `pandas.concat` has it); of files, that of all files.
+    Population: the lists over which a mean is taken. The key columns of the result have the dtype of the frame that the
+    population comes from. With "all" it is the dtype in which the keys of both frames fit, as `pandas.concat` chooses
+    it. Where a frame is read from several files, it is the dtype in which the keys of all of them fit.
 ties : {"item_desc", "item_asc", "row", "worst", "raise"}, default "item_desc"
     Order of equal scores: larger item id first, smaller first, row order, relevant last, or an error.
 duplicates : {"drop", "keep", "raise"}, default "drop"
-    A (list, item) pair twice: best rank (`pred`) or largest gain (`true`) stays; every row counts, the second
-    recommendation of an item matching its second row in `true`; or an error.
+    What happens where a (list, item) pair stands twice: the row with the best rank (`pred`) or the largest gain
+    (`true`) stays; or every row counts, and the second recommendation of an item matches its second row in `true`; or
+    an error is raised.
 null_keys : {"raise", "drop"}, default "raise"
     What happens to rows with a null user, item or `by` value.
 nan_score : {"raise", "last", "drop"}, default "raise"
-    What happens to rows with a null score or rank: error, ranked last, dropped as if they had not been given.
+    What happens to rows with a null score or rank: they raise an error, they are ranked last, or they are dropped as if
+    they had not been given.
 undefined : {"nan", "zero", "raise"}, default "nan"
-    Value of a metric that has none for a list (recall of a list without relevant items).
+    What stands for the value of a metric where a list has none, such as recall of a list without relevant items.
 like : str or Convention, optional
-    Convention of another library (`conventions_table()` lists them): defaults of all of the above and of metric
-    parameters; what is given explicitly wins."""
+    Convention of another library, as `conventions_table()` lists them. It sets the defaults of all of the above and of
+    the parameters of metrics. Options that are given explicitly take precedence."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,7 @@ class Options:
             value = getattr(self, name)
             if name == "users" and isinstance(value, Collection) and not isinstance(value, str | bytes):
                 continue
-            check_choice(name, value, allowed)
+            check_choice(name, value, allowed, ", or a list, Series or frame of ids" if name == "users" else "")
         if self.score_col is not None and self.rank_col is not None:
             raise OptionError(
                 f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; "
@@ -132,7 +138,7 @@ class Options:
             raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")
         if not isinstance(self.weight_col, Hashable | Mapping):
             raise OptionError(
-                f"weight_col is a {type(self.weight_col).__name__}; expected the name of a column, or a mapping of "
+                f"weight_col is {kind_of(self.weight_col)}; expected the name of a column, or a mapping of "
                 "users to weights, such as series.to_dict()"
             )
         if isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1:
@@ -196,18 +202,25 @@ def as_columns(columns: str | Sequence[str] | None) -> list[str]:
     return [columns] if isinstance(columns, str) or not isinstance(columns, Sequence | pd.Index) else list(columns)
 
 
-def check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
-    """Raise OptionError unless `value` is one of `allowed`."""
+def check_choice(name: str, value: object, allowed: Sequence[object], also: str = "") -> None:
+    """Raise OptionError unless `value` is one of `allowed`. `also` says what else would be."""
     if not any(type(value) is type(choice) and value == choice for choice in allowed):
-        valid = ", ".join(map(repr, allowed))
-        raise OptionError(f"{name}={value!r}; valid are {valid}{closest(str(value), allowed)}")
+        choices = ", ".join(map(repr, allowed))
+        raise OptionError(f"{name}={value!r}; valid are {choices}{also}{closest(str(value), allowed)}")
 
 
-def check_names(given: Sequence[str], valid: Sequence[str], what: str) -> None:
-    """Raise OptionError for the first name that is not valid."""
+def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:
+    """Raise OptionError for the first name that is not known. The message lists the known ones."""
     for name in given:
-        if name not in valid:
-            raise OptionError(f"{what} has no option {name!r}{closest(name, valid)}; valid are {', '.join(valid)}")
+        if name not in known:
+            raise OptionError(f"{what} has no option {name!r}{valid(name, known)}")
+
+
+def check_shared(given: Collection[str], function: Callable[..., Any]) -> None:
+    """Raise OptionError for the first name that is no shared option. The message lists all that the function takes."""
+    if not set(given) <= set(NAMES):
+        parameters = inspect.signature(function).parameters.values()
+        check_names(given, [one.name for one in parameters if one.default is not one.empty], function.__name__)
 
 
 def parameters() -> list[inspect.Parameter]:

@@ -70,7 +70,7 @@ class Progress:
         return sys.stderr.isatty() and threading.current_thread() is threading.main_thread()
 
     def _move(self, done: float) -> None:
-        """Show that so many steps are done; a share never goes back."""
+        """Show that this number of steps is done. The share that is shown never goes back."""
         if self.outer is not None:
             self.outer._move(self.outer.done + min(done / self.total, 1.0))
             return

@@ -18,7 +18,7 @@ from .options import Options
 
 Answer = Literal["raise", "drop", "keep"]
 
-# So many distinct values are kept as examples for a message.
+# This many distinct values are kept as examples for a message.
 N_EXAMPLES = 5
 
 
@@ -289,7 +289,7 @@ class RowFindings:
             count.some = list(dict.fromkeys([*count.some, *one.some[:1000].tolist()]))[:N_EXAMPLES]
 
     def found(self, n_rows: int) -> Findings:
-        """Return what was found in all batches, which have so many rows."""
+        """Return what was found in all batches, which have `n_rows` rows together."""
         return Findings(n_rows, self._found, self._dropped)
 
     def settle(self, n_rows: int) -> dict[str, int]:

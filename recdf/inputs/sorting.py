@@ -12,7 +12,7 @@ import numpy as np
 
 # A packed number has 63 bits, so that it stays positive as int64.
 PACKED_BITS = 63
-# So many rows are processed at a time, since temporary arrays of all rows would cost memory.
+# This many rows are processed at a time, since temporary arrays of all rows would cost memory.
 BLOCK_ROWS = 2**19
 
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-# All threads together work on about so many rows at a time, however many threads there are. This bounds their memory.
+# All threads together work on about this many rows at a time, however many threads there are. This bounds their memory.
 ROWS_IN_FLIGHT = 2**20
 
 # With more threads each would have too few rows at a time.

@@ -77,7 +77,7 @@ def time_slice(
     every = ALSO.get(every, every)
     if every not in COLUMNS:
         known = ", ".join(f'"{one}"' for one in COLUMNS)
-        raise OptionError(f"every={every!r}{closest(str(every), COLUMNS)}; expected one of {known}")
+        raise OptionError(f"every={every!r}; expected one of {known}{closest(str(every), COLUMNS)}")
     name = COLUMNS[every] if name is None else name
     if name in rows.columns:
         raise OptionError(f"frame has a column {name!r} already; pass name= to call the slice something else")

@@ -137,10 +137,14 @@ def samples_of(role: str, keys: Sequence[Ids], item: Ids) -> dict[str, str]:
 
 def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
     """Return the error for an empty population."""
-    return EmptyPopulationError(
+    found = (
         f"there is no list to evaluate: true has {overlap.n_true_rows:,} rows, pred {overlap.n_pred_rows:,}, "
         f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
     )
+    some = [overlap.samples[f"{role} user"] for role in ("true", "pred") if f"{role} user" in overlap.samples]
+    if len(some) == 2:
+        found += f"; no user of pred is in true ({'; '.join(some)})"
+    return EmptyPopulationError(found)
 
 
 def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
@@ -158,9 +162,12 @@ def _warn_duplicates(counts: Mapping[str, int], options: Options) -> None:
     repeated = {role: counts[f"{role}_duplicates"] for role in ("true", "pred") if f"{role}_duplicates" in counts}
     if repeated and options.duplicates == "drop":
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
+        forgotten = "pred" in repeated and not options.by
+        several = "if pred holds several recommenders, pass the column of their names as by=; " if forgotten else ""
         warnings.warn(
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
-            '(duplicates="keep" counts them, "raise" refuses them); rd.check(true, pred) tells more',
+            '(duplicates="keep" counts them, "raise" refuses them); '
+            f"{several}rd.check(true, pred) tells more",
             DuplicateWarning,
             stacklevel=outside_recdf(),
         )

@@ -6,7 +6,7 @@ of diagnostics all start from a `Call`, so that the same mistake raises the same
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError
-from ..inputs.options import NAMES, Options, check_names
+from ..inputs.options import Options, check_shared
 from ..inputs.row_rules import Findings
 from ..matching.lists import Matched
 from ..matching.match import match
@@ -48,9 +48,9 @@ class Call:
     carry: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, what: str, options: Mapping[str, Any], given: Given = NOTHING) -> Call:
-        """Check the names and values of the options that the function `what` was called with."""
-        check_names(list(options), NAMES, what)
+    def of(cls, function: Callable[..., Any], options: Mapping[str, Any], given: Given = NOTHING) -> Call:
+        """Check the names and values of the options that the function was called with."""
+        check_shared(options, function)
         return cls(Options.of(dict(options)), given=given)
 
     def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
@@ -149,5 +149,6 @@ def _refuse_propensities(request: Request) -> None:
 def check_k(k: Any) -> int:
     """Return k as an int, or raise."""
     if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k < 2**31:
-        raise OptionError(f"k={k!r}; expected a positive integer below 2**31")
+        most = " below 2**31" if isinstance(k, int | np.integer) and k > 1 else ""
+        raise OptionError(f"k={k!r}; expected a positive integer{most}")
     return int(k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, overload
@@ -10,8 +11,8 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, overload
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, closest
-from ..inputs.options import NAMES, Options
+from ..errors import OptionError, valid
+from ..inputs.options import NAMES, Options, check_names
 from ..matching.counts import ListCounts
 from ..matching.side_tables.given import Given
 from ..matching.side_tables.records import SIDES
@@ -69,8 +70,7 @@ class Metric(MetricRecord, ABC):
             if name in given:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
             if name not in known:
-                valid = ", ".join(dict.fromkeys(known[len(self.arguments) + 1 :]))
-                raise OptionError(f"{self.name} has no option {name!r}{closest(name, known)}; valid are {valid}")
+                check_names([name], [one for one in dict.fromkeys(known) if one not in self.arguments], self.name)
             given[name] = value
         for name in self.arguments:
             if name not in given and name not in self.optional:
@@ -277,5 +277,8 @@ def find(name: str) -> Metric:
     found = METRICS.get(_ALIASES.get(written(name), written(name)))
     if found is None:
         known = sorted([*METRICS, *_ALIASES])
-        raise OptionError(f"unknown metric {name!r}{closest(name, known)}; valid are {', '.join(known)}")
+        with_k = re.fullmatch(r"(\w+?)(?:_at)?_?(\d+)", written(name))
+        if with_k is not None and with_k[1] in known:
+            raise OptionError(f"unknown metric {name!r}; did you mean {f'{with_k[1]}@{with_k[2]}'!r}?")
+        raise OptionError(f"unknown metric {name!r}{valid(name, known)}")
     return found

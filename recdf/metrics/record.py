@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import OptionError, closest
+from ..errors import OptionError, valid
 from ..inputs.options import NAMES, Options, check_choice, parameters
 from ..matching.counts import OF_LOG, SUMS, Sum
 from ..matching.side_tables.records import SIDES
@@ -201,10 +201,8 @@ class MetricRecord:
 
     def _check(self, name: str, value: Any) -> None:
         if name not in self.defaults:
-            known = list(self.defaults)
-            raise OptionError(
-                f"{self.name} has no parameter {name!r}{closest(name, known)}; valid are {', '.join(known) or 'none'}"
-            )
+            hint = f". A cut-off is written {self.name + '@10'!r}, or passed as k=" if name == "k" else ""
+            raise OptionError(f"{self.name} has no parameter {name!r}{valid(name, self.defaults)}{hint}")
         kind, choices = self.hints.get(name), self.choices(name)
         if choices and not (callable(value) and typing.get_origin(kind) is not Literal):
             check_choice(f"{self.name} parameter {name}", value, choices)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError
+from ..errors import OptionError, kind_of
 from ..inputs.options import Options
 from .call import check_k
 from .metric import Metric, find, written
@@ -52,8 +52,9 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Opti
     elif isinstance(text, str):
         match_ = _STRING.fullmatch(text)
         if match_ is None:
+            several = "; pass several metrics as a list, and several cut-offs in k=" if "," in text else ""
             raise OptionError(
-                f"metric string {text!r} is not of the form 'name', 'name@k' or 'name(parameter=value)@k'"
+                f"metric string {text!r} is not of the form 'name', 'name@k' or 'name(parameter=value)@k'{several}"
             )
         name, inside, at = match_.groups()
         name = written(name)
@@ -62,7 +63,8 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Opti
         given = ",".join(part.replace(" ", "") for part in (inside or "").split(",") if part.strip())
         label = name + (f"({given})" if given else "")
     else:
-        raise OptionError(f"metric {text!r} is a {type(text).__name__}; expected a metric string or a Metric")
+        own = "; a function of your own becomes a metric by @rd.metric" if callable(text) else ""
+        raise OptionError(f"metric {text!r} is {kind_of(text)}; expected a string such as 'ndcg@10', or a Metric{own}")
     if at is not None:
         if not at.isdecimal() or not 1 <= int(at) < 2**31:
             raise OptionError(f"metric string {text!r}: k must be a positive integer below 2**31")

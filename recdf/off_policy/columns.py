@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, EmptyPopulationError, NullKeyError, OptionError, examples
+from ..errors import ColumnError, DataError, EmptyPopulationError, NullKeyError, OptionError, examples, kind_of
 from ..inputs.codes import encode, encode_integers
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.ids import check_labels, read_ids
+from ..inputs.groups import group_codes, split
+from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
 from .rows import Codes, Floats
 
@@ -43,10 +44,10 @@ class Groups(NamedTuple):
 def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item") -> pd.DataFrame:
     """Return a log as a frame with at least one row."""
     if isinstance(log, Mapping):
-        raise TypeError(f"{role} is a {type(log).__name__}; expected a table of rows: pass pandas.DataFrame({role})")
+        raise TypeError(f"{role} is {kind_of(log)}; expected a table of rows: pass pandas.DataFrame({role})")
     if not isinstance(log, pd.DataFrame) and not hasattr(log, "__arrow_c_stream__"):
         raise TypeError(
-            f"{role} is a {type(log).__name__}; expected a DataFrame, or an object with the Arrow stream interface "
+            f"{role} is {kind_of(log)}; expected a DataFrame, or an object with the Arrow stream interface "
             "(pyarrow, polars, DuckDB)"
         )
     frame = as_frame(log, role)
@@ -156,31 +157,11 @@ def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str =
     if not names:
         return Groups(pd.DataFrame(index=[0]), [None])
     for name in names:
-        values = column(frame, name, role)
+        column(frame, name, role)  # a column that is absent is the first error
         if name in taken:
             raise OptionError(f"by={name!r} is also a column of the result; rename it in {role}")
-        if values.isna().any():
-            raise NullKeyError(f"{role}[{name!r}] is null in {int(values.isna().sum()):,} of {len(frame):,} rows")
-    codes, n = np.zeros(len(frame), np.int64), 1
-    for name in names:
-        values = column(frame, name, role)
-        if isinstance(values.dtype, pd.CategoricalDtype):
-            values = values.astype(values.cat.categories.dtype)
-        check_labels(values, f"{role}[{name!r}]")
-        try:
-            own, labels = pd.factorize(values, sort=True)
-        except TypeError:
-            raise DataError(f"{role}[{name!r}] mixes types that cannot be compared: {examples(values)}") from None
-        codes, n = codes * len(labels) + own, n * len(labels)
-        present, codes = np.unique(codes, return_inverse=True)
-        n = len(present)
-    order = np.argsort(codes, kind="stable")
-    rows = np.split(order, np.cumsum(np.bincount(codes, minlength=n))[:-1])
-    found = frame[names].iloc[[int(some[0]) for some in rows]].reset_index(drop=True)
-    for name in names:
-        if isinstance(found[name].dtype, pd.CategoricalDtype):
-            found[name] = found[name].astype(found[name].cat.categories.dtype)
-    return Groups(found, [some if n > 1 else None for some in rows])
+    codes, labels = group_codes(frame, role, names)
+    return Groups(labels, list(split(codes, len(labels))) if len(labels) > 1 else [None])
 
 
 def beside_groups(groups: Groups, rows: Sequence[Sequence[NamedTuple]], columns: Sequence[str]) -> pd.DataFrame:

@@ -159,8 +159,8 @@ class DaskEngine:
 
     def typed(self, frame: Any, like: pd.DataFrame) -> Any:
         found = frame.map_partitions(_Typed(dict(like.dtypes)), meta=like, enforce_metadata=False)
-        # As a frame of delayed parts. Dask would otherwise look into the two shuffles behind the frame, take a column
-        # of it for one of another frame, and align both by an index whose numbers repeat.
+        # The frame is made anew from delayed parts. Dask would otherwise look into the two shuffles behind the frame,
+        # take a column of it for one of another frame, and align both by an index whose numbers repeat.
         import dask
 
         with dask.config.set({"dataframe.convert-string": False}):  # the columns have the dtypes of `like` already

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from ..errors import OptionError
 from ..evaluation.carry import carry_rules, nullable
+from ..evaluation.evaluate import evaluate
 from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import Part, PartResult, measure
 from ..inputs.codes import check_kinds
@@ -113,11 +114,11 @@ def evaluate_frames(
 def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     """Check the arguments and return the call. Side tables and `users=` may be frames of the engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
-    check_names(list(asked.options), [*asked.own, *SIDE_TABLES, "item_by", "carry", *NAMES], what)
+    check_names(asked.options, ["k", *asked.own, *SIDE_TABLES, "item_by", "carry", *NAMES], what)
     options = {name: engine.local(value) for name, value in asked.options.items()}
     given = Given(**{name: options.pop(name, None) for name in SIDE_TABLES})
     item_by, carry = options.pop("item_by", None), options.pop("carry", None)
-    call = Call.of(what, options, given)
+    call = Call.of(evaluate, options, given)
     if item_by is not None and given.items is None:
         raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(parse(asked.metrics, asked.k, call.options), true, item_by)

@@ -142,7 +142,7 @@ def evaluate_parquet(
     True
     """
     given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
-    call = Call.of("evaluate_parquet", options, given)
+    call = Call.of(evaluate_parquet, options, given)
     if item_by is not None and items is None:
         raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(parse(metrics, k, call.options), true_path, item_by)

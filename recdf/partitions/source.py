@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DataError
+from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path
 from ..inputs.threads import n_threads
 
@@ -176,8 +176,8 @@ def _files(path: Any, role: str) -> Any:
     if isinstance(path, list | tuple):
         return [file for one in path for file in _as_list(_files(one, role))]
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{role}_path is a {type(path).__name__}; expected a file, a folder, a glob or a list of them")
-    text = os.fspath(path)
+        raise TypeError(f"{role}_path is {kind_of(path)}; expected a file, a folder, a glob or a list of them")
+    text = os.path.expanduser(path)
     if os.path.exists(text):
         return text
     local_path(text)

@@ -38,7 +38,7 @@ ADVICE = {
     ".astype(str)": '.cast("string")',
     ".astype('int64')": '.cast("long")',
 }
-OWN = ("partitions", "cache")  # arguments that `rd.evaluate` has not
+OWN = ("partitions", "cache")  # arguments that `rd.evaluate` does not have
 
 
 @takes_engine_options("Spark")

@@ -200,7 +200,7 @@ def test_compare_by_model_and_day(capsys, folder):
     [
         (["absent"], "per_user.parquet does not exist; expected a folder written by"),
         (["groups.csv"], "groups.csv"),
-        (["models", "--baseline", "popularty"], "--baseline popularty: no such model; did you mean 'popularity'?"),
+        (["models", "--baseline", "popularty"], "no such model; the result has knn, popularity, random; did you mean"),
         (["models", "--model", "knn", "als"], "--model als: no such model"),
         (["models", "--model", "knn"], "a comparison needs at least two"),
         (["models", "--metric", "ndgc@10"], "did you mean 'ndcg@10'?"),

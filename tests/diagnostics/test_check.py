@@ -66,6 +66,8 @@ def plant(fault: str) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, object]]:
         true = pd.concat([true, pred.loc[first, ["user_id", "item_id"]]]).drop_duplicates()
     elif fault == "ties":
         pred.loc[first, "score"] = [0.9] * 8 + [0.5, 0.4, 0.3, 0.2]
+    elif fault == "scores of another name":
+        pred = pred.rename(columns={"score": "rating"})
     elif fault == "constant":
         pred["score"] = 1.0
     elif fault == "rank from 0":
@@ -103,6 +105,7 @@ FAULTS = [
     ("ties", "equal scores", "info", 1),
     ("constant", "constant scores", "warning", 60),
     ("constant", "ties across rank 10", "warning", 60),
+    ("scores of another name", "a column of numbers in pred is not used", "info", 720),
     ("rank from 0", "ranks that do not start at 1", "warning", 60),
     ("rank gaps", "ranks with gaps", "warning", 1),
     ("rank against score", "score order that contradicts the ranks", "warning", 60),

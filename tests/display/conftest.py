@@ -1,6 +1,4 @@
-"""Frames that the tests of pictures, leaderboard and report share, and no figure left open."""
-
-import sys
+"""Frames that the tests of pictures, leaderboard and report share."""
 
 import pandas as pd
 import pytest
@@ -19,13 +17,6 @@ HOSTILE = [
     "line\nbreak\tand\x00\x1bcontrols",
     "{{ 7 * 7 }}{% raw %}</style></title>",
 ]
-
-
-@pytest.fixture(autouse=True)
-def no_figure_stays_open():
-    yield
-    if "matplotlib.pyplot" in sys.modules:
-        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(scope="session")

@@ -192,8 +192,8 @@ def test_long_tables_are_cut_in_reprs():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"baseline": "popular"}, rd.OptionError, "baseline='popular' is not a model; did you mean 'popularity'"),
-        ({"metrics": "ndgc"}, rd.OptionError, "metrics names 'ndgc'; did you mean"),
+        ({"baseline": "popular"}, rd.OptionError, "'random']; did you mean 'popularity'?"),
+        ({"metrics": "ndgc"}, rd.OptionError, "metrics names 'ndgc'; the result has ['"),
         ({"k": 7}, rd.OptionError, "no metric at k=7"),
         ({"correction": "bonf"}, rd.OptionError, "correction"),
         ({"digits": -1}, rd.OptionError, "digits=-1"),

@@ -346,6 +346,17 @@ def test_a_file_is_not_overwritten_by_chance(small, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["r.html"]
 
 
+def test_a_place_that_takes_no_report(small, tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"is a folder; expected the path of a file, such as .*report\.html$"):
+        rd.report(small, tmp_path, overwrite=True)
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"file is a file; expected a folder"):
+        rd.report(small, tmp_path / "file" / "r.html")
+    with pytest.raises(OSError, match="File name too long"):
+        rd.report(small, tmp_path / "new" / ("x" * 999))
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

@@ -82,7 +82,7 @@ def cases(draw):
 
 
 def call_of(options, metrics, true, item_by=None, sides=SIDES):
-    call = Call.of("test", {"null_keys": "drop", **options}, Given(**sides))
+    call = Call.of(rd.evaluate, {"null_keys": "drop", **options}, Given(**sides))
     return call.asking(parse(metrics, [2, 5], call.options), true, item_by)
 
 
@@ -314,7 +314,7 @@ def test_the_rows_of_a_whole_population_do_not_cross():
 def test_items_of_every_kind_are_added_by_their_label(items):
     pred = pd.DataFrame({"user_id": [0, 1, 1], "item_id": pd.Series(items).take([0, 0, 1]).reset_index(drop=True)})
     true = pred.iloc[:1]
-    call = Call.of("test", {"users": "pred", "duplicates": "keep"})
+    call = Call.of(rd.evaluate, {"users": "pred", "duplicates": "keep"})
     call = call.asking(parse("hhi", 5, call.options), true)
     parts = [[frame[frame["user_id"] == i] for frame in (true, pred)] for i in range(2)]
     results = [measure(call, Part(*frames, frozenset({i}), whole=False)) for i, frames in enumerate(parts)]

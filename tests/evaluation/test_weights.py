@@ -18,12 +18,7 @@ METRICS = ["recall", "ndcg", "first_rank", "precision(divisor=shown)"]
 OPTIONS = {"by": "model", "relevance_col": "relevance", "score_col": "score", "nan_score": "last"}
 KEYS = {"user_id": "user_id"}
 
-
-@pytest.fixture(autouse=True)
-def _ignored():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rd.RecdfWarning)
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore::recdf.RecdfWarning")
 
 
 def weighted(seed=1):

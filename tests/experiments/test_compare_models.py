@@ -155,7 +155,7 @@ def test_folds_of_a_user_are_one_unit():
     shared = rng.normal(size=30)[users]
     base = pd.DataFrame({"user_id": users, "fold": folds, "m": rng.normal(size=120)})
     new = base.assign(m=base["m"] + shared + rng.normal(0, 0.1, 120)).sample(frac=1, random_state=0)
-    with pytest.raises(DuplicateError, match="30 keys"):
+    with pytest.raises(DuplicateError, match="in 30 cases"):
         rd.compare_models({"base": base, "new": new}, "m")
     found = rd.compare_models({"base": base, "new": new}, "m", fold="fold").iloc[0]
     means = [frame.groupby("user_id")["m"].mean().to_numpy() for frame in (base, new)]
@@ -241,7 +241,7 @@ BAD = [
     ("margin of another", lambda f: (f, {"margin": {"x": 1.0}}), OptionError, "not compared"),
     ("resamples", lambda f: (f, {"n_resamples": 0}), OptionError, "at least 1"),
     ("seed", lambda f: (f, {"seed": -1}), OptionError, "at least 0"),
-    ("twice", lambda f: (pd.concat([f, f.iloc[:2]]), {}), DuplicateError, "2 keys, such as 0, 1"),
+    ("twice", lambda f: (pd.concat([f, f.iloc[:2]]), {}), DuplicateError, "model and user_id, in 2 cases such as 0, 1"),
 ]
 
 

@@ -1,5 +1,6 @@
 """What bad input gets: an error that names the argument, the column, what was found and what was expected."""
 
+import inspect
 import uuid
 
 import numpy as np
@@ -63,7 +64,7 @@ TABLE = [
         true(user_id=pd.Series([["a"], ["b"], ["c"]])),
         rd.IdTypeError,
         TypeError,
-        ["true['user_id']", "list", "hashable"],
+        ["true['user_id']", "list objects", "one id in a row: DataFrame.explode('user_id')"],
     ),
     (true(user_id=[True, True, False]), rd.IdTypeError, TypeError, ["true['user_id']", "bool"]),
     (true(user_id=pd.Series([True, True, False], dtype="boolean")), rd.IdTypeError, TypeError, ["bool"]),
@@ -211,6 +212,8 @@ TABLE = [
     ({"metrics": "ndcg(gain=exp)"}, rd.OptionError, ValueError, ["gain='exp'", "'linear', 'exp2', 'binary'"]),
     ({"metrics": "recall(gain=exp2)"}, rd.OptionError, ValueError, ["recall", "'gain'", "divisor"]),
     ({"metrics": "hitrate(a=1)"}, rd.OptionError, ValueError, ["hitrate", "valid are none"]),
+    ({"logs": TRUE}, rd.OptionError, ValueError, ["evaluate", "'logs'", "did you mean 'log'? Valid are k, items, log"]),
+    ({"top_k": 5}, rd.OptionError, ValueError, ["evaluate", "'top_k'", "valid are k, items"]),
     ({"metrics": "f1(beta=x)"}, rd.OptionError, ValueError, ["beta='x'", "number"]),
     ({"metrics": "f1(beta=nan)"}, rd.OptionError, ValueError, ["beta=nan"]),
     ({"metrics": "f1(beta=-1)"}, rd.OptionError, ValueError, ["beta=-1"]),
@@ -224,9 +227,16 @@ TABLE = [
     ({"metrics": ""}, rd.OptionError, ValueError, ["metric string"]),
     ({"metrics": []}, rd.OptionError, ValueError, ["metrics is empty"]),
     ({"metrics": ["ndcg@5", "ndcg@5"]}, rd.OptionError, ValueError, ["'ndcg@5'", "more than once"]),
-    ({"metrics": [5]}, rd.OptionError, ValueError, ["5", "metric string"]),
-    ({"metrics": 5}, rd.OptionError, ValueError, ["5", "metric string"]),
-    ({"metrics": None}, rd.OptionError, ValueError, ["None", "metric string"]),
+    ({"metrics": [5]}, rd.OptionError, ValueError, ["metric 5 is an int", "'ndcg@10'"]),
+    ({"metrics": 5}, rd.OptionError, ValueError, ["metric 5 is an int", "'ndcg@10'"]),
+    ({"metrics": None}, rd.OptionError, ValueError, ["metric None is None", "'ndcg@10'"]),
+    ({"metrics": np.mean}, rd.OptionError, ValueError, ["becomes a metric by @rd.metric"]),
+    ({"metrics": "ndcg@5, recall@5"}, rd.OptionError, ValueError, ["metrics as a list", "several cut-offs in k="]),
+    ({"metrics": "ndcg@5,10"}, rd.OptionError, ValueError, ["several metrics as a list", "several cut-offs in k="]),
+    ({"metrics": "nDCG_at_5"}, rd.OptionError, ValueError, ["'ndcg_at_5'; did you mean 'ndcg@5'?"]),
+    ({"metrics": "recall10"}, rd.OptionError, ValueError, ["'recall10'; did you mean 'recall@10'?"]),
+    ({"metrics": "recall_10"}, rd.OptionError, ValueError, ["'recall_10'; did you mean 'recall@10'?"]),
+    ({"metrics": "ndcg(k=5)"}, rd.OptionError, ValueError, ["no parameter 'k'", "is written 'ndcg@10', or"]),
     ({"ties": "item"}, rd.OptionError, ValueError, ["ties='item'", "'item_desc'", "did you mean"]),
     ({"duplicates": None}, rd.OptionError, ValueError, ["duplicates=None", "'drop'"]),
     ({"nan_score": "first"}, rd.OptionError, ValueError, ["nan_score='first'", "'last'"]),
@@ -234,7 +244,7 @@ TABLE = [
     ({"undefined": 0}, rd.OptionError, ValueError, ["undefined=0", "'zero'"]),
     ({"users": "everyone"}, rd.OptionError, ValueError, ["users='everyone'", "'both'"]),
     ({"users": None}, rd.OptionError, ValueError, ["users=None", "'both'"]),
-    ({"users": 7}, rd.OptionError, ValueError, ["users=7", "'both'"]),
+    ({"users": 7}, rd.OptionError, ValueError, ["users=7", "'both'", "or a list, Series or frame of ids"]),
     ({"judged_only": "yes"}, rd.OptionError, ValueError, ["judged_only='yes'"]),
     ({"min_relevance": "high", "relevance_col": "relevance"}, rd.OptionError, ValueError, ["min_relevance='high'"]),
     ({"min_relevance": np.nan, "relevance_col": "relevance"}, rd.OptionError, ValueError, ["min_relevance=nan"]),
@@ -253,6 +263,12 @@ TABLE = [
     ({"metrics": "auc(within=catalogue)@10"}, rd.OptionError, ValueError, ["auc", "needs items="]),
     # nothing to evaluate
     ({"true": TRUE[:0]}, rd.EmptyPopulationError, ValueError, ["true has 0 rows", "users='true'"]),
+    (
+        {"pred": PRED.assign(user_id=[7, 8, 9]), "users": "both"},
+        rd.EmptyPopulationError,
+        ValueError,
+        ["users='both'; no user of pred is in true (true['user_id']: 1, 2; pred['user_id']: 7, 8)"],
+    ),
     ({"users": []}, rd.EmptyPopulationError, ValueError, ["0 given ids"]),
     ({"pred": PRED[:0], "users": "pred"}, rd.EmptyPopulationError, ValueError, ["pred 0"]),
     ({"true": {}}, rd.EmptyPopulationError, ValueError, ["true has 0 rows"]),
@@ -264,8 +280,10 @@ TABLE = [
     ),
     # what is no frame
     ({"true": [1, 2]}, TypeError, TypeError, ["true is a list", "DataFrame"]),
-    ({"pred": None}, TypeError, TypeError, ["pred is a NoneType"]),
-    ({"pred": PRED.to_numpy()}, TypeError, TypeError, ["pred is a ndarray"]),
+    ({"pred": None}, TypeError, TypeError, ["pred is None; expected a DataFrame"]),
+    ({"pred": PRED.to_numpy()}, TypeError, TypeError, ["pred is an ndarray", "{'u1': ['i1', 'i2']}"]),
+    ({"pred": "pred.parquet"}, TypeError, TypeError, ["pandas.read_parquet(pred), or call rd.evaluate_parquet"]),
+    ({"pred": {"user_id": [1, 1], "item_id": [2, 3]}}, TypeError, TypeError, ["look like columns", "DataFrame("]),
     ({"pred": {"u": "abc"}}, TypeError, TypeError, ["'u'", "'abc'", "list"]),
     ({"pred": {"u": 5}}, TypeError, TypeError, ["'u'", "5"]),
     ({"pred": {"u": ["a"], "v": {"a": 1}}}, TypeError, TypeError, ["list", "mapping"]),
@@ -325,6 +343,20 @@ def test_a_single_metric_raises_the_same():
         rd.ndcg(TRUE, PRED.assign(model="a"), by="model")
     with pytest.raises(rd.OptionError, match="revenue@10 needs value_col="):
         rd.revenue(TRUE, PRED)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [rd.evaluate, rd.evaluate_parquet, rd.check, rd.hit_table, rd.exposure_table, rd.position_table, rd.ndcg],
+    ids=lambda function: function.__name__,
+)
+def test_an_unknown_option_is_answered_with_all_that_the_function_takes(function):
+    parameters = inspect.signature(function).parameters.values()
+    required = [TRUE for one in parameters if one.default is inspect.Parameter.empty]
+    valid = ", ".join(one.name for one in parameters if one.default is not inspect.Parameter.empty)
+    with pytest.raises(rd.OptionError) as raised:
+        function(*required, usr="x")
+    assert str(raised.value) == f"{function.__name__} has no option 'usr'; did you mean 'users'? Valid are {valid}"
 
 
 def test_every_error_is_of_recdf_and_of_python():

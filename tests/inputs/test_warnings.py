@@ -78,6 +78,17 @@ def test_repeated_rows_give_one_warning_with_counts():
     assert found[0].filename == __file__
 
 
+def test_repeated_recommendations_ask_for_by_where_it_is_not_given():
+    words, pred = "if pred holds several recommenders, pass the column of their names as by=", pd.concat([PRED, PRED])
+    for expected, options in (
+        (True, {"pred": pred}),
+        (False, {"pred": pred.assign(model="a"), "by": "model"}),
+        (False, {"true": pd.concat([TRUE, TRUE])}),
+    ):
+        (found,) = caught(**options)
+        assert (words in str(found.message)) == expected
+
+
 def test_repeated_rows_are_counted_in_the_spec():
     pred = pd.concat([PRED, PRED[:1]])
     for duplicates in ("drop", "keep"):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from close import close
 from registry.seeded import distinct, quietly
 
 import recdf as rd
@@ -15,10 +16,6 @@ TRUE = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": ["a", "b", "c", "d"]})
 PRED = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": ["a", "x", "c", "b"]})
 LOG = pd.DataFrame({"user_id": [1, 2, 2], "item_id": ["a", "a", "c"]})
 ITEMS = pd.DataFrame({"item_id": list("abcdx"), "category": ["k", "l", "k", "l", None]})
-
-
-def close(value):
-    return pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
 # ------------------------------------------------------------------------------------------------ the door

@@ -19,7 +19,7 @@ PRED = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "x", "y"]})
 
 
 def asked(metrics, **options):
-    call = Call.of("test", options)
+    call = Call.of(rd.evaluate, options)
     return call.asking(parse(metrics, 10, call.options), TRUE)
 
 
@@ -30,7 +30,7 @@ def test_a_call_is_frozen():
 
 def test_a_pickled_call_gives_the_same_answers():
     log = pd.DataFrame({"user_id": [1], "item_id": ["x"]})
-    call = Call.of("test", {"ties": "worst", "like": "rectools"}, Given(log=log))
+    call = Call.of(rd.evaluate, {"ties": "worst", "like": "rectools"}, Given(log=log))
     call = call.asking(parse(["mapr(normalizer=achievable)@2", "unseen@2", "hhi@2"], 10, call.options), TRUE)
     again = pickle.loads(pickle.dumps(call))
     assert [one.definition for one in again.requests] == [one.definition for one in call.requests]

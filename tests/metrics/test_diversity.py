@@ -7,16 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from close import close
 
 import recdf as rd
 
 CASES = json.loads((Path(__file__).parents[1] / "golden" / "cases.json").read_text())
 COURSE = CASES["course_diversity"]
 KEEP = {"duplicates": "keep", "undefined": "zero"}
-
-
-def close(value):
-    return pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
 def integers(mapping):

@@ -5,12 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from close import close
 
 import recdf as rd
-
-
-def close(value):
-    return pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -145,10 +142,6 @@ def test_a_user_written_metric_of_exposure():
         """Items never shown; smaller is better."""
         return np.count_nonzero(counts.shown[counts.sides.catalogue.codes] == 0)
 
-    try:
-        assert rd.evaluate(None, {1: [1]}, "never_shown@5", items=[1, 2, 3], users="pred").summary[
-            "value"
-        ].tolist() == [2.0]
-        assert never_shown([1, 2, 3], {1: [1]}) == 2.0
-    finally:
-        del rd.METRICS["never_shown"]
+    summary = rd.evaluate(None, {1: [1]}, "never_shown@5", items=[1, 2, 3], users="pred").summary
+    assert summary["value"].tolist() == [2.0]
+    assert never_shown([1, 2, 3], {1: [1]}) == 2.0

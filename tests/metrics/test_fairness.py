@@ -4,15 +4,12 @@ import math
 
 import pandas as pd
 import pytest
+from close import close
 
 import recdf as rd
 
 ITEMS = pd.DataFrame({"item_id": list("abcd"), "group": ["own", "own", "partner", None]})
 PRED = {1: ["a", "c"], 2: ["c", "d"], 3: ["b", "a"]}
-
-
-def close(value):
-    return pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
 def test_exposure_share():

@@ -158,8 +158,7 @@ def my_last_rr():
             value[lists.hits.list] = 1 / (lists.hits.rank + shift)
         return value
 
-    yield my_last_rr
-    del rd.METRICS["my_last_rr"]
+    return my_last_rr
 
 
 def test_a_metric_of_a_user_works_like_a_built_in_one(my_last_rr):

@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from close import close
 
 import recdf as rd
 
 CASES = json.loads((Path(__file__).parents[1] / "golden" / "cases.json").read_text())["frames"]
 LOG = pd.DataFrame({"user_id": [1, 1, 2, 3, 3, 3], "item_id": [*list("ab"), "a", *list("acc")]})
-
-
-def close(value):
-    return pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("name", ["popularity", "surprisal"])

@@ -44,7 +44,7 @@ TABLE = [
     (LOG.assign(value=1), {"by": "value"}, rd.OptionError, ["by='value' is also a column of the result"]),
     (LOG.assign(user_id=0.5), {}, rd.IdTypeError, ["log['user_id']"]),
     (LOG.head(0), {}, rd.EmptyPopulationError, ["log has no rows"]),
-    (3, {}, TypeError, ["log is a int; expected a DataFrame, or an object with the Arrow stream interface"]),
+    (3, {}, TypeError, ["log is an int; expected a DataFrame, or an object with the Arrow stream interface"]),
     ({"a": 1}, {}, TypeError, ["log is a dict; expected a table of rows: pass pandas.DataFrame(log)"]),
     (
         LOG.rename(columns={"target_propensity": "propensity_score"}),

@@ -8,12 +8,12 @@ import dialects
 import frames as parity
 import pandas as pd
 import pytest
+from registry.seeded import BEYOND
 
 import recdf as rd
 
-# Metrics with side tables, which `test_parity_beyond` compares.
-BEYOND = {metric.name for metric in rd.METRICS.values() if metric.family not in ("relevance", "ranking", "money")}
-BEYOND |= {"accuracy", "mcc"}  # which need the catalogue
+# Metrics with side tables, which `test_parity_beyond` compares; the last two need the catalogue.
+ELSEWHERE = {*(metric.name for metric in BEYOND), "accuracy", "mcc"}
 
 
 @pytest.mark.parametrize("convention", list(rd.CONVENTIONS))
@@ -21,7 +21,7 @@ def test_convention_is_its_library(convention: str) -> None:
     outcome = dialects.compare(convention)
     assert outcome
     compared = {metric.partition("[")[0] for metric, _ in outcome}
-    assert compared >= set(rd.CONVENTIONS[convention].metrics) - BEYOND
+    assert compared >= set(rd.CONVENTIONS[convention].metrics) - ELSEWHERE
     worst = ("equal", "mean", "values", "error")
     wrong = {}
     for (metric, frame), found in outcome.items():
@@ -49,7 +49,7 @@ def test_five_users_as_each_library_itself_says() -> None:
     for convention, library in dialects.LIKE.items():
         means = golden[library]["mean"]
         for metric in rd.CONVENTIONS[convention].metrics:
-            if metric in BEYOND or f"{metric}@10" not in means or convention == "trec_eval":
+            if metric in ELSEWHERE or f"{metric}@10" not in means or convention == "trec_eval":
                 continue  # pytrec_eval's mean leaves out the user without recommendations
             mine = rd.evaluate(frame.true, frame.pred, f"{metric}@10", like=convention).summary["value"].iloc[0]
             theirs = means[f"{metric}@10"]

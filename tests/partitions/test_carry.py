@@ -3,32 +3,30 @@
 import numpy as np
 import pandas as pd
 import pytest
-from registry.seeded import frames, one_null, quietly
+from partitions.parquet_files import USUAL, data, write
+from registry.seeded import one_null, quietly
 
 import recdf as rd
-from recdf.partitions import source
 
-OPTIONS = {"relevance_col": "relevance", "nan_score": "last", "score_col": "score", "by": "model"}
+pytestmark = pytest.mark.usefixtures("small_pieces")
+
+OPTIONS = USUAL | {"by": "model"}
 CARRY = {
     "text": "first", "when": "min", "kind": "constant", "some": "max", "number": "constant", "flag": "first",
 }  # fmt: skip
 
 
 @pytest.fixture
-def paths(tmp_path, monkeypatch):
-    """Both frames in files, read in pieces of a few rows; `pred` has columns to carry."""
-    monkeypatch.setattr(source, "READ_ROWS", 64)
-    true, pred = (frame.copy() for frame in frames(12, 3.0, 60))
+def paths(tmp_path):
+    """Both frames in files; `pred` has columns to carry."""
+    true, pred = data(12)
     user, row = pred["user_id"], np.arange(len(pred))
     pred["text"] = pd.Series(row).map("t{}".format)
     pred["when"] = pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(row, unit="h")
     pred["kind"] = pd.Categorical.from_codes(user % 3, ["never", "x", "y"])
     pred["some"] = pd.Series(row, dtype="Int64").mask(user % 4 == 0)
     pred["number"], pred["flag"] = user * 2, row % 2 == 0
-    names = tmp_path / "true.parquet", tmp_path / "pred.parquet"
-    for frame, path in zip((true, pred), names, strict=True):
-        frame.to_parquet(path, index=False)
-    return names
+    return write(tmp_path, true, pred)
 
 
 @pytest.mark.parametrize("buckets", [1, 5])

@@ -2,23 +2,20 @@
 
 import pandas as pd
 import pytest
-from registry.seeded import frames, one_null, quietly, side_tables
+from partitions.parquet_files import USUAL, data, write
+from registry.seeded import one_null, quietly, side_tables
 
 import recdf as rd
 from recdf.partitions import source
 
 METRICS = ["recall@3", "ndcg@5", "hits@2", "entropy@3"]
-OPTIONS = {"relevance_col": "relevance", "nan_score": "last", "score_col": "score"}
+
+pytestmark = pytest.mark.usefixtures("small_pieces")
 
 
 @pytest.fixture
-def paths(tmp_path, monkeypatch):
-    """Both frames in files, which are read in pieces of a few rows."""
-    monkeypatch.setattr(source, "READ_ROWS", 64)
-    names = tmp_path / "true.parquet", tmp_path / "pred.parquet"
-    for frame, path in zip(frames(11, 3.0, 60), names, strict=True):
-        frame.to_parquet(path, index=False)
-    return names
+def paths(tmp_path):
+    return write(tmp_path, *data(11))
 
 
 @pytest.mark.parametrize("buckets", [1, 7])
@@ -28,7 +25,7 @@ def test_equal_to_whole_frames(paths, buckets, users, item_by):
     true, pred = map(pd.read_parquet, paths)
     if users == "ids":
         users = [*true["user_id"].unique()[5:30], 100_000]
-    options = {**OPTIONS, "users": users, "by": "model", "items": side_tables(11)["items"], "item_by": item_by}
+    options = {**USUAL, "users": users, "by": "model", "items": side_tables(11)["items"], "item_by": item_by}
     expected = quietly(rd.evaluate, true, pred, METRICS, **options)
     found = quietly(rd.evaluate_parquet, *paths, METRICS, buckets=buckets, **options)
     assert found.summary[item_by].notna().sum() >= 2 * 3 * 3  # both models, three metrics, three groups
@@ -43,10 +40,10 @@ def test_a_group_is_the_metric_beside_that_part_of_true(paths):
     true, pred = map(pd.read_parquet, paths)
     items = pd.DataFrame({"item_id": range(14), "half": ["low"] * 7 + ["high"] * 7})
     found = quietly(
-        rd.evaluate_parquet, *paths, "recall@3", items=items, item_by="half", by="model", buckets=5, **OPTIONS
+        rd.evaluate_parquet, *paths, "recall@3", items=items, item_by="half", by="model", buckets=5, **USUAL
     ).summary.set_index(["half", "model"])["value"]
     for half, own in (("low", true[true["item_id"] < 7]), ("high", true[true["item_id"] >= 7])):
-        expected = quietly(rd.evaluate, own, pred, "recall@3", by="model", **OPTIONS).summary
+        expected = quietly(rd.evaluate, own, pred, "recall@3", by="model", **USUAL).summary
         for model, value in zip(expected["model"], expected["value"], strict=True):
             assert found[half, model] == pytest.approx(value, rel=1e-12)
 
@@ -74,5 +71,5 @@ def test_refused_before_rows_are_read(paths, monkeypatch, options, error, words)
 
     monkeypatch.setattr(source.Source, "batches", no_rows)
     with pytest.raises(error) as found:
-        rd.evaluate_parquet(*paths, "recall@3", **OPTIONS, **options)
+        rd.evaluate_parquet(*paths, "recall@3", **USUAL, **options)
     assert words in str(found.value)

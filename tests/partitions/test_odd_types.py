@@ -5,8 +5,8 @@ import uuid
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from partitions.parquet_files import write
 
 import recdf as rd
 from recdf.partitions import source, whole_columns
@@ -18,14 +18,6 @@ TIMES = pd.to_datetime(["2020-01-01", "2020-01-02"] * 2)
 
 def with_by(by):
     return pa.table({**{name: pa.array(PRED[name]) for name in PRED}, "by": by})
-
-
-def write(folder, true, pred, rows=100):
-    paths = folder / "true.parquet", folder / "pred.parquet"
-    for table, path in zip((true, pred), paths, strict=True):
-        table = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, preserve_index=False)
-        pq.write_table(table, path, row_group_size=rows)
-    return paths
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ del rd.METRICS["uses_a_helper"]  # tests of all metrics must not find it
 
 def test_a_call_is_opened_once_and_its_own_metrics_come_by_value():
     pytest.importorskip("cloudpickle")
-    call = Call.of("test", {}, Given(items=pd.DataFrame({"item_id": [1]})))
+    call = Call.of(rd.evaluate, {}, Given(items=pd.DataFrame({"item_id": [1]})))
     call = call.asking(parse([uses_a_helper, "ndcg"], 5, call.options), True)
     data = to_bytes(Shared(call))
     handle = Inline(digest_of(data), data)

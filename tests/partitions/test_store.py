@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recdf.partitions.store import Memory, Store
+from recdf.partitions.store import Memory, Store, part_of
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 N_PARTS = 4
@@ -50,3 +50,18 @@ def test_stores_share_their_memory(tmp_path):
                 store.add(table, np.zeros_like(part))
         assert [store.read(0)["number"].to_pylist() for store in (one, two)] == [list(range(50))] * 2
     assert [path.exists() for path in paths] == [False, True]
+
+
+def test_keys_are_dealt_by_value():
+    numbers = np.arange(-500, 500)
+    forms = [pa.array(numbers, kind) for kind in (pa.int16(), pa.int32(), pa.int64(), pa.float64())]
+    forms.append(pa.array(numbers).dictionary_encode())
+    dealt = [part_of([form], 13) for form in forms]
+    assert all((one == dealt[0]).all() for one in dealt)
+    assert np.bincount(dealt[0], minlength=13).min() > 40
+    texts = [f"{'x' * (number % 30)}{number}" for number in numbers]
+    texts = [pa.array(["", *texts, "é"], kind) for kind in (pa.string(), pa.large_string(), pa.binary())]
+    texts += [texts[0].dictionary_encode(), pa.concat_arrays([pa.array(["junk"]), texts[0]]).slice(1)]
+    dealt = [part_of([form], 13) for form in texts]
+    assert all((one == dealt[0]).all() for one in dealt)
+    assert np.bincount(dealt[0], minlength=13).min() > 40

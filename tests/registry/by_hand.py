@@ -4,14 +4,9 @@ import json
 from pathlib import Path
 
 import oracles
-import pytest
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = json.loads((GOLDEN / "cases.json").read_text())
-
-
-def approx(expected):
-    return pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
 def true_rows(lists):

@@ -7,7 +7,7 @@ import pytest
 
 import recdf as rd
 
-pytest.register_assert_rewrite("registry.checks")
+pytest.register_assert_rewrite("registry.oracle_check", "registry.invariance_checks")
 metric_module = importlib.import_module("recdf.metrics.metric")  # recdf.metrics.metric is the decorator
 
 

@@ -5,6 +5,7 @@ import itertools
 import math
 import typing
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import oracles
@@ -14,6 +15,24 @@ import recdf as rd
 
 N_ITEMS = 14
 ITEMS = list(range(N_ITEMS))
+
+FAMILIES = ("relevance", "ranking", "money")  # metrics of true and pred alone
+BUILT_IN = [metric for metric in rd.METRICS.values() if metric.family in FAMILIES]
+# Those that take side tables, are of exposure, or compare ratings.
+BEYOND = [metric for metric in rd.METRICS.values() if metric.family not in FAMILIES]
+
+# Values of the options that a call of the oracle has.
+SPACE = {
+    "order": ["score", "rank", "row"],
+    "ties": ["item_desc", "item_asc", "row", "worst"],
+    "users": ["true", "pred", "both", "all", [-5, 1, 4, 22, 999]],
+    "relevance": [True, False],
+    "min_relevance": [None, 0.5],
+    "duplicates": ["drop", "keep"],
+    "judged_only": [False, True],
+    "nan_score": ["last", "drop"],
+    "undefined": ["nan", "zero"],
+}
 
 # Values of the numeric parameters of the built-in metrics to try beside the default.
 NUMBERS = {"beta": [0.5, 2.0], "base": [3], "p": [0.3], "max_gain": [6.0]}
@@ -110,6 +129,16 @@ def variants(metric):
     return found
 
 
+def counts_candidates(metric, params):
+    """The metric needs to know how many items could be recommended, and refuses repeated recommendations."""
+    return "candidates" in metric.needs or params.get("within") == "catalogue"
+
+
+def condensed(one):
+    """A list of the oracle with judged_only: the judged items are the candidates."""
+    return replace(one, catalogue={judged.item for judged in one.judged})
+
+
 def text(metric, params):
     """Metric string without a cut-off."""
     return metric.name + (f"({','.join(f'{n}={v}' for n, v in params.items())})" if params else "")
@@ -156,6 +185,13 @@ def oracle_values(lists, name, params, undefined="nan"):
         row = list(value.values()) if isinstance(value, dict) else [float(value)]
         rows.append([0.0 if undefined == "zero" and math.isnan(x) else x for x in row])
     return np.array(rows, dtype=float)
+
+
+def assert_within_bounds(metric, values):
+    """No value is below or above the bounds of the metric; NaN is no value, and a bound that is None does not bind."""
+    low, high = (np.nan if bound is None else bound for bound in metric.bounds)
+    assert not (np.asarray(values) < low).any()
+    assert not (np.asarray(values) > high).any()
 
 
 def assert_close(found, expected, what=""):

@@ -7,14 +7,16 @@ import functools
 import warnings
 from collections import defaultdict
 
-import numpy as np
 import oracles
 import pandas as pd
 import pytest
 from cases import case
+from close import close
 from registry.seeded import (
+    BEYOND,
     assert_close,
     assert_own_memory,
+    assert_within_bounds,
     column_options,
     distinct,
     frames,
@@ -27,8 +29,6 @@ from registry.seeded import (
 
 import recdf as rd
 
-# Those that take side tables, are of exposure, or compare ratings.
-BEYOND = [metric for metric in rd.METRICS.values() if metric.family not in ("relevance", "ranking", "money")]
 every_metric = pytest.mark.parametrize("metric", BEYOND, ids=[m.name for m in BEYOND])
 NAMES = [metric.name for metric in BEYOND]
 PER_LIST = [metric for metric in BEYOND if metric.per == "list"]
@@ -187,12 +187,6 @@ def check_one_cut_off(metric, k, result, name, expected):
         assert row[["std", "se", "ci_low", "ci_high"]].isna().all(axis=None)
 
 
-def assert_within_bounds(metric, values):
-    low, high = (np.nan if bound is None else bound for bound in metric.bounds)
-    assert not (np.asarray(values) < low).any()
-    assert not (np.asarray(values) > high).any()
-
-
 def call(metric, tables, true, pred, k=3, params=None, **options):
     """The metric called by itself, side tables in their places."""
     side = tables_for(metric, params or {}, tables)
@@ -205,11 +199,9 @@ def call(metric, tables, true, pred, k=3, params=None, **options):
 
 def same(one, two):
     if isinstance(one, dict):
-        assert {str(g): v for g, v in one.items()} == pytest.approx(
-            {str(g): v for g, v in two.items()}, rel=1e-12, abs=1e-12, nan_ok=True
-        )
+        assert {str(g): v for g, v in one.items()} == close({str(g): v for g, v in two.items()})
     else:
-        assert one == pytest.approx(two, rel=1e-12, abs=1e-12, nan_ok=True)
+        assert one == close(two)
 
 
 def one_model(seed):

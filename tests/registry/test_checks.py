@@ -3,20 +3,19 @@
 import numpy as np
 import pandas as pd
 import pytest
-from registry.checks import (
+from registry.invariance_checks import (
     CHECKS,
-    OPTION_SETS,
     check_bounds,
     check_by,
     check_composite_key,
     check_inputs_untouched,
     check_k_beyond_the_list,
     check_labels,
-    check_oracle,
     check_own_columns,
     check_parts,
     check_row_order,
 )
+from registry.oracle_check import OPTION_SETS, check_oracle
 from registry.seeded import frames
 
 

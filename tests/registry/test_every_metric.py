@@ -8,17 +8,14 @@ import re
 import oracles
 import pytest
 from cases import case
-from registry.checks import (
-    BUILT_IN,
+from registry.oracle_check import (
     EVERY,
     OPTION_SETS,
-    SPACE,
     check_oracle,
-    counts_candidates,
     evaluate_under,
     every_metric,
 )
-from registry.seeded import oracle_values, text, variants
+from registry.seeded import BUILT_IN, SPACE, counts_candidates, oracle_values, text, variants
 
 import recdf as rd
 from recdf.metrics.docstrings import section

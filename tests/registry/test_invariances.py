@@ -4,8 +4,10 @@ import itertools
 
 import pytest
 from cases import case
-from registry.checks import BUILT_IN, CHECKS, KINDS, check_labels, check_own_columns, check_single_call, every_metric
+from registry.invariance_checks import CHECKS, KINDS, check_labels, check_own_columns, check_single_call
 from registry.labels import LABELS
+from registry.oracle_check import every_metric
+from registry.seeded import BUILT_IN
 
 import recdf as rd
 

@@ -5,7 +5,8 @@ import random
 import oracles
 import pandas as pd
 import pytest
-from registry.by_hand import CASES, GOLDEN, approx, measure, one, pred_rows, true_rows
+from close import close
+from registry.by_hand import CASES, GOLDEN, measure, one, pred_rows, true_rows
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Golden cases
@@ -24,14 +25,14 @@ def test_lesson(name):
     metric, _, k = name.partition("@")
     metric, _, parameter = metric.rstrip(")").partition("(")
     params = dict([parameter.split("=")]) if parameter else {}
-    assert lesson(metric, int(k or 10), **params) == approx(CASES["lesson"]["expected"][name])
+    assert lesson(metric, int(k or 10), **params) == close(CASES["lesson"]["expected"][name])
 
 
 def test_lesson_of_two_users():
     case = CASES["lesson"]["two_users"]
     per_user = measure(dict(enumerate(case["true"])), dict(enumerate(case["pred"])), "mapr")
-    assert per_user == approx(case["mapr per user"])
-    assert oracles.mean(per_user) == approx(case["mapr"])
+    assert per_user == close(case["mapr per user"])
+    assert oracles.mean(per_user) == close(case["mapr"])
 
 
 @pytest.mark.parametrize("case", CASES["lesson"]["money_cases"], ids=["dear", "cheap"])
@@ -39,15 +40,15 @@ def test_lesson_money_cases(case):
     pred = [{"user_id": 1, "item_id": i, "value": v} for i, v in enumerate(case["prices"])]
     true = [{"user_id": 1, "item_id": i} for i, hit in enumerate(case["hits"]) if hit]
     for metric in ("precision", "money_precision"):
-        assert oracles.evaluate(true, pred, metric, 5, order="row")[1] == approx(case[f"{metric}@5"])
+        assert oracles.evaluate(true, pred, metric, 5, order="row")[1] == close(case[f"{metric}@5"])
 
 
 def test_graded():
     case = CASES["graded"]
     true, shown = dict(enumerate(case["relevance"])), dict(enumerate(case["score"]))
-    assert one(true, shown, "dcg") == approx(case["dcg(gain=linear)"])
-    assert one(true, shown, "ndcg") == approx(case["ndcg(gain=linear)"])
-    assert one(true, shown, "ndcg", params={"ideal": "shown"}) == approx(case["ndcg(gain=linear)"])
+    assert one(true, shown, "dcg") == close(case["dcg(gain=linear)"])
+    assert one(true, shown, "ndcg") == close(case["ndcg(gain=linear)"])
+    assert one(true, shown, "ndcg", params={"ideal": "shown"}) == close(case["ndcg(gain=linear)"])
 
 
 @pytest.fixture
@@ -71,13 +72,13 @@ def textbook():
 
 def test_textbook_hits(textbook):
     expected = CASES["textbook"]["expected"]
-    assert textbook("mrr") == approx(expected["mrr"])
-    assert oracles.mean(textbook("mrr")) == approx(expected["mrr mean"])
-    assert textbook("mapr", normalizer="hits") == approx(expected["ap(normalizer=hits)"])
-    assert oracles.mean(textbook("mapr", normalizer="hits")) == approx(expected["map mean"])
+    assert textbook("mrr") == close(expected["mrr"])
+    assert oracles.mean(textbook("mrr")) == close(expected["mrr mean"])
+    assert textbook("mapr", normalizer="hits") == close(expected["ap(normalizer=hits)"])
+    assert oracles.mean(textbook("mapr", normalizer="hits")) == close(expected["map mean"])
     at_k = [textbook("precision", k) for k in range(1, 6)]
     assert list(zip(*at_k, strict=True)) == [
-        approx(row) for row in expected["precision at 1.. per user (judged items only)"]
+        close(row) for row in expected["precision at 1.. per user (judged items only)"]
     ]
 
 
@@ -86,19 +87,19 @@ def test_textbook_gains(textbook):
     expected = CASES["textbook"]["expected"]
     jk = {"min_relevance": None, "discount": "jk", "base": 2}
     dcg, ndcg = textbook("dcg", **jk), textbook("ndcg", **jk)
-    assert dcg == approx(expected["dcg(gain=linear,discount=jk,base=2)"])
-    assert [d / n for d, n in zip(dcg, ndcg, strict=True)] == approx(expected["idcg"])
-    assert ndcg == approx(expected["ndcg"])
-    assert oracles.mean(ndcg) == approx(expected["ndcg mean"])
+    assert dcg == close(expected["dcg(gain=linear,discount=jk,base=2)"])
+    assert [d / n for d, n in zip(dcg, ndcg, strict=True)] == close(expected["idcg"])
+    assert ndcg == close(expected["ndcg"])
+    assert oracles.mean(ndcg) == close(expected["ndcg mean"])
 
 
 @pytest.mark.parametrize("metric", ["hitrate", "precision", "recall", "mrr", "mapr", "ndcg"])
 def test_course(metric):
     case = CASES["course"]
     per_user = measure(case["true"], case["pred"], metric, case["k"], users="pred", undefined="zero")
-    assert oracles.mean(per_user) == approx(case["expected"][metric])
+    assert oracles.mean(per_user) == close(case["expected"][metric])
     if f"{metric} per user" in case["expected"]:
-        assert per_user == approx(case["expected"][f"{metric} per user"])
+        assert per_user == close(case["expected"][f"{metric} per user"])
 
 
 @pytest.mark.parametrize("model", ["random", "knn"])
@@ -109,15 +110,15 @@ def test_candidates(model):
     expected = CASES["candidates"]["expected"][model]
     for metric in ("recall", "precision"):
         per_user = list(oracles.evaluate(true, pred, metric, 4, order="score", relevance=True).values())
-        assert per_user == approx(expected[f"{metric}@4"])
-        assert oracles.mean(per_user) == approx(expected[f"mean_{metric}@4"])
+        assert per_user == close(expected[f"{metric}@4"])
+        assert oracles.mean(per_user) == close(expected[f"mean_{metric}@4"])
 
 
 @pytest.mark.parametrize("metric", ["hitrate", "recall", "mrr", "mapr", "ndcg"])
 def test_frames(metric):
     cases = CASES["frames"][metric]
     for case in cases if isinstance(cases, list) else [cases]:
-        assert oracles.mean(measure(case["true"], case["pred"], metric, case["k"])) == approx(case["value"])
+        assert oracles.mean(measure(case["true"], case["pred"], metric, case["k"])) == close(case["value"])
 
 
 MADE = {"u1": list("abc"), "u2": ["a"], "u3": ["d"], "u5": list(range(12)), "u6": list("ab")}
@@ -197,11 +198,11 @@ def compare_with_trec_eval(true, pred, level, measures):
     for name in measures:
         metric, k, params = TREC[name]
         ours = oracles.evaluate(true_rows(true), pred_rows(pred), metric, k, params=params, **options)
-        assert ours == approx({user: theirs[user][name] for user in true}), name
+        assert ours == close({user: theirs[user][name] for user in true}), name
     for user in true:
         # set_F takes what was retrieved as the length of the list.
         ours = oracles.evaluate(true_rows(true), pred_rows(pred), "f1", len(pred[user]), **options)
-        assert ours[user] == approx(theirs[user]["set_F"])
+        assert ours[user] == close(theirs[user]["set_F"])
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -40,7 +40,7 @@ def _heat_data(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | 
         if metric is None and len(known) > 1 and "metric" not in (*row_names, *column_names):
             raise OptionError(f"summary has {len(known)} metrics; name the one to draw in metric=: {known}")
         if metric is not None and metric not in known:
-            raise OptionError(f"metric={metric!r} is not in the summary{closest(metric, known)}; it has {known}")
+            raise OptionError(f"metric={metric!r} is not in the summary; it has {known}{closest(metric, known)}")
         summary = summary[names == metric] if metric is not None else summary
     ordered = [name for name in (*row_names, *column_names) if getattr(summary[name].dtype, "ordered", False)]
     summary = summary.sort_values(ordered, kind="stable") if ordered else summary

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError
+from ...errors import OptionError, kind_of
 from ...evaluation.definitions import definitions
 from ...evaluation.result import Evaluation
 from ...experiments.report import COMPARED
@@ -80,7 +80,7 @@ class Subject:
 def read_subject(result: Any, baseline: Any, k: int, comparison: pd.DataFrame | None, max_rows: int) -> Subject:
     """Check the result and what is said about it."""
     if not isinstance(result, Evaluation):
-        raise TypeError(f"result is a {type(result).__name__}; expected an Evaluation, as rd.evaluate returns")
+        raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
         raise OptionError(f"max_rows={max_rows!r}; expected an integer of at least 1")
     result = _without_attrs(result)

@@ -6,7 +6,6 @@ import base64
 import functools
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,6 +15,7 @@ import pandas as pd
 
 from ..._version import __version__
 from ...errors import MissingExtraError
+from ...evaluation.publishing import made, staging_folder
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.cells import visible
@@ -120,8 +120,8 @@ def report(
 
     Raises
     ------
-    FileExistsError
-        If the file is there and `overwrite` is False.
+    FileExistsError, IsADirectoryError
+        If the file is there and `overwrite` is False, or if the path is that of a folder.
     ColumnError, OptionError
         If a table is not what its function returns, or a model or option is unknown.
     MissingExtraError
@@ -144,8 +144,10 @@ def report(
     True
     """
     local_path(path)
-    target = Path(path)
-    if target.exists() and not overwrite:
+    target = Path(path).expanduser()
+    if os.path.isdir(target):  # False where that cannot be known
+        raise IsADirectoryError(f"{target} is a folder; expected the path of a file, such as {target / 'report.html'}")
+    if os.path.exists(target) and not overwrite:
         raise FileExistsError(f"{target} is already there; pass overwrite=True to replace it")
     _jinja()
     with Progress(2, "report", progress) as shown:
@@ -260,13 +262,6 @@ def _digest(text: str) -> str:
 
 def _write(target: Path, page: str) -> None:
     """Write the whole file in one step: a reader sees the old one or the new one."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".recdf-", suffix=".html", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-        os.chmod(name, 0o644)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with made(target.parent.absolute()), staging_folder(target.parent) as staging:
+        (staging / target.name).write_text(page, encoding="utf-8", newline="\n")
+        os.replace(staging / target.name, target)

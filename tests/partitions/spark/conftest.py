@@ -41,15 +41,6 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
 
 
-@pytest.fixture(autouse=True)
-def _registry():
-    """Metrics that a test registers do not stay."""
-    known = dict(rd.METRICS)
-    yield
-    for name in rd.METRICS.keys() - known.keys():
-        del rd.METRICS[name]
-
-
 @pytest.fixture(scope="session")
 def spark():
     from pyspark.sql import SparkSession

@@ -60,8 +60,7 @@ def test_the_error_is_that_of_evaluate_without_a_java_trace(spark, name):
     told, expected = (without_part(one).replace("rd.spark.evaluate", "evaluate") for one in (error, expected))
     if name.startswith("kinds of"):  # the ids that it names are the first that Spark finds
         told, expected = told[:30], expected[:30]
-    told, expected = (one.partition("; valid are")[0] for one in (told, expected))  # an engine has more options
-    assert told == expected
+    assert told.replace("partitions, cache, ", "") == expected  # an engine has more options
     assert "java" not in str(error) + "".join(getattr(error, "__notes__", []))
 
 
@@ -303,7 +302,7 @@ def test_messages_that_name_what_spark_has(spark):
         (true, {"users": column}, rd.OptionError, r"is a column without a frame, .* pass frame\.select\(Column"),
         (words, {}, rd.IdTypeError, r"pred\['user_id'\]\.cast\(\"string\"\)$"),
         (exact, {}, rd.IdTypeError, r"true\['user_id'\]\.cast\(\"long\"\) if all are whole numbers$"),
-        (true, {"cached": True}, rd.OptionError, "did you mean 'cache'.; valid are partitions, cache, items"),
+        (true, {"cached": True}, rd.OptionError, "did you mean 'cache'. Valid are k, partitions, cache, items"),
     ):
         with pytest.raises(error, match=told):
             rd.spark.evaluate(given, pred, "mrr", by="model", **options)

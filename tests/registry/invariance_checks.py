@@ -1,4 +1,4 @@
-"""What must hold of any metric of `true` and `pred`: that it equals its oracle, and invariances.
+"""Invariances, which must hold of any metric of `true` and `pred`.
 
 A check is a plain function of metrics that raises AssertionError, so that test_checks.py can show that each of them
 catches a metric that is wrong. One call evaluates all metrics, which costs little more than a call of one: frames are
@@ -6,149 +6,24 @@ matched once. The columns of a table that differ are named in the message.
 """
 
 import functools
-import itertools
 import pickle
-import random
-from dataclasses import replace
 
 import numpy as np
-import oracles
 import pandas as pd
-import pytest
 from registry.labels import LABELS, relabelled, strings
 from registry.seeded import (
     ITEMS,
     N_ITEMS,
     assert_close,
     assert_own_memory,
-    column_options,
     distinct,
     frames,
-    oracle_values,
     quietly,
-    records,
     text,
     variants,
 )
 
 import recdf as rd
-
-EVERY = list(rd.METRICS.values())
-# Those of true and pred alone; `test_beyond` holds the others, with their side tables, against their oracles.
-BUILT_IN = [metric for metric in EVERY if metric.family in ("relevance", "ranking", "money")]
-every_metric = pytest.mark.parametrize("metric", BUILT_IN, ids=[m.name for m in BUILT_IN])
-
-
-SPACE = {
-    "order": ["score", "rank", "row"],
-    "ties": ["item_desc", "item_asc", "row", "worst"],
-    "users": ["true", "pred", "both", "all", [-5, 1, 4, 22, 999]],
-    "relevance": [True, False],
-    "min_relevance": [None, 0.5],
-    "duplicates": ["drop", "keep"],
-    "judged_only": [False, True],
-    "nan_score": ["last", "drop"],
-    "undefined": ["nan", "zero"],
-}
-
-
-def option_sets(n, seed=1):
-    """Combinations of options in which every two values of two options meet."""
-    draw, found = random.Random(seed), []
-    pairs = {
-        ((a, i), (b, j))
-        for (a, va), (b, vb) in itertools.combinations(SPACE.items(), 2)
-        for i in range(len(va))
-        for j in range(len(vb))
-    }
-    while len(found) < n or pairs:
-        best = max(
-            ({name: draw.randrange(len(values)) for name, values in SPACE.items()} for _ in range(60)),
-            key=lambda one: len(pairs & set(itertools.combinations(one.items(), 2))),
-        )
-        pairs -= set(itertools.combinations(best.items(), 2))
-        one = {name: SPACE[name][i] for name, i in best.items()}
-        if not one["relevance"]:
-            one["min_relevance"] = None
-        found.append(one)
-    return found
-
-
-OPTION_SETS = option_sets(20)
-
-KS = ((1, 40), (3, 40), (2, 5))  # no list is longer than 40
-
-
-@functools.cache
-def oracle_lists(number, k):
-    options = {name: value for name, value in OPTION_SETS[number].items() if name != "undefined"}
-    true, pred = frames(number)
-    pred = pred[pred["model"] == "a"]
-    if options["nan_score"] == "drop" and options["order"] == "score":
-        pred = pred[pred["score"].notna()]  # "drop" means: as if the row were not there
-    return oracles.match_lists(records(true), records(pred), k, items=ITEMS, **options)
-
-
-def counts_candidates(metric, params):
-    return "candidates" in metric.needs or params.get("within") == "catalogue"
-
-
-def tried_under(metric, number):
-    """The variants of a metric that meet one set of options."""
-    tried = variants(metric)
-    if len(tried) > 20:  # of ndcg: each of its many variants meets a fifth of the option sets
-        tried = tried[number % 5 :: 5]
-    if OPTION_SETS[number]["duplicates"] == "keep":  # then nothing says how many candidates there are
-        tried = [params for params in tried if not counts_candidates(metric, params)]
-    return tried
-
-
-def evaluate_under(number, metrics, **options):
-    """Evaluate metric strings under one set of options."""
-    true, pred = frames(number)
-    own, pred = column_options(OPTION_SETS[number], pred[pred["model"] == "a"])
-    return quietly(rd.evaluate, true, pred, metrics, **own, items=ITEMS, value_col="value", **options)
-
-
-def columns_under(number, metrics):
-    """Users of the result, and for each metric its columns: of every variant at several k."""
-    ks = KS[number % 3]
-    tried = {metric.name: [text(metric, params) for params in tried_under(metric, number)] for metric in metrics}
-    result = evaluate_under(number, [one for some in tried.values() for one in some], k=ks)
-    values, found, start = result.per_user.iloc[:, 3:], {}, 0
-    for metric in metrics:
-        end = start + len(tried[metric.name]) * len(ks if metric.cut else ks[:1]) * len(metric.outputs)
-        found[metric.name], start = values.iloc[:, start:end], end
-    assert start == values.shape[1]
-    return result.per_user["user_id"].tolist(), found
-
-
-@functools.cache
-def built_in_under(number):
-    return columns_under(number, BUILT_IN)
-
-
-def check_oracle(metric, number):
-    """All variants of the metric at several k equal the oracle, list by list, under one set of options."""
-    ks, options, tried = KS[number % 3], OPTION_SETS[number], tried_under(metric, number)
-    if not tried:
-        return
-    # Under the first set a metric is evaluated alone, so it cannot owe its numbers to another one.
-    users, columns = built_in_under(number) if number and metric in BUILT_IN else columns_under(number, [metric])
-    found = columns[metric.name]
-    assert users == list(oracle_lists(number, 1))
-    if options["undefined"] == "nan":
-        low, high = metric.bounds
-        assert not (found < (-np.inf if low is None else low)).any(axis=None)
-        assert not (found > (np.inf if high is None else high)).any(axis=None)
-    expected = []
-    for params, k in itertools.product(tried, ks if metric.cut else ks[:1]):
-        lists = oracle_lists(number, k)
-        if options["judged_only"] and counts_candidates(metric, params):  # the judged items are the candidates
-            lists = {user: replace(one, catalogue={t.item for t in one.judged}) for user, one in lists.items()}
-        expected.append(oracle_values(lists, metric.name, params, options["undefined"]))
-    assert_close(found, np.hstack(expected), options)
-
 
 SIDES = {"items": ITEMS, "value_col": "value", "relevance_col": "relevance", "duplicates": "drop"}
 

@@ -1,0 +1,31 @@
+"""Pictures of users: the shares of `users` and the counts of `winners`."""
+
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+
+def test_users_is_the_share_at_or_below_each_value(result):
+    data = rd.plot.users.data(result, "ndcg@10")
+    for model, rows in data.groupby("model"):
+        values = result.per_user.loc[result.per_user["model"] == model, "ndcg@10"].dropna().tolist()
+        for row in rows.itertuples():
+            assert row.share == sum(value <= row.value for value in values) / len(values)
+        assert rows["share"].iloc[-1] == 1
+    frame = rd.plot.users.data(result.per_user, "ndcg@10", model_col="model")
+    pd.testing.assert_frame_equal(data, frame)
+
+
+@pytest.mark.parametrize("metric", ["ndcg@10", "recall@5"])
+def test_winners_counts_what_compare_models_counts(result, metric):
+    data = rd.plot.winners.data(result, metric, model="knn", baseline="popularity", bins=9)
+    counted = data.groupby("side")["n"].sum()
+    row = result.compare_models(metric, baseline="popularity").set_index("model").loc["knn"]
+    assert (counted["gains"], counted["ties"], counted["loses"]) == (row["wins"], row["ties"], row["losses"])
+    wide = result.per_user.pivot(index="user_id", columns="model", values=metric)
+    difference = (wide["knn"] - wide["popularity"]).tolist()
+    for bar in data[data["side"] == "gains"].itertuples():
+        last = bar.high == data["high"].max()
+        assert bar.n == sum(bar.low <= d < bar.high or (last and d == bar.high) for d in difference if d > 1e-12)
+    assert data["low"].is_monotonic_increasing
