@@ -72,6 +72,7 @@ if _typing.TYPE_CHECKING:
     from .display.leaderboard import Leaderboard, leaderboard
     from .display.report.page import report
     from .experiments.bootstrap import bootstrap_ci
+    from .experiments.compare_from_moments import compare_variants_from_moments
     from .experiments.compare_models import compare_models
     from .experiments.compare_variants import compare_variants
     from .experiments.health import experiment_health
@@ -79,6 +80,7 @@ if _typing.TYPE_CHECKING:
     from .experiments.power import plan_experiment
     from .experiments.report import ReportTable, report_table
     from .experiments.roll_up import roll_up
+    from .experiments.variant_moments import variant_moments
     from .experiments.verdict import adjust_pvalues
     from .inputs.impressions import Impressions, from_impressions
     from .inputs.time_slices import time_slice
@@ -133,6 +135,7 @@ __all__ = [
     "compare_conventions",
     "compare_models",
     "compare_variants",
+    "compare_variants_from_moments",
     "conventions_table",
     "errors",
     "evaluate",
@@ -165,6 +168,7 @@ __all__ = [
     "target_from_recs",
     "time_slice",
     "user_gap",
+    "variant_moments",
 ]
 __all__ += metrics.__all__
 
@@ -193,6 +197,7 @@ _LATE = {
     "report": ".display.report.page",
     "bootstrap_ci": ".experiments.bootstrap",
     "compare_models": ".experiments.compare_models",
+    "compare_variants_from_moments": ".experiments.compare_from_moments",
     "compare_variants": ".experiments.compare_variants",
     "experiment_health": ".experiments.health",
     "join_experiment": ".experiments.join",
@@ -200,6 +205,7 @@ _LATE = {
     "ReportTable": ".experiments.report",
     "report_table": ".experiments.report",
     "roll_up": ".experiments.roll_up",
+    "variant_moments": ".experiments.variant_moments",
     "adjust_pvalues": ".experiments.verdict",
     "Impressions": ".inputs.impressions",
     "from_impressions": ".inputs.impressions",

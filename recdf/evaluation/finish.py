@@ -80,20 +80,20 @@ def checked(call: Call, result: PartResult) -> Measured:
         if role in result.findings:
             result.findings[role].settle(role, call.options)
     if result.failure is not None:
-        raise _told(result.failure, len(result.buckets))
+        raise told(result.failure, len(result.buckets))
     if result.measured is None:
         raise ValueError("nothing was measured: there is no part")
     return result.measured
 
 
-def _told(failure: Failure, n_buckets: int) -> Exception:
+def told(failure: Failure, n_buckets: int, of: str = "lists") -> Exception:
     """Return the error of a part; the message says so where it counted only rows of that part."""
     error = failure.error
     if n_buckets == 1 or not isinstance(error, RecdfError) or isinstance(error, UNCOUNTED):
         return error
     if isinstance(error, IdTypeError) and not re.search(r" [\d,]+ ids ", str(error)):
         return error
-    told = type(error)(f"{error} (found in one of {n_buckets:,} buckets of lists; counts are of that one)")
+    told = type(error)(f"{error} (found in one of {n_buckets:,} buckets of {of}; counts are of that one)")
     told.__cause__ = error
     for note in getattr(error, "__notes__", []):
         told.add_note(note)

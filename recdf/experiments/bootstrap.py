@@ -27,8 +27,9 @@ from .columns import (
 )
 from .options import Percentile, check_literal
 from .samples import Metric, read_metrics
-from .stats.arms import HUGE, Sample, arm, linearise
+from .stats.arms import Sample, arm, linearise
 from .stats.bootstrap import quantile_interval, replicate_estimates, standard_error
+from .stats.moments import HUGE
 
 __all__ = ["bootstrap_ci"]
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError
+from ..errors import OptionError
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import warn_of_weights
 from ..inputs.progress import Progress
-from .columns import Codes, Mask, Spec, by_columns, count, frame_of, metric_specs, share
-from .experiment_rows import ExperimentRows, read_rows
+from .columns import by_columns, count, frame_of, metric_specs
+from .experiment_rows import read_rows
 from .options import (
     Alternative,
     Columns,
@@ -24,12 +23,14 @@ from .options import (
     VariantTest,
     check_literal,
 )
-from .sample_ratio import check_sample_ratio, shares_change
+from .sample_ratio import check_sample_ratio, count_units, shares_change
 from .samples import Metric, covariate_specs, read_metrics, subset
-from .shown_tables import Comparison
 from .stats.proportions import is_binary
-from .two_sample import Row, Settings, compare_arms
-from .verdict import Families, adjusted_columns, directions, variant_verdicts
+from .two_sample import Row, Settings
+from .user_pairs import compare_arms
+from .variant_options import check_settings, measured, no_share, which_tests
+from .variant_table import RESULT_COLUMNS, Arms, Checks, Decisions, compare_each, decide
+from .verdict import Families, directions
 
 __all__ = ["compare_variants"]
 
@@ -187,7 +188,8 @@ def compare_variants(
 
     Notes
     -----
-    Which test for which data, what a verdict may say and what every warning means stand in docs/experiments.md.
+    Which test for which data, what a verdict may say and what every warning means stand in docs/experiments.md. Where
+    the users do not fit in memory, `compare_variants_from_moments` makes this table from sums of parts of them.
 
     References
     ----------
@@ -216,9 +218,10 @@ def compare_variants(
         count("n_resamples", n_resamples),
         count("seed", seed, 0),
         relative,
-        _tests(test, specs),
+        which_tests(test, specs),
     )
-    _check_options(settings, correction, nan, strata, cluster, covariates)
+    check_settings(settings, correction, strata, cluster, covariates)
+    check_literal("nan", nan, RaiseOrDrop)
     if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
         other = "strata=" if strata is not None else 'test="proportion"'
         raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
@@ -227,88 +230,24 @@ def compare_variants(
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     decisive = subset("primary", primary, specs)
-    better = directions(_measured(specs), smaller_is_better, larger_is_better)
+    better = directions(measured(specs), smaller_is_better, larger_is_better)
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
     _check_metrics(columns, settings, strata, cluster)
-    rows = read_rows(data, control, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
-    ratio = check_sample_ratio(expected, health, rows)
-    changes = shares_change(data, None if time_col in as_columns(strata) else time_col, rows)
-    with Progress(len(rows.groups) * len(rows.treatments), "compare_variants", progress) as shown:
-        result, in_group = _table(rows, columns, settings, shown)
-    _add_warning(result, ratio.fails[in_group], "sample_ratio")
-    _add_warning(result, changes[in_group], "shares_change")
+    rows = read_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
+    arms = Arms.of(rows.groups, rows.variants, control, "data")
+    ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows))
+    checks = Checks(ratio, shares_change(data, None if time_col in as_columns(strata) else time_col, rows))
+    with Progress(len(arms.groups) * len(arms.treatments), "compare_variants", progress) as shown:
+
+        def test_both(group: int, treatment: int) -> list[Row]:
+            both = rows.arm(group, arms.control), rows.arm(group, treatment)
+            compared = compare_arms(columns, both, rows, settings)
+            shown.add()
+            return compared
+
+        tested = compare_each(arms, test_both)
     families = Families(correction, family, 1 - confidence, decisive)
-    result["p_adj"], result["reject"] = adjusted_columns(result, families)
-    verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, ratio.checked[in_group])
-    result["verdict"] = pd.Series(verdicts, dtype=str)
-    result["confidence"] = confidence
-    result = result[[*by_cols, *RESULT_COLUMNS]]
-    result.attrs["recdf_comparison"] = {
-        "kind": "variants",
-        "by": by_cols,
-        "confidence": confidence,
-        "alternative": alternative,
-        "correction": correction,
-        "sequential_n": sequential_n,
-    }
-    return Comparison.of(result)
-
-
-RESULT_COLUMNS = [
-    "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",
-    "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
-    "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
-    "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
-    "warning", "verdict",
-]  # fmt: skip
-
-
-def _tests(test: VariantTest | Mapping[str, VariantTest], specs: Mapping[str, Spec]) -> dict[str, VariantTest]:
-    """Test of every metric."""
-    if not isinstance(test, Mapping):
-        check_literal("test", test, VariantTest)
-        return dict.fromkeys(specs, test)
-    subset("test", list(test), specs)
-    for name, chosen in test.items():
-        check_literal(f"test[{name!r}]", chosen, VariantTest)
-    return dict(test)
-
-
-def _measured(specs: Mapping[str, Spec]) -> dict[str, str]:
-    """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m over lists."""
-    return {name: num if den in (None, f"{num}__n") else "" for name, (num, den) in specs.items()}
-
-
-def _check_options(
-    settings: Settings,
-    correction: Correction,
-    nan: RaiseOrDrop,
-    strata: Columns | None,
-    cluster: Columns | None,
-    covariates: Any,
-) -> None:
-    check_literal("alternative", settings.alternative, Alternative)
-    check_literal("correction", correction, Correction)
-    check_literal("nan", nan, RaiseOrDrop)
-    check_literal("method", settings.method, Method)
-    check_literal("relative", settings.relative, Relative)
-    share("confidence", settings.confidence)
-    if strata is not None and cluster is not None:
-        raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
-    if strata is not None and settings.method != "welch":
-        raise OptionError(f'method="{settings.method}" does not take strata; use method="welch"')
-    if settings.sequential_n is not None:
-        count("sequential_n", settings.sequential_n, 2)
-        if settings.method != "welch" or settings.alternative != "two-sided":
-            raise OptionError('sequential_n needs method="welch" and alternative="two-sided"')
-    if "proportion" in settings.tests.values() and (
-        settings.method != "welch" or settings.sequential_n or strata is not None or cluster is not None or covariates
-    ):
-        raise OptionError(
-            'test="proportion" compares the shares of users as they are; it takes no method=, sequential_n=, strata=, '
-            'cluster= or covariates=. Name the metrics that it is for, such as test={"hitrate@10": "proportion"}, '
-            "and compare the others in a call of their own"
-        )
+    return decide(tested, checks, Decisions(families, better), settings)
 
 
 def _check_metrics(
@@ -326,34 +265,4 @@ def _check_metrics(
         if settings.tests.get(metric.name) == "proportion":
             known = metric.num if metric.defined is None else metric.num[metric.defined]
             if metric.den is not None or not is_binary(known):
-                raise DataError(
-                    f'metric {metric.name!r} has values other than 0 and 1; test="proportion" compares shares of '
-                    "users, so give it a column such as hitrate@10"
-                )
-
-
-def _table(
-    rows: ExperimentRows, metrics: list[Metric], settings: Settings, progress: Progress
-) -> tuple[pd.DataFrame, Codes]:
-    """One row per (group, metric, treatment) with its numbers, and the group of each."""
-    found: list[Row] = []
-    where: list[tuple[int, int]] = []
-    for g in range(len(rows.groups)):
-        compared = []
-        for t in rows.treatments:
-            compared.append(compare_arms(metrics, rows.arms(g, t), rows, settings))
-            progress.add()
-        for i in range(len(metrics)):
-            found += [of_treatment[i] for of_treatment in compared]
-            where += [(g, t) for t in rows.treatments]
-    table = pd.DataFrame([vars(row) for row in found])
-    in_group = np.array([g for g, _ in where])
-    table["treatment"] = rows.variants.iloc[[t for _, t in where]].reset_index(drop=True)
-    table["control"] = rows.variants.iloc[[rows.control] * len(where)].reset_index(drop=True)
-    labels = rows.groups.iloc[in_group].reset_index(drop=True)
-    return pd.concat([labels, table], axis=1), in_group
-
-
-def _add_warning(table: pd.DataFrame, rows: Mask, name: str) -> None:
-    if rows.any():
-        table.loc[rows, "warning"] = [f"{before}; {name}".removeprefix("; ") for before in table.loc[rows, "warning"]]
+                raise no_share(metric.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +22,11 @@ __all__: list[str] = []
 class ExperimentRows:
     """What is known of the rows besides their metrics.
 
-    `variants` are the labels of the codes in `variant`, `control` is one of these codes, `groups` the labels of
-    the codes in `group` (one code without labels if there are no segments). `users` is None if no key is known.
+    `variants` are the labels of the codes in `variant`, and `groups` those of the codes in `group` (one code without
+    labels if there are no segments). `users` is None if no key is known.
     """
 
     variants: pd.Series
-    control: int
     variant: Codes
     groups: pd.DataFrame
     group: Codes
@@ -39,17 +39,9 @@ class ExperimentRows:
     def names(self) -> list[Any]:
         return list(self.variants.tolist())
 
-    @property
-    def treatments(self) -> list[int]:
-        return [t for t in range(len(self.variants)) if t != self.control]
-
-    def arms(self, group: int, treatment: int) -> tuple[Codes, Codes]:
-        """Rows of the control and of a treatment, in the order of the users' ids."""
-        return self._arm(group, self.control), self._arm(group, treatment)
-
-    def _arm(self, group: int, variant: int) -> Codes:
+    def arm(self, group: int, variant: int) -> Codes:
+        """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on that of the rows."""
         rows = self.cells[group * len(self.variants) + variant]
-        # The order of the ids, so that no sum depends on the order of the rows.
         return rows if self.users is None else rows[np.argsort(self.users[rows], kind="stable")]
 
     @property
@@ -64,31 +56,22 @@ class ExperimentRows:
 
 def read_rows(
     data: pd.DataFrame,
-    control: Any,
     variant_col: str,
     by_cols: list[str],
     user_col: Columns | None,
-    strata: list[str],
-    cluster: list[str],
+    strata: Sequence[str] = (),
+    cluster: Sequence[str] = (),
 ) -> ExperimentRows:
-    """Code the rows; refuse a control that is not there, users in two variants, several rows of a user."""
+    """Code the rows; refuse users in two variants, and several rows of a user."""
     if variant_col in by_cols:
         raise OptionError(f"by={variant_col!r} is the column of the variant; name columns of segments")
     variant, labels = group_codes(data, "data", [variant_col])
-    names = labels[variant_col].tolist()
-    if control not in names:
-        raise OptionError(f"control={control!r} is not in data[{variant_col!r}]; its variants are {names}")
-    if len(names) < 2:
-        raise OptionError(f"data[{variant_col!r}] has one variant, {names[0]!r}; a comparison needs at least two")
     group, groups = group_codes(data, "data", by_cols)
-    users = _user_codes(data, user_col, by_cols, cluster, variant, group)
+    users = _user_codes(data, user_col, by_cols, list(cluster), variant, group)
     stratum = group_codes(data, "data", strata) if strata else None
     clusters = key_codes([("data", data)], cluster)[0][0] if cluster else None
-    cells = split(group * len(names) + variant, len(groups) * len(names))
-    base = names.index(control)
-    return ExperimentRows(
-        labels[variant_col], base, variant, groups[by_cols], group, users, stratum, clusters, cells
-    )
+    cells = split(group * len(labels) + variant, len(groups) * len(labels))
+    return ExperimentRows(labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, cells)
 
 
 def _user_codes(

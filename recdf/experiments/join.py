@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
-from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.options import as_columns
-from .assigned_users import Users, match_users
-from .columns import Codes, Mask, group_codes, named_frame, require, some_keys
-from .exposure import Exposure, read_exposure, refuse_unexposed
-from .missing_users import fill_values, take_rows
-from .options import Columns, Missing, RaiseOrDrop, Roll, check_literal
-from .roll_up import roll_up
+from .join_frames import JoinOptions, join_frames, no_common_user, read_frames
+from .options import Columns, Missing, RaiseOrDrop, Roll
 
 __all__ = ["join_experiment"]
-
-Roller = Callable[[pd.DataFrame, list[str]], pd.DataFrame]
 
 
 def join_experiment(
@@ -120,233 +109,22 @@ def join_experiment(
     1        2       B     0.25         True
     2        3       B     0.00        False
     """
-    check_literal("missing", missing, Missing)
-    check_literal("multi_variant", multi_variant, RaiseOrDrop)
-    check_literal("unassigned", unassigned, RaiseOrDrop)
-    check_literal("unexposed", unexposed, RaiseOrDrop)
-    if (exposure_col is None) != (time_col is None):
-        raise OptionError("exposure_col (of assignment) and time_col (of per_user) go together; only one was given")
-    keys, by_cols = [str(name) for name in as_columns(user_col)], [str(name) for name in as_columns(by)]
-    per_user, assignment = named_frame("per_user", per_user), named_frame("assignment", assignment)
-    require(assignment, "assignment", [*keys, variant_col, *as_columns(exposure_col)])
-    require(per_user, "per_user", [*keys, *by_cols, *as_columns(time_col)])
-    if isinstance(how, Mapping):  # A column that has no rule does not come along, and so may stand in both frames.
-        kept = {*keys, *by_cols, *as_columns(time_col), *how}
-        per_user = per_user.drop(columns=[name for name in assignment.columns if name in per_user and name not in kept])
-    _distinct_columns(per_user, assignment, keys)
-    users = match_users(per_user, assignment, keys, variant_col)
-    _refuse(users, per_user, assignment, keys, multi_variant, unassigned)
-    exposure = read_exposure(users, per_user, assignment, exposure_col, time_col)
-    if exposure is not None and unexposed == "raise":
-        refuse_unexposed(exposure, users, assignment, keys, exposure_col)
-    assigned = _assigned_rows(users, exposure)
-    columns = _Columns(keys, by_cols, as_columns(time_col))
-    cells = _cells(per_user, columns, users, assigned, exposure, _roller(how, over, columns.time))
-    if missing == "raise":
-        _refuse_missing(cells, assigned, assignment, keys)
-    fills: dict[str, float | None] = {}
-    if missing in ("zero", "worst") and not cells.found.all():
-        fills = fill_values(cells.metrics, cells.carried, missing, smaller_is_better, larger_is_better)
-    result = _joined(assignment, cells, missing, fills)
-    if time_col is not None:
-        result["n_before_exposure"] = cells.n_early[cells.kept(missing)]
-    result.attrs = copy.deepcopy(per_user.attrs)
-    result.attrs["recdf_experiment"] = {
-        "user_col": keys,
-        "variant_col": variant_col,
-        "by": by_cols,
-        "missing": missing,
-        "n_assigned": len(assigned),
-        "n_missing": int((~cells.found).sum()),
-        "n_unassigned": users.n_unassigned,
-        "n_multi_variant": int(users.several.sum()),
-        "n_repeated": len(assignment) - users.n_assigned,
-        "n_before_exposure": 0 if exposure is None else int(exposure.early.sum()),
-        "n_unexposed": 0 if exposure is None else int((exposure.unexposed & ~users.several).sum()),
-        "n_cells_before_exposure": cells.n_absent,
-        "null_for_missing": [name for name, value in fills.items() if value is None],
-    }
-    return result
-
-
-def _roller(how: Roll | Mapping[str, Roll] | None, over: Columns | None, time: list[str]) -> Roller | None:
-    """How several rows of a user become one, None if they must not be several."""
-    # The column of the time is gone by then.
-    left = [name for name in map(str, as_columns(over)) if name not in time]
-    return None if how is None else partial(roll_up, how=how, over=left)
-
-
-def _refuse(
-    users: Users,
-    per_user: pd.DataFrame,
-    assignment: pd.DataFrame,
-    keys: list[str],
-    multi_variant: RaiseOrDrop,
-    unassigned: RaiseOrDrop,
-) -> None:
-    """Raise for users that the options do not allow."""
-    if users.stranger.all():
-        raise DataError(
-            f"no user of assignment is in per_user: assignment has {keys} {some_keys(assignment, slice(5), keys)}, "
-            f"per_user {some_keys(per_user, slice(5), keys)}"
-        )
-    if users.several.any() and multi_variant == "raise":
-        raise DataError(
-            f"{np.count_nonzero(users.several):,} users of assignment are in more than one variant "
-            f"({some_keys(assignment, users.several[users.of_assignment], keys)}); fix the table or pass "
-            'multi_variant="drop"'
-        )
-    if users.n_unassigned and unassigned == "raise":
-        raise DataError(
-            f"{users.n_unassigned:,} users of per_user are in no variant ({some_keys(per_user, users.stranger, keys)})"
-        )
-
-
-def _assigned_rows(users: Users, exposure: Exposure | None) -> Codes:
-    """Row of assignment for each user in one variant: the first, or that of the earliest exposure."""
-    chosen = _first(users) if exposure is None else exposure.first_row
-    return np.sort(chosen[(chosen >= 0) & ~users.several])
-
-
-def _first(users: Users) -> Codes:
-    """First row of assignment of every user, −1 for users that are not there."""
-    chosen = np.full(users.n, -1, np.int64)
-    chosen[users.of_assignment[::-1]] = np.arange(len(users.of_assignment))[::-1]
-    return chosen
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Columns of per_user that are no metrics: the user's key, what tells several rows of a user apart, the time."""
-
-    keys: list[str]
-    by: list[str]
-    time: list[str]
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """One cell for each (by value, assigned user): the row of its metrics, −1 for none."""
-
-    metrics: pd.DataFrame
-    labels: pd.DataFrame
-    carried: list[str]
-    row: Codes
-    assigned: Codes
-    n_early: Codes
-    n_absent: int
-
-    @property
-    def found(self) -> Mask:
-        return self.row >= 0
-
-    def kept(self, missing: Missing) -> Mask:
-        return self.found if missing == "drop" else np.ones(len(self.row), bool)
-
-
-def _cells(
-    per_user: pd.DataFrame,
-    columns: _Columns,
-    users: Users,
-    assigned: Codes,
-    exposure: Exposure | None,
-    roll: Roller | None,
-) -> _Cells:
-    """The cells of the result in its order: by value, then row of assignment.
-
-    With times of exposure, a cell whose last row of anyone is before the exposure of its user is left out: a user
-    who was not exposed yet in that week had no chance to have metrics in it.
-    """
-    group, groups = group_codes(per_user, "per_user", columns.by)
-    early = np.zeros(len(per_user), bool) if exposure is None else exposure.early
-    timeless = per_user.drop(columns=columns.time)
-    coded = (users.of_metric, users.n), (group, len(groups))
-    rows, metrics = _metric_rows(timeless, columns, ~early, *coded, roll)
-    user = np.tile(users.of_assignment[assigned], len(groups))
-    in_group = np.repeat(np.arange(len(groups)), len(assigned))
-    if exposure is None or not columns.by:
-        present = np.ones(len(user), bool)
-    else:
-        in_time = np.argsort(exposure.of_metric, kind="stable")
-        last = np.empty(len(groups), exposure.of_metric.dtype)
-        # Of several values for one position the last is kept: the latest time of each group.
-        last[group[in_time]] = exposure.of_metric[in_time]
-        present = exposure.of_user[user] <= last[in_group]
-    cell = (in_group * users.n + user)[present]
-    n_early = np.bincount(group[early] * users.n + users.of_metric[early], minlength=len(rows))
-    carried = [name for name in metrics.columns if name not in {*columns.keys, *columns.by}]
-    return _Cells(
-        metrics,
-        groups[columns.by].iloc[in_group[present]],
-        carried,
-        rows[cell],
-        np.tile(assigned, len(groups))[present],
-        n_early[cell],
-        int((~present).sum()),
+    options = JoinOptions(
+        [str(name) for name in as_columns(user_col)],
+        variant_col,
+        [str(name) for name in as_columns(by)],
+        missing,
+        multi_variant,
+        unassigned,
+        exposure_col,
+        time_col,
+        unexposed,
+        smaller_is_better,
+        larger_is_better,
+        how,
+        over,
     )
-
-
-def _refuse_missing(cells: _Cells, assigned: Codes, assignment: pd.DataFrame, keys: list[str]) -> None:
-    if not cells.found.all():
-        absent = np.unique(cells.assigned[~cells.found])
-        raise DataError(
-            f"{len(absent):,} of {len(assigned):,} assigned users have no metrics "
-            f"({some_keys(assignment, absent, keys)}); "
-            'pass missing="zero" if no list means no value for the user, "nan" to keep them undefined, or "drop"'
-        )
-
-
-def _joined(
-    assignment: pd.DataFrame, cells: _Cells, missing: Missing, fills: Mapping[str, float | None]
-) -> pd.DataFrame:
-    """Labels, columns of assignment, metrics and `has_metrics`."""
-    keep = cells.kept(missing)
-    labels = cells.labels[keep].reset_index(drop=True)
-    carried_over = assignment.iloc[cells.assigned[keep]].reset_index(drop=True)
-    taken = {name: take_rows(cells.metrics[name], cells.row[keep], fills.get(name)) for name in cells.carried}
-    result = pd.concat([labels, carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1)
-    result["has_metrics"] = cells.found[keep]
-    return result
-
-
-def _distinct_columns(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str]) -> None:
-    both = [name for name in per_user.columns if name in assignment.columns and name not in keys]
-    if both:
-        raise DataError(
-            f"per_user and assignment both have {', '.join(map(repr, both))}; rename or drop one of them, "
-            f"e.g. assignment.rename(columns={{{both[0]!r}: {f'assigned_{both[0]}'!r}}})"
-        )
-    for role, frame in (("per_user", per_user), ("assignment", assignment)):
-        taken = [name for name in ("has_metrics", "n_before_exposure") if name in frame.columns]
-        if taken:
-            raise DataError(f"{role} has a column {taken[0]!r}, which join_experiment writes; rename it")
-
-
-def _metric_rows(
-    per_user: pd.DataFrame,
-    columns: _Columns,
-    kept: Mask,
-    users: tuple[Codes, int],
-    groups: tuple[Codes, int],
-    roll: Roller | None,
-) -> tuple[Codes, pd.DataFrame]:
-    """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are in."""
-    cell = (groups[0] * users[1] + users[0])[kept]
-    row = np.full(groups[1] * users[1], -1, np.int64)
-    metrics = per_user if kept.all() else per_user[kept]
-    if roll is not None:
-        # Every cell becomes one row, in order of first appearance.
-        seen, first = np.unique(cell, return_index=True)
-        metrics = roll(metrics, [*columns.by, *columns.keys])
-        row[seen[np.argsort(first)]] = np.arange(len(seen))
-        return row, metrics
-    row[cell] = np.arange(len(cell))
-    twice = row[cell] != np.arange(len(cell))
-    if twice.any():
-        what = "user" if not columns.by else f"user and {columns.by}"
-        raise DuplicateError(
-            f"per_user has several rows per {what}: {len(np.unique(cell[twice])):,} users have more than one "
-            f"({some_keys(metrics, twice, columns.keys)}); roll them up first with "
-            f"rd.roll_up(per_user, unit={columns.keys}), pass how=, or name the columns that tell the rows apart in by="
-        )
-    return row, metrics
+    frames = read_frames(per_user, assignment, options)
+    if frames.users.stranger.all():
+        raise no_common_user(frames.per_user, frames.assignment, options.keys)
+    return join_frames(frames, options)

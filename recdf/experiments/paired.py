@@ -9,9 +9,10 @@ import numpy as np
 
 from .columns import Floats
 from .options import Alternative, PairTest, PairUsers
-from .stats.arms import HUGE, arm
+from .stats.arms import arm
 from .stats.bootstrap import bootstrap_p, quantile_interval, standard_error
 from .stats.effects import one_sample
+from .stats.moments import HUGE
 from .stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p
 from .stats.signed_ranks import wilcoxon
 from .stats.student import equivalence_p

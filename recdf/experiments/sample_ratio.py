@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,62 +30,83 @@ class SampleRatio(NamedTuple):
     checked: Mask
 
 
+class UnitCounts(NamedTuple):
+    """Units of every variant: those of each group (a row of the array), and of all groups, None if unknown."""
+
+    by_group: Floats
+    overall: Floats | None
+
+
 def check_sample_ratio(
-    expected: Mapping[Any, float] | None, health: pd.DataFrame | None, rows: ExperimentRows
+    expected: Mapping[Any, float] | None,
+    health: pd.DataFrame | None,
+    groups: pd.DataFrame,
+    variants: list[Any],
+    count: Callable[[], UnitCounts],
 ) -> SampleRatio:
-    """The sample ratio from the planned shares, or from what `experiment_health` found."""
+    """The sample ratio from the planned shares and the counted units, or from what `experiment_health` found."""
     if expected is not None and health is not None:
         raise OptionError("expected and health are both given; the health table has the expected shares already")
     if health is not None:
-        return _from_health(health, rows)
+        return _from_health(health, groups, variants)
     if expected is not None:
-        return _from_plan(expected, rows)
-    nothing = np.zeros(len(rows.groups), bool)
+        return _from_plan(planned_shares(expected, variants), variants, count())
+    nothing = np.zeros(len(groups), bool)
     return SampleRatio(nothing, nothing)
 
 
-def _from_plan(expected: Mapping[Any, float], rows: ExperimentRows) -> SampleRatio:
+def _from_plan(shares: Mapping[Any, float], variants: list[Any], counts: UnitCounts) -> SampleRatio:
     """Units per variant against the planned shares, in every group and over all of them."""
-    n_groups, names = len(rows.groups), rows.names
-    shares = planned_shares(expected, names)
-    planned = [shares[name] for name in [*names, *(name for name in shares if name not in names)]]
-    units = rows.randomised
-    unit = np.arange(len(rows.variant)) if units is None else units
-    n_units = int(unit.max()) + 1
+    absent = [name for name in shares if name not in variants]
+    planned = [shares[name] for name in [*variants, *absent]]
 
-    def p_values(cell: Codes, n: int) -> Floats:
-        once = distinct(cell * n_units + unit, n * len(planned) * n_units)
-        counts = np.bincount(once // n_units, minlength=n * len(planned)).reshape(n, -1)
-        return np.array([share_test(row, planned)[1] for row in counts])
+    def p_value(units: Floats) -> float:
+        return share_test([*units, *[0] * len(absent)], planned)[1]
 
-    p = p_values(rows.group * len(planned) + rows.variant, n_groups)
-    # Without a key, rows of several groups could be the same users, whose counts must not be added.
-    overall = p_values(rows.variant, 1)[0] if units is not None or n_groups == 1 else np.nan
+    p = np.array([p_value(units) for units in counts.by_group])
+    overall = np.nan if counts.overall is None else p_value(counts.overall)
     return SampleRatio((p < ALPHA) | (overall < ALPHA), ~np.isnan(p) | ~np.isnan(overall))
 
 
-def _from_health(health: pd.DataFrame, rows: ExperimentRows) -> SampleRatio:
+def count_units(rows: ExperimentRows) -> UnitCounts:
+    """Distinct units of every variant, in each group and over all of them."""
+    n_groups, n_variants = len(rows.groups), len(rows.variants)
+    units = rows.randomised
+    unit = np.arange(len(rows.variant)) if units is None else units
+    n_units = int(unit.max(initial=-1)) + 1
+
+    def counts(cell: Codes, n: int) -> Floats:
+        once = distinct(cell * n_units + unit, n * n_variants * n_units)
+        return np.bincount(once // n_units, minlength=n * n_variants).reshape(n, -1).astype(np.float64)
+
+    by_group = counts(rows.group * n_variants + rows.variant, n_groups)
+    # Without a key, rows of several groups could be the same users, whose counts must not be added.
+    overall = counts(rows.variant, 1)[0] if units is not None or n_groups == 1 else None
+    return UnitCounts(by_group, overall)
+
+
+def _from_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]) -> SampleRatio:
     """What a table of `experiment_health` says of every group; one without segments speaks for all groups."""
     if not isinstance(health, pd.DataFrame):
         raise TypeError(f"health is {kind_of(health)}; expected the table of rd.experiment_health")
     require(health, "health", ["variant", "srm_p", "srm_flag"])
-    lacking = [name for name in rows.names if name not in health["variant"].tolist()]
+    lacking = [name for name in variants if name not in health["variant"].tolist()]
     if lacking:
         raise OptionError(
             f"health has no variant {examples(lacking)}; it has {examples(health['variant'])}. "
             "Pass the table that experiment_health made of this experiment"
         )
     by = list(health.columns[: list(health.columns).index("variant")])
-    unknown = [name for name in by if name not in rows.groups.columns]
+    unknown = [name for name in by if name not in groups.columns]
     if unknown:
         raise OptionError(f"health is by {by}, but the comparison is not by {unknown}; make it without them")
     one = health.drop_duplicates(by) if by else health.iloc[:1]
     flagged, tested = (one["srm_flag"] != "").to_numpy(), one["srm_p"].notna().to_numpy()
     if not by:
-        n = len(rows.groups)
+        n = len(groups)
         return SampleRatio(np.full(n, flagged[0]), np.full(n, tested[0]))
     place = {key: i for i, key in enumerate(zip(*(one[name] for name in by), strict=True))}
-    keys = list(zip(*(rows.groups[name] for name in by), strict=True))
+    keys = list(zip(*(groups[name] for name in by), strict=True))
     absent = [key for key in keys if key not in place]
     if absent:
         raise OptionError(f"health has no rows for {by} {absent[0]}; make it with by={by} from the same assignment")

@@ -13,8 +13,9 @@ import pyarrow as pa
 from ..errors import ColumnError, DataError, MissingExtraError
 from ..inputs.options import as_columns
 from ..metrics.metric import Metric
-from .engine import Asked, OnBucket, OnChunk, as_dtypes, evaluate_frames, labels_of_table
+from .engine import Asked, evaluate_frames
 from .engine_arguments import EngineArguments, not_a_frame, takes_engine_options
+from .engine_methods import OnBucket, OnChunk, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
 from .needed import decoded
 from .packed import PACKED

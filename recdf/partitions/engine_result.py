@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic
 
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import EngineError, OptionError
+from ..errors import OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import result_html, result_text
 from ..evaluation.spec import OneSpec
 from ..evaluation.storage import is_address
 from ..evaluation.storage_parts import sorted_rows, staged_parts, stored_rows, write_head
-
-Frame = TypeVar("Frame")
-FrameIn = TypeVar("FrameIn", contravariant=True)
-
-
-class Collects(Protocol[FrameIn]):
-    """The part of an engine that a result uses."""
-
-    def collect(self, frame: FrameIn) -> pa.Table: ...
-    def write(self, frame: FrameIn, folder: Path) -> None: ...
-    def unpersist(self) -> None: ...
+from ..experiments.options import RaiseOrDrop
+from .engine_methods import Frame
+from .engine_moments import MomentsCall
+from .engine_rows import EngineRows
 
 
 class EngineEvaluation(Generic[Frame]):
@@ -45,23 +37,17 @@ class EngineEvaluation(Generic[Frame]):
 
     def __init__(
         self,
-        engine: Collects[Frame],
-        per_user: Frame,
-        empty: pd.DataFrame,
+        rows: EngineRows[Frame],
         summary: pd.DataFrame,
         spec: Mapping[str, Any],
         labels: Callable[[pa.Table], pd.DataFrame],
-        by: pd.DataFrame,
-        n_rows: int,
     ) -> None:
-        self._engine, self._per_user, self._empty = engine, per_user, empty
-        self._summary, self._spec = summary, OneSpec(spec)
-        self._labels, self._by, self._n_rows = labels, by, n_rows
+        self._rows, self._summary, self._spec, self._labels = rows, summary, OneSpec(spec), labels
 
     @property
     def per_user(self) -> Frame:
         """A lazy frame of the engine with one row per list."""
-        return self._per_user
+        return self._rows.frame
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -83,11 +69,76 @@ class EngineEvaluation(Generic[Frame]):
         Evaluation
             Its `per_user` is sorted by `by` value, in the order of the summary, and then by list key.
         """
-        table = self._engine.collect(self._per_user)
-        self._check_rows(len(table), "the rows per list were computed again, and there are")
-        per_user = sorted_rows(self._labels(table), self._by, self._spec["user_col"])
+        table = self._rows.engine.collect(self._rows.frame)
+        self._rows.check(len(table))
+        per_user = sorted_rows(self._labels(table), self._rows.by, self._spec["user_col"])
         per_user.attrs["recdf"] = self._spec
         return Evaluation(per_user, self._summary, self._spec)
+
+    def variant_moments(
+        self,
+        assignment: Any,
+        metrics: str | Sequence[str] | None = None,
+        *,
+        user_col: str | Sequence[str] | None = None,
+        variant_col: str = "variant",
+        by: str | Sequence[str] | None = None,
+        nan: RaiseOrDrop = "raise",
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Join the rows to an experiment's assignment, and reduce the users to the moments of each variant.
+
+        The result is that of `rd.variant_moments` on the users that `join_experiment` gives in memory. Here every
+        worker joins and reduces the users of its buckets, and no rows come to this process.
+
+        Parameters
+        ----------
+        assignment : DataFrame or frame of the engine
+            One row per assigned user: key, `variant_col`, and further columns (segments, pre-period metrics). A pandas
+            frame is sent to every worker. If a user stands there twice with the same variant, one of the rows counts.
+        metrics : str or list of str, optional
+            Columns of `per_user` or of `assignment`, or "has_metrics", 1 for users with rows. Default: the metrics of
+            the evaluation.
+        user_col : str or list of str, optional
+            Key of the assignment. Default: the columns of the list key that it has.
+        variant_col : str, default "variant"
+            Column of `assignment` with the variant. If the evaluation is `by` this column too, only the lists that a
+            user was shown under the assigned variant count.
+        by : str or list of str, optional
+            Segments: `by` columns of the evaluation, and columns of the assignment. Default: those of the evaluation.
+        nan : {"raise", "drop"}, default "raise"
+            Users whose metric is null: error, or leave them out of that metric and count them in `n_null`.
+        **options
+            `missing`, `multi_variant`, `unassigned`, `smaller_is_better`, `larger_is_better`, `how`, `over`, as in
+            `rd.join_experiment`.
+
+        Returns
+        -------
+        DataFrame
+            One row per (`by`, variant, metric) in memory, for `rd.compare_variants_from_moments`.
+
+        Raises
+        ------
+        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError
+            As `rd.join_experiment` and `rd.variant_moments`. Where a message counts rows or users, it says that they
+            are those of one bucket.
+        OptionError
+            An unknown option value, or times of exposure, which need all users together.
+        EngineError
+            If a job of the engine fails.
+
+        Notes
+        -----
+        Use it where the users do not fit in memory. Do not use it where they do: after `to_pandas()`,
+        `rd.compare_variants` also takes ratios, covariates, strata, clusters and resampling.
+
+        Examples
+        --------
+        >>> moments = result.variant_moments(assignment, "ndcg@10", missing="zero")  # doctest: +SKIP
+        >>> rd.compare_variants_from_moments(moments, control="A", by="model")  # doctest: +SKIP
+        """
+        columns = {"user_col": user_col, "variant_col": variant_col, "by": by, "nan": nan}
+        return MomentsCall.of(self._rows, self._spec, assignment, metrics, options | columns).result()
 
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
         """Write the result into a folder that `rd.read_parquet` reads.
@@ -117,23 +168,16 @@ class EngineEvaluation(Generic[Frame]):
                 f"result.per_user.to_parquet({str(folder)!r}) in Dask; and keep result.summary, a pandas frame"
             )
         with staged_parts(folder, overwrite=overwrite) as rows:
-            self._engine.write(self._per_user, rows)
-            self._check_rows(stored_rows(rows), f"the workers do not share the drive of {folder}, where there are")
-            write_head(rows, self._empty, self._summary, self._spec)
-
-    def _check_rows(self, n_rows: int, what: str) -> None:
-        if n_rows != self._n_rows:
-            raise EngineError(
-                f"{what} {n_rows:,} rows, but the summary is of {self._n_rows:,} lists. If the frames have changed "
-                "since the call, evaluate them again"
-            )
+            self._rows.engine.write(self._rows.frame, rows)
+            self._rows.check(stored_rows(rows), f"the workers do not share the drive of {folder}, where there are")
+            write_head(rows, self._rows.empty, self._summary, self._spec)
 
     def unpersist(self) -> None:
         """Give back the memory in which Spark keeps rows since the call had `cache=True`.
 
         The result can still be used. Spark reads the frames again when it needs their rows.
         """
-        self._engine.unpersist()
+        self._rows.engine.unpersist()
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"

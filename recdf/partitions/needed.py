@@ -81,9 +81,9 @@ class Needed:
         """Tell, from the types alone, whether there are two columns whose ids can never be equal."""
         options = self.call.options
         doors = read_sides(self.call.given, options)
-        item = [_kind(schema.field(options.item_col).type) for schema in self.schemas.values()]
+        item = [kind_of(schema.field(options.item_col).type) for schema in self.schemas.values()]
         item += [ids.kind for ids in doors.item_ids.values() if len(ids)]
-        keys = [[_kind(schema.field(name).type) for schema in self.schemas.values()] for name in self.keys]
+        keys = [[kind_of(schema.field(name).type) for schema in self.schemas.values()] for name in self.keys]
         return any(len(set(kinds) - {"empty"}) > 1 for kinds in (item, *keys))
 
     def id_columns(self, heads: Mapping[str, pd.DataFrame]) -> list[list[Ids]]:
@@ -157,7 +157,7 @@ def decoded(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _kind(kind: pa.DataType) -> str:
+def kind_of(kind: pa.DataType) -> str:
     """Return the kind of ids that a column of this type holds, or "empty" if the type does not tell."""
     for value in (0, "a"):
         try:

@@ -40,13 +40,15 @@ class Packing:
     """What a worker does with the rows of one chunk: find the bucket of each row, and pack the rows of each bucket.
 
     keys : columns of the list key · spread : a column by which rows with a null key are spread over all buckets. Such
-    rows belong to no list, and would otherwise all be in one bucket · schema : the columns to keep, and their types.
+    rows belong to no list, and would otherwise all be in one bucket · schema : the columns to keep, and their types ·
+    kept : whether an engine that can keep packed rows should do so, since another job reads them again.
     """
 
     keys: Sequence[str]
     spread: str
     n_buckets: int
     schema: pa.Schema
+    kept: bool = True
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []

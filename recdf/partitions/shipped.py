@@ -99,13 +99,13 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-# The calls that this process opened last. They are kept, since it works on many buckets of one call.
-_OPENED: OrderedDict[str, Shared] = OrderedDict()
+# What this process opened last. It is kept, since the process works on many buckets of one call.
+_OPENED: OrderedDict[str, Any] = OrderedDict()
 MOST_OPENED = 2
 
 
-def opened(handle: Handle) -> Shared:
-    """Return the object that `to_bytes` pickled. A process unpickles it only once."""
+def opened(handle: Handle) -> Any:
+    """Return the object that was pickled, such as a `Shared`. A process unpickles it only once."""
     if handle.digest not in _OPENED:
         data = handle.read()
         try:

@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from ..errors import ColumnError, MissingExtraError, OptionError, RecdfError
 from ..metrics.metric import Metric
-from .engine import Asked, OnBucket, OnChunk, evaluate_frames, labels_of_table
+from .engine import Asked, evaluate_frames
 from .engine_arguments import EngineArguments, not_a_frame, takes_engine_options
 from .engine_errors import engine_error, reword
+from .engine_methods import OnBucket, OnChunk, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline, Sent
@@ -162,7 +163,7 @@ class SparkEngine:
         if isinstance(work, Distinct):  # Spark finds distinct rows without Python
             return found.distinct().toDF(*names)
         made = found.mapInArrow(_on_chunk(Sent(work), names), self._spark_schema(_plain(schema))).toDF(*schema.names)
-        if self.cache and isinstance(work, Packing):
+        if self.cache and isinstance(work, Packing) and work.kept:
             self._kept.append(made.persist())
         return made
 

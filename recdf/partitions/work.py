@@ -60,7 +60,7 @@ class Measuring:
 
     def __call__(self, bucket: int, true: Cells, pred: Cells) -> pa.Table:
         with working_on(bucket):
-            shared = opened(self.handle)
+            shared: Shared = opened(self.handle)
             result = measured(shared, bucket, unpacked(self.schemas, true, pred))
             if self.per_user is None:
                 return pa.table([to_cells([to_arrow(result)])], schema=CELL)
@@ -197,7 +197,7 @@ class Listing:
 
     def __call__(self, bucket: int, true: Cells, pred: Cells) -> pa.Table:
         with working_on(bucket):
-            shared = opened(self.handle)
+            shared: Shared = opened(self.handle)
             options, tables = shared.call.options, unpacked(self.schemas, true, pred)
             keys, item = as_columns(options.user_col), options.item_col
             kept = {

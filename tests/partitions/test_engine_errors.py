@@ -147,6 +147,8 @@ def test_frames_that_change_after_the_call(tmp_path):
         pred[: len(pred) // 2].to_pickle(tmp_path / "pred")
         with pytest.raises(rd.EngineError, match=rf"again, and there are \d+ rows, .* of {n} lists\. If the fr"):
             result.to_pandas()
+        with pytest.raises(rd.EngineError, match=rf"again, and there are \d+ rows, .* of {n} lists"):
+            result.variant_moments(pd.DataFrame({"user_id": range(30), "variant": ["A", "B"] * 15}), missing="zero")
         with pytest.raises(rd.EngineError, match=r"do not share the drive of .*out, where there are \d+ rows"):
             result.to_parquet(tmp_path / "out")
     assert not (tmp_path / "out").exists()

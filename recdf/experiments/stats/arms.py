@@ -12,15 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .moments import ROUNDING, Moments, may_be_skewed, moments_of, skewness_of_means
 from .numbers import Floats, Number
 
 __all__: list[str] = []
-
-# Values of this size and above overflow when they are squared and summed.
-HUGE = 1e150
-
-# Standard deviations below this share of the largest value are rounding error, not variation.
-_ROUNDING = 1e-12
 
 
 class Sample(NamedTuple):
@@ -77,7 +72,7 @@ def cuped_theta(both: Sample) -> tuple[Number, Number]:
     z = linearise(both.num, both.den)[1]
     x, zx = linearise(_covariate(both), both.x_den)
     squares = _sum_of_squares(zx)
-    constant = np.sqrt(squares / zx.shape[-1]) <= _ROUNDING * _largest(_covariate(both), both.x_den)
+    constant = np.sqrt(squares / zx.shape[-1]) <= ROUNDING * _largest(_covariate(both), both.x_den)
     with np.errstate(divide="ignore", invalid="ignore"):
         theta = np.where(constant, 0.0, np.einsum("...i,...i->...", z, zx) / squares)
     return theta, x
@@ -107,7 +102,7 @@ def stratified_arm(values: Floats, strata: npt.NDArray[np.int64], weights: Float
     squares = np.add.reduceat(z * z, starts, axis=-1)
     parts = weights**2 * squares / (counts - 1) / counts
     largest = np.abs(values).max(axis=-1)
-    constant = np.sqrt(squares.sum(axis=-1) / len(strata)) <= _ROUNDING * largest
+    constant = np.sqrt(squares.sum(axis=-1) / len(strata)) <= ROUNDING * largest
     var = np.where(constant, 0.0, parts.sum(axis=-1))
     with np.errstate(divide="ignore", invalid="ignore"):
         df = var**2 / (parts**2 / (counts - 1)).sum(axis=-1)
@@ -134,7 +129,7 @@ def jackknife_arm(sample: Sample, theta: Number = 0.0, x: Number = 0.0) -> Arm:
         parts = parts - theta * (without_each(sample.x_num, sample.x_den) - x)
     n = len(sample.num)
     var = (n - 1) / n * float(np.square(parts - whole).sum())
-    if not np.sqrt(var) > _ROUNDING * np.max(_largest(sample.num, sample.den)):
+    if not np.sqrt(var) > ROUNDING * np.max(_largest(sample.num, sample.den)):
         var = 0.0
     weights = np.ones(n) if sample.den is None else sample.den
     return Arm(whole, var, max(effective_number(weights) - 1, 1.0))
@@ -146,24 +141,20 @@ def effective_number(weights: Floats) -> float:
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def skewness_of_difference(control: Floats, treatment: Floats, negligible: float = 0.0) -> float:
-    """Return the skewness of the difference of two means: γ·(1/n_t² − 1/n_c²)/(1/n_t + 1/n_c)^1.5.
+def arm_of_moments(values: Moments) -> Arm:
+    """Return the mean of the values that have these moments, with its variance and n − 1 degrees of freedom."""
+    var = _known_variance(np.asarray(values.var * values.n), values.n, values.largest)
+    return Arm(np.float64(values.mean), var, np.float64(values.n - 1))
 
-    γ is the skewness of the residuals of both arms together. With equal arms the skewness of the two means cancels.
-    The mean of a small arm is skewed, and the t interval is then too far to one side. The result is 0 where it cannot
-    reach `negligible`.
+
+def skewness_of_difference(control: Floats, treatment: Floats, negligible: float = 0.0) -> float:
+    """Return the skewness of the difference of two means, see `skewness_of_means`; 0 if it cannot reach `negligible`.
+
+    The mean of a small arm is skewed, and the t interval is then too far to one side.
     """
-    n_c, n_t = len(control), len(treatment)
-    imbalance = (1 / n_t**2 - 1 / n_c**2) / (1 / n_t + 1 / n_c) ** 1.5
-    # The skewness of n values is at most √n, so for nearly equal arms the values need not be read.
-    if abs(imbalance) * np.sqrt(n_c + n_t) < negligible:
+    if not may_be_skewed(len(control), len(treatment), negligible):  # then the values need not be read
         return 0.0
-    z = np.concatenate([control - control.mean(), treatment - treatment.mean()])
-    spread = float(np.sqrt(_sum_of_squares(z) / len(z)))
-    if not spread > 0:
-        return 0.0
-    z /= spread
-    return float(np.einsum("i,i,i->", z, z, z) / len(z) * imbalance)
+    return skewness_of_means(moments_of(control), moments_of(treatment))
 
 
 def _sum_of_squares(z: Floats) -> Number:
@@ -180,12 +171,15 @@ def _largest(num: Floats, den: Floats | None) -> Number:
 
 
 def _variance_of_mean(z: Floats, largest: Number) -> Number:
-    n = z.shape[-1]
-    squares = _sum_of_squares(z)
+    return _known_variance(_sum_of_squares(z), z.shape[-1], largest)
+
+
+def _known_variance(squares: Number, n: Number, largest: Number) -> Number:
+    """Return Σz²/(n − 1)/n, or 0 where that is only rounding error of the largest value."""
     with np.errstate(divide="ignore", invalid="ignore"):
         var = squares / (n - 1) / n
         # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference "significant".
-        return np.where(np.sqrt(squares / n) <= _ROUNDING * largest, 0.0, var)
+        return np.where(np.sqrt(squares / n) <= ROUNDING * largest, 0.0, var)
 
 
 def _covariate(sample: Sample) -> Floats:

@@ -28,15 +28,15 @@ def wilson(share: float, n: int, z: float) -> tuple[float, float]:
 
 
 def compare_shares(
-    control: Floats, treatment: Floats, *, alternative: Alternative = "two-sided", confidence: float = 0.95
+    yes: tuple[int, int], n: tuple[int, int], *, alternative: Alternative = "two-sided", confidence: float = 0.95
 ) -> Effect:
-    """Compare two shares: p is Fisher's, and the interval of Newcombe 1998 (method 10) needs no variance.
+    """Compare the shares of "yes" in control and treatment by Fisher's p and an interval that needs no variance.
 
-    With l and u the Wilson limits of each share, the interval is d − √((p_t − l_t)² + (u_c − p_c)²) to
-    d + √((u_t − p_t)² + (p_c − l_c)²). The standard error √(p_c q_c/n_c + p_t q_t/n_t) is only for information.
+    With l and u the Wilson limits of each share, the interval of Newcombe 1998 (method 10) is
+    d − √((p_t − l_t)² + (u_c − p_c)²) to d + √((u_t − p_t)² + (p_c − l_c)²). The standard error
+    √(p_c q_c/n_c + p_t q_t/n_t) is only for information.
     """
-    n_c, n_t = len(control), len(treatment)
-    yes_c, yes_t = int(control.sum()), int(treatment.sum())
+    (yes_c, yes_t), (n_c, n_t) = yes, n
     p_c, p_t = yes_c / n_c, yes_t / n_t
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
     z = -NormalDist().inv_cdf(tail)

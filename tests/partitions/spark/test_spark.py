@@ -23,17 +23,10 @@ from partitions.engine_cases import (
     side_tables,
     without_part,
 )
+from partitions.spark_frames import to_spark
 
 import recdf as rd
 from recdf.partitions import spark as engine
-
-
-def to_spark(spark, frame, partitions=3):
-    """The rows as a Spark frame, by Arrow, so that nulls, Decimals and integers stay as they are."""
-    if frame is None:
-        return None
-    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
-    return spark.createDataFrame(table).repartition(partitions)
 
 
 def both(spark, true, pred, metrics, options, **more):

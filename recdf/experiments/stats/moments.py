@@ -1,0 +1,120 @@
+"""Moments of the values of an arm, which are all that a plain test of means reads, and how those of parts add up.
+
+Contract: moments are central, so that no digits are lost when they are added (Chan, Golub & LeVeque 1983). A number
+that is not known is NaN. Functions take moments of one arm, or arrays of moments.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .numbers import Floats, Number
+
+__all__: list[str] = []
+
+# Values of this size and above overflow when they are squared and summed.
+HUGE = 1e150
+
+# Standard deviations below this share of the largest value are rounding error, not variation.
+ROUNDING = 1e-12
+
+
+class Moments(NamedTuple):
+    """n values with mean m, of which `low` is the smallest and `high` the largest.
+
+    `var` is Σ(y − m)²/n, or 0 where that is only rounding error. `skewness` is (Σ(y − m)³/n)/var^1.5, or 0 with `var`.
+    """
+
+    n: Number
+    mean: Number
+    var: Number
+    skewness: Number
+    low: Number
+    high: Number
+
+    @property
+    def largest(self) -> Number:
+        """The largest absolute value, or that of the mean where the range is not known."""
+        largest: Number = np.fmax(np.fmax(self.high, np.negative(self.low)), np.abs(self.mean))
+        return largest
+
+
+def moments_of(values: Floats) -> Moments:
+    """Return the moments of some values; of huge ones, whose squares overflow, only mean and range."""
+    n = len(values)
+    if not n:
+        return Moments(0, *[np.nan] * 5)
+    low, high = float(values.min()), float(values.max())
+    scale = max(-low, high)
+    if scale >= HUGE:
+        return Moments(n, float((values / scale).mean()) * scale, np.nan, np.nan, low, high)
+    mean = float(values.mean())
+    z = values - mean
+    var = float(np.einsum("i,i->", z, z)) / n
+    if not np.sqrt(var) > ROUNDING * scale:
+        return Moments(n, mean, 0.0, 0.0, low, high)
+    z /= np.sqrt(var)  # the cubes of small values would underflow
+    return Moments(n, mean, var, float(np.einsum("i,i,i->", z, z, z)) / n, low, high)
+
+
+def add_up(parts: Moments, arm: npt.NDArray[np.int64], n_arms: int) -> Moments:
+    """Add the moments of disjoint parts; `arm` has the arm 0..n_arms−1 of each part.
+
+    With δ = m_i − m and the variance of all, σ² = Σ n_i(σ_i² + δ²)/n, their skewness is
+    Σ n_i((σ_i/σ)³γ_i + 3(δ/σ)(σ_i/σ)² + (δ/σ)³)/n. The squares of huge values overflow: their variance is NaN.
+    """
+    some = np.asarray(parts.n) > 0  # the mean of no value is NaN
+    of, known = arm[some], Moments(*(np.asarray(values)[some] for values in parts))
+
+    def total(values: Number) -> Floats:
+        return np.bincount(of, weights=np.asarray(values), minlength=n_arms).astype(np.float64)
+
+    n = total(known.n)
+    low, high = np.full(n_arms, np.inf), np.full(n_arms, -np.inf)
+    with np.errstate(invalid="ignore"):  # NaN, a range that is not known, is below and above everything
+        np.minimum.at(low, of, known.low)
+        np.maximum.at(high, of, known.high)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        share = known.n / n[of]
+        # Counted from the mean of one part, so that equal means stay what they are.
+        mean = np.full(n_arms, np.nan)
+        mean[of] = known.mean
+        mean += total(share * known.mean - share * mean[of])
+        delta = known.mean - mean[of]
+        var = total(share * (known.var + delta * delta))
+        var[~np.isfinite(var)] = np.nan
+        var[np.sqrt(var) <= ROUNDING * Moments(n, mean, var, np.nan, low, high).largest] = 0.0
+        scale = np.where(var > 0, np.sqrt(var), 1.0)[of]
+        spread, delta = np.sqrt(known.var) / scale, delta / scale
+        cubes = np.where(known.var > 0, spread**3 * known.skewness, 0.0) + 3 * delta * spread**2 + delta**3
+        skewness = np.where(var > 0, total(share * cubes), np.where(np.isnan(var), np.nan, 0.0))
+    low[n == 0] = high[n == 0] = var[n == 0] = skewness[n == 0] = np.nan
+    return Moments(n, mean, var, skewness, low, high)
+
+
+def skewness_of_means(control: Moments, treatment: Moments) -> float:
+    """Return the skewness of the difference of two means: γ·(1/n_t² − 1/n_c²)/(1/n_t + 1/n_c)^1.5.
+
+    γ is the skewness of the residuals of both arms together. With equal arms the skewness of the two means cancels. The
+    result is 0 for values that are all equal.
+    """
+    n = float(control.n + treatment.n)
+    spread = float(np.sqrt((control.n * control.var + treatment.n * treatment.var) / n))
+    if not spread > 0:
+        return 0.0
+    cubes = (one.n * (np.sqrt(one.var) / spread) ** 3 * one.skewness for one in (control, treatment) if one.var > 0)
+    return float(sum(cubes) / n * imbalance(control.n, treatment.n))
+
+
+def imbalance(n_control: Number, n_treatment: Number) -> float:
+    """Return what the skewness of the values is multiplied by in that of the difference of two means."""
+    below, above = 1 / n_control, 1 / n_treatment
+    return float((above**2 - below**2) / (above + below) ** 1.5)
+
+
+def may_be_skewed(n_control: Number, n_treatment: Number, beyond: float) -> bool:
+    """Whether the skewness of the difference can be beyond this number; that of n values is at most √n."""
+    return bool(abs(imbalance(n_control, n_treatment)) * np.sqrt(n_control + n_treatment) >= beyond)

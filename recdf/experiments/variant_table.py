@@ -1,0 +1,117 @@
+"""From the rows of single comparisons to the table of an experiment: labels, checks, adjusted p-values, verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..errors import OptionError
+from .columns import Codes, Mask
+from .options import Better
+from .sample_ratio import SampleRatio
+from .shown_tables import Comparison
+from .two_sample import Row, Settings
+from .verdict import Families, adjusted_columns, variant_verdicts
+
+__all__: list[str] = []
+
+RESULT_COLUMNS = [
+    "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",
+    "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
+    "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
+    "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
+    "warning", "verdict",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Labels of the segments (one row without columns if there are none) and of the variants, one of them control."""
+
+    groups: pd.DataFrame
+    variants: pd.Series
+    control: int
+
+    @classmethod
+    def of(cls, groups: pd.DataFrame, variants: pd.Series, control: Any, role: str) -> Arms:
+        """Refuse a control that is not among the variants, and a variant that is alone."""
+        names, where = variants.tolist(), f"{role}[{variants.name!r}]"
+        if control not in names:
+            raise OptionError(f"control={control!r} is not in {where}; its variants are {names}")
+        if len(names) < 2:
+            raise OptionError(f"{where} has one variant, {names[0]!r}; a comparison needs at least two")
+        return cls(groups, variants, names.index(control))
+
+    @property
+    def treatments(self) -> list[int]:
+        return [t for t in range(len(self.variants)) if t != self.control]
+
+
+class Checks(NamedTuple):
+    """Per group: the sample ratio, and whether the shares of the variants change over time."""
+
+    ratio: SampleRatio
+    changes: Mask
+
+
+class Decisions(NamedTuple):
+    """How p-values are adjusted, and in which direction each metric is better."""
+
+    families: Families
+    better: Mapping[str, Better | None]
+
+
+class Tested(NamedTuple):
+    """One row per (group, metric, treatment) with its labels and numbers, and the group of each."""
+
+    table: pd.DataFrame
+    group: Codes
+
+
+def compare_each(arms: Arms, test: Callable[[int, int], list[Row]]) -> Tested:
+    """Test every treatment in every group; `test` takes the group and the treatment, and gives a row per metric."""
+    found: list[Row] = []
+    where: list[tuple[int, int]] = []
+    for g in range(len(arms.groups)):
+        compared = [test(g, t) for t in arms.treatments]
+        for of_metric in zip(*compared, strict=True):
+            found += of_metric
+            where += [(g, t) for t in arms.treatments]
+    table = pd.DataFrame([vars(row) for row in found])
+    in_group = np.array([g for g, _ in where])
+    table["treatment"] = arms.variants.iloc[[t for _, t in where]].reset_index(drop=True)
+    table["control"] = arms.variants.iloc[[arms.control] * len(where)].reset_index(drop=True)
+    labels = arms.groups.iloc[in_group].reset_index(drop=True)
+    return Tested(pd.concat([labels, table], axis=1), in_group)
+
+
+def decide(tested: Tested, checks: Checks, decisions: Decisions, settings: Settings) -> pd.DataFrame:
+    """Add what the checks found, the adjusted p-values and the verdicts."""
+    result, group = tested
+    by_cols = [name for name in result.columns if name not in RESULT_COLUMNS]
+    _add_warning(result, checks.ratio.fails[group], "sample_ratio")
+    _add_warning(result, checks.changes[group], "shares_change")
+    families, better = decisions
+    result["p_adj"], result["reject"] = adjusted_columns(result, families)
+    verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, checks.ratio.checked[group])
+    result["verdict"] = pd.Series(verdicts, dtype=str)
+    result["confidence"] = settings.confidence
+    result = result[[*by_cols, *RESULT_COLUMNS]]
+    result.attrs["recdf_comparison"] = {
+        "kind": "variants",
+        "by": by_cols,
+        "confidence": settings.confidence,
+        "alternative": settings.alternative,
+        "correction": families.correction,
+        "sequential_n": settings.sequential_n,
+    }
+    return Comparison.of(result)
+
+
+def _add_warning(table: pd.DataFrame, rows: Mask, name: str) -> None:
+    if rows.any():
+        table.loc[rows, "warning"] = [f"{before}; {name}".removeprefix("; ") for before in table.loc[rows, "warning"]]

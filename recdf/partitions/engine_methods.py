@@ -1,0 +1,115 @@
+"""What an engine must be able to do with its frames, and the dtypes in which pandas has their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import pandas as pd
+import pyarrow as pa
+
+from ..evaluation.carry import nullable
+from .shipped import Handle
+
+Frame = TypeVar("Frame")
+OnChunk = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+OnBucket = Callable[[int, Sequence[Any], Sequence[Any]], pa.Table]
+
+
+class Engine(Protocol[Frame]):
+    """What an engine can do with its frames.
+
+    Attributes
+    ----------
+    name : str
+        The name of the engine in messages, such as "Spark".
+    ordered : bool
+        Whether `each` keeps the order of the chunks. If it does, the summary has the `by` values in order of first
+        appearance, and else in ascending order.
+
+    Notes
+    -----
+    A frame is whatever the engine works with. A packed frame has two columns: `bucket`, the number of a part of the
+    lists, and `cell`, bytes with some rows of this bucket. `each` makes packed frames, since `work` may be the packing.
+    `meet` takes them. Frames may be lazy: only `schema`, `head`, `collect`, `local` and `write` need rows at once.
+    """
+
+    name: str
+    ordered: bool
+
+    def schema(self, frame: Frame) -> pa.Schema:
+        """Return the columns of a frame and their Arrow types. No job runs if the engine knows them."""
+
+    def head(self, frame: Frame, names: Sequence[str], n: int) -> pa.Table:
+        """Return up to `n` rows of some columns."""
+
+    def each(self, frame: Frame, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Frame:
+        """Return a lazy frame: the rows that `work` makes of some columns of each chunk.
+
+        A chunk is any number of rows that a worker has at once. `work` takes its record batches, with the columns
+        `names` in this order, and gives record batches that have the columns of `schema`.
+        """
+
+    def meet(
+        self, true: Frame | None, pred: Frame, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
+    ) -> Frame:
+        """Return a lazy frame: the rows that `work` makes of each bucket, in the columns of `schema`.
+
+        Both frames are packed; `true` is None where there is one frame only. All cells of a bucket go to the same
+        worker. `work` takes the number of the bucket, its cells of `true` and its cells of `pred`. With
+        `every=True` it is also called for buckets without rows, since a caller may name lists (`users=`) that no frame
+        has.
+        """
+
+    def collect(self, frame: Frame) -> pa.Table:
+        """Compute a frame and return its rows."""
+
+    def unpersist(self) -> None:
+        """Forget rows that the engine keeps in memory for this call, if it keeps any."""
+
+    def share(self, data: bytes, digest: str) -> Handle:
+        """Return an object whose `read()` gives a worker these bytes, and whose `digest` is the given one.
+
+        The bytes are the call with its side tables, or an assignment. A worker unpickles them once for each digest.
+        `Inline(digest, data)` sends them with every task, which is right while they are few.
+        """
+
+    def local(self, data: Any) -> Any:
+        """Return a frame of the engine, or a column with rows, in memory. Return any other value as it is."""
+
+    def labels(self, table: pa.Table, frame: Frame) -> pd.DataFrame:
+        """Return a table with some columns of a frame in the dtypes that pandas users of this engine expect."""
+
+    def typed(self, frame: Frame, like: pd.DataFrame) -> Frame:
+        """Return the rows per list with the dtypes of `like`, a frame without rows.
+
+        An engine whose frames have no dtypes of pandas returns the frame as it is.
+        """
+
+    def write(self, frame: Frame, folder: Path) -> None:
+        """Write a frame as a folder of parquet files on a drive that all workers share."""
+
+
+def labels_of_table(table: pa.Table) -> pd.DataFrame:
+    """Return labels in the default dtypes of pandas. Integers and bools beside a null stay exact."""
+    found = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        exact: Any = None
+        if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+            like = pd.Series([], dtype=column.type.to_pandas_dtype(), name=name)
+            exact = nullable(like).dtype
+        plain = table.select([name]).to_pandas()[name] if exact is None else pd.Series(exact.__from_arrow__(column))
+        found[name] = plain
+    return pd.DataFrame(found, index=range(len(table)))
+
+
+def as_dtypes(frame: pd.DataFrame, dtypes: Mapping[Any, Any]) -> pd.DataFrame:
+    """Return the columns in these dtypes. A column that has none, or whose values do not fit, stays as it is."""
+    found = {}
+    for name in frame.columns:
+        try:
+            found[name] = frame[name].astype(dtypes.get(name, frame[name].dtype))
+        except (TypeError, ValueError):  # the dtype is of integers, and a list has no value
+            found[name] = frame[name]
+    return pd.DataFrame(found, index=frame.index)

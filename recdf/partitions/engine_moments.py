@@ -1,0 +1,302 @@
+"""Moments of the users of an experiment, computed where their rows are.
+
+Contract: the rows per list and the assignment are packed by a hash of the user, so that a bucket has all rows of its
+users. On every bucket a worker calls the functions that `rd.join_experiment` and `rd.variant_moments` call. The moments
+of all buckets are added. An error of a bucket travels to the driver, which raises it.
+
+    per_user, assignment ─ each: pack ─► cells by bucket ─ meet: join, reduce ─► moments of buckets ─ add up ─► moments
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Generic
+
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfError, closest
+from ..evaluation.finish import told
+from ..evaluation.part import Failure, PartResult
+from ..evaluation.part_arrow import to_arrow
+from ..experiments.columns import named_frame, require
+from ..experiments.join_frames import Frames, JoinOptions, join_frames, no_common_user, read_frames
+from ..experiments.moment_rows import MOMENT_COLUMNS, read_moments
+from ..experiments.options import RaiseOrDrop
+from ..experiments.own_variant import own_variant
+from ..experiments.variant_moments import variant_moments
+from ..inputs.options import as_columns, check_names
+from ..inputs.per_user_columns import warn_of_weights
+from .engine_methods import Frame, as_dtypes, labels_of_table
+from .engine_rows import EngineRows
+from .needed import decoded, kind_of
+from .packed import PACKED, Packing, of_cells, to_cells
+from .row_checks import HEAD
+from .shipped import Handle, digest_of, opened
+from .source import labels_as
+from .work import Cells, result_of, working_on
+
+# What a bucket gives: its moments or its error, as bytes, its rows per list, and whether an assigned user has some.
+OUTCOME = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("moments", pa.binary()),
+        ("failure", pa.binary()),
+        ("n_rows", pa.int64()),
+        ("common", pa.bool_()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How users are joined and reduced, the same in memory and in every bucket.
+
+    own : the evaluation is `by` the variant too, so that only rows of each user's own variant count · by : segments of
+    the moments · by_values : the values of `join.by` in all buckets · spec : that of the evaluation.
+    """
+
+    join: JoinOptions
+    own: bool
+    metrics: list[str]
+    by: list[str]
+    nan: RaiseOrDrop
+    by_values: pd.DataFrame
+    spec: Mapping[str, Any]
+
+    def frames(self, per_user: pd.DataFrame, assignment: pd.DataFrame) -> Frames:
+        per_user.attrs["recdf"] = self.spec  # it tells which columns are no metrics
+        if self.own:
+            per_user = own_variant(per_user, assignment, self.join.keys, self.join.variant_col)
+        return read_frames(per_user, assignment, self.join)
+
+    def moments(self, frames: Frames) -> pd.DataFrame:
+        users = join_frames(frames, self.join, self.by_values)
+        names: dict[str, Any] = {"variant_col": self.join.variant_col, "by": self.by, "user_col": self.join.keys}
+        return variant_moments(users, self.metrics, nan=self.nan, **names)
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """The columns to read of both frames, with their types."""
+
+    per_user: pa.Schema
+    assignment: pa.Schema
+
+    @property
+    def empty(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        return labels_of_table(self.per_user.empty_table()), labels_of_table(self.assignment.empty_table())
+
+
+@dataclass(frozen=True)
+class Reducing:
+    """Join the users of one bucket, and reduce them to moments.
+
+    assigned : the cells of an assignment in memory by bucket, None if it is a frame of the engine.
+    """
+
+    reduction: Reduction
+    schemas: Schemas
+    assigned: Handle | None
+
+    def __call__(self, bucket: int, assignment: Cells, per_user: Cells) -> pa.Table:
+        with working_on(bucket):
+            if self.assigned is not None:
+                assignment = opened(self.assigned).get(bucket, [])
+            moments = failure = None
+            common = True  # an error that comes before the users are known is shown as it is
+            rows, users = of_cells(per_user, self.schemas.per_user), of_cells(assignment, self.schemas.assignment)
+            try:
+                frames = self.reduction.frames(labels_of_table(rows), labels_of_table(users))
+                common = not frames.users.stranger.all()
+                moments = self._table(self.reduction.moments(frames))
+            except (RecdfError, TypeError) as error:
+                failure = to_arrow(PartResult(frozenset({bucket}), failure=Failure(error, bucket)))
+            cells = (None if table is None else to_cells([table])[0] for table in (moments, failure))
+            return pa.table([[bucket], *([cell] for cell in cells), [len(rows)], [common]], schema=OUTCOME)
+
+    def _table(self, moments: pd.DataFrame) -> pa.Table:
+        """Return moments with the types that they have in all buckets."""
+        kinds = {field.name: field.type for schema in vars(self.schemas).values() for field in schema}
+        kinds |= {**dict.fromkeys(MOMENT_COLUMNS, pa.float64()), "metric": pa.string()}
+        kinds |= {"n": pa.int64(), "n_null": pa.int64()}
+        columns = {
+            name: labels_as(pa.array(moments[name].array, from_pandas=True), kinds[name]) for name in moments.columns
+        }
+        return pa.table(columns)
+
+
+@dataclass(frozen=True)
+class MomentsCall(Generic[Frame]):
+    """One call: the rows of an evaluation, an assignment in memory or in a frame of the engine, and what to do."""
+
+    rows: EngineRows[Frame]
+    assignment: Any
+    reduction: Reduction
+
+    @classmethod
+    def of(
+        cls,
+        rows: EngineRows[Frame],
+        spec: Mapping[str, Any],
+        assignment: Any,
+        metrics: str | Sequence[str] | None,
+        options: Mapping[str, Any],
+    ) -> MomentsCall[Frame]:
+        """Take the columns of the evaluation for what the caller did not say."""
+        if isinstance(assignment, pd.DataFrame):
+            assignment = named_frame("assignment", assignment)
+        columns = _column_names(rows, assignment)
+        variant, by = options["variant_col"], options["by"]
+        own = variant in spec["by"] and variant in columns
+        segments = [name for name in spec["by"] if name != variant or not own] if by is None else as_columns(by)
+        list_key = spec["user_col"]
+        keys = as_columns(options["user_col"]) or [name for name in list_key if name in columns] or list_key
+        if metrics is None:
+            metrics = [name for name in spec["metrics"] if name in rows.empty.columns]
+        known = [*rows.empty.columns, *columns, "has_metrics"]
+        for name in (*as_columns(metrics), *segments):
+            if name not in known:
+                raise ColumnError(f"neither per_user nor assignment has a column {name!r}{closest(name, known)}")
+        given = {name: value for name, value in options.items() if name not in ("user_col", "variant_col", "by", "nan")}
+        given.setdefault("over", [name for name in list_key if name not in keys])
+        _check_options(given)
+        join = JoinOptions(keys, variant, [name for name in segments if name in spec["by"]], **given)
+        by_values = rows.by[join.by].drop_duplicates(ignore_index=True) if join.by else pd.DataFrame(index=range(1))
+        reduction = Reduction(join, own, as_columns(metrics), segments, options["nan"], by_values, dict(spec))
+        return cls(rows, assignment, reduction)
+
+    def result(self) -> pd.DataFrame:
+        """Return the moments of all users. Nothing is computed before the columns are checked."""
+        schemas = self._schemas()
+        found = self.rows.engine.collect(self._outcomes(schemas)).sort_by("bucket")
+        self.rows.check(sum(found["n_rows"].to_pylist()))
+        if not any(found["common"].to_pylist()):
+            raise self._no_common_user()
+        failures = [cell for cell in found["failure"] if cell.is_valid]
+        if failures:
+            failure = result_of(failures[0]).failure
+            if failure is not None:
+                raise told(failure, self.rows.n_buckets, "users")
+        tables = [of_cell(cell) for cell in found["moments"]]
+        table = pa.concat_tables(tables)
+        moments = as_dtypes(labels_of_table(table), self._dtypes(table))
+        if not len(moments):
+            return moments
+        return read_moments(moments, self.reduction.join.variant_col, self.reduction.by).frame()
+
+    @property
+    def in_memory(self) -> bool:
+        return isinstance(self.assignment, pd.DataFrame)
+
+    @cached_property
+    def _assigned(self) -> pa.Table:
+        """The columns of an assignment in memory that are read."""
+        names = [name for name in self._of_assignment if name in self.assignment.columns]
+        try:
+            return pa.Table.from_pandas(self.assignment[names], preserve_index=False)
+        except (pa.ArrowException, ValueError) as error:
+            why = " ".join(map(str, error.args))
+            raise DataError(f"a column of assignment has values that Arrow cannot hold in one column: {why}") from error
+
+    @property
+    def _of_assignment(self) -> list[str]:
+        join, reduction = self.reduction.join, self.reduction
+        segments = [name for name in reduction.by if name not in join.by]
+        return list(dict.fromkeys([*join.keys, join.variant_col, *segments, *reduction.metrics]))
+
+    @property
+    def _of_rows(self) -> list[str]:
+        join, reduction = self.reduction.join, self.reduction
+        over = [] if join.how is None else as_columns(join.over)
+        own = [join.variant_col] if reduction.own else []
+        return list(dict.fromkeys([*join.by, *own, *join.keys, *over, *reduction.metrics]))
+
+    def _schemas(self) -> Schemas:
+        """Check the columns of both frames, and raise what needs no rows."""
+        engine, join = self.rows.engine, self.reduction.join
+        of_assignment = self._assigned.schema if self.in_memory else engine.schema(self.assignment)
+        of_rows = engine.schema(self.rows.frame)
+        schemas = Schemas(_some(of_rows, self._of_rows), _some(of_assignment, self._of_assignment))
+        per_user, assignment = schemas.empty
+        require(per_user, "per_user", join.keys)
+        require(assignment, "assignment", [*join.keys, join.variant_col])
+        for name in join.keys:
+            kinds = {role: kind_of(schema.field(name).type) for role, schema in vars(schemas).items()}
+            if len(set(kinds.values()) - {"empty"}) > 1:
+                words = " and ".join(f"{role}[{name!r}] holds {kind} ids" for role, kind in kinds.items())
+                raise IdTypeError(f"{words}; they can never match. Convert one of them")
+        self.reduction.moments(self.reduction.frames(per_user, assignment))
+        head = self.rows.empty.copy(deep=False)
+        head.attrs["recdf"] = self.reduction.spec
+        warn_of_weights(head, "per_user", [*self.reduction.by, *self.reduction.metrics])
+        return schemas
+
+    def _outcomes(self, schemas: Schemas) -> Frame:
+        """Return a lazy frame with the outcome of every bucket."""
+        engine, n_buckets = self.rows.engine, self.rows.n_buckets
+        keys, variant = self.reduction.join.keys, self.reduction.join.variant_col
+        packing = Packing(keys, keys[0], n_buckets, schemas.per_user, kept=False)
+        rows = engine.each(self.rows.frame, schemas.per_user.names, packing, PACKED)
+        packing = Packing(keys, variant, n_buckets, schemas.assignment, kept=False)
+        if not self.in_memory:
+            assigned = engine.each(self.assignment, schemas.assignment.names, packing, PACKED)
+            return engine.meet(assigned, rows, n_buckets, Reducing(self.reduction, schemas, None), OUTCOME, False)
+        cells: dict[int, list[bytes]] = {}
+        for batch in packing(self._assigned.select(schemas.assignment.names).to_batches()):
+            for bucket, cell in zip(batch["bucket"].to_pylist(), batch["cell"].to_pylist(), strict=True):
+                cells.setdefault(bucket, []).append(cell)
+        data = pickle.dumps(cells)
+        work = Reducing(self.reduction, schemas, engine.share(data, digest_of(data)))
+        return engine.meet(None, rows, n_buckets, work, OUTCOME, True)  # buckets may have assigned users only
+
+    def _no_common_user(self) -> DataError:
+        keys, engine = self.reduction.join.keys, self.rows.engine
+        heads = [labels_of_table(engine.head(self.rows.frame, keys, HEAD))]
+        heads.append(self.assignment if self.in_memory else labels_of_table(engine.head(self.assignment, keys, HEAD)))
+        return no_common_user(heads[0], heads[1], keys)
+
+    def _dtypes(self, table: pa.Table) -> dict[str, Any]:
+        """Return the dtypes of the labels, as rows in memory have them."""
+        by = self.reduction.join.by
+        names = [name for name in (*self.reduction.by, self.reduction.join.variant_col) if name not in by]
+        of_rows = {name: self.rows.empty.dtypes[name] for name in by}
+        if self.in_memory:
+            return of_rows | {name: self.assignment.dtypes[name] for name in names}
+        labels = self.rows.engine.labels(table.select(names), self.assignment)
+        return of_rows | {name: labels.dtypes[name] for name in names}
+
+
+def of_cell(cell: pa.Scalar) -> pa.Table:
+    """Return the table in a cell."""
+    return pa.ipc.open_stream(cell.as_buffer()).read_all()
+
+
+def _some(schema: pa.Schema, names: list[str]) -> pa.Schema:
+    """Return those of the columns that a frame has, without dictionaries."""
+    return pa.schema([(name, decoded(schema.field(name).type)) for name in names if name in schema.names])
+
+
+def _column_names(rows: EngineRows[Any], assignment: Any) -> list[str]:
+    """Return the columns of an assignment, which is a pandas frame or one of the engine."""
+    if isinstance(assignment, pd.DataFrame):
+        return [str(name) for name in assignment.columns]
+    if not isinstance(assignment, type(rows.frame)):
+        kind, engine = type(assignment).__name__, rows.engine.name
+        raise TypeError(f"assignment is a {kind}; expected a pandas DataFrame, or a frame of {engine} as per_user is")
+    return [str(name) for name in rows.engine.schema(assignment).names]
+
+
+def _check_options(given: Mapping[str, Any]) -> None:
+    """Refuse unknown options of the join, and times of exposure, which need the users of all buckets."""
+    for name in ("exposure_col", "time_col", "unexposed"):
+        if given.get(name) is not None:
+            raise OptionError(
+                f"{name}= needs the rows of all users together. Bring them into memory (result.to_pandas()) for "
+                "rd.join_experiment and rd.variant_moments, or drop the rows before each exposure before you evaluate"
+            )
+    valid = [one.name for one in fields(JoinOptions) if one.name not in ("keys", "variant_col", "by")]
+    check_names(list(given), ["user_col", "variant_col", "by", "nan", *valid], "variant_moments")

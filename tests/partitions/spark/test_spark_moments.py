@@ -1,0 +1,38 @@
+"""Moments of an experiment whose rows are in Spark: those of the same rows joined in memory."""
+
+import pytest
+from partitions.engine_cases import frames
+from partitions.moment_cases import CASES_OF_MOMENTS, GROUPS, OF_ROWS, REFUSED, assert_same_moments, in_memory
+from partitions.spark_frames import to_spark
+
+import recdf as rd
+
+
+def evaluated(spark, true, pred, options):
+    given = to_spark(spark, true, 2), to_spark(spark, pred)
+    return rd.spark.evaluate(*given, ["ndcg", "first_rank"], 5, partitions=3, **options)
+
+
+@pytest.mark.parametrize("name", CASES_OF_MOMENTS)
+def test_the_moments_are_those_of_rows_in_memory(spark, name):
+    true, pred, options, groups, asked = CASES_OF_MOMENTS[name]()
+    if "instants" in name:
+        for frame in (true, pred, groups):
+            frame["day"] = frame["day"].dt.tz_localize("UTC")  # Spark's timestamps are instants
+    asked = {"nan": "drop", **asked}
+    result = evaluated(spark, true, pred, options)
+    expected = in_memory(result, groups, **asked)
+    assert_same_moments(result.variant_moments(groups, **asked), expected)
+    assert_same_moments(result.variant_moments(to_spark(spark, groups), **asked), expected)
+
+
+def test_errors_have_the_words_of_memory(spark):
+    result = evaluated(spark, *frames(), {"by": "model", "users": "pred"})
+    for groups, options, error, words in [*REFUSED, *OF_ROWS]:
+        with pytest.raises(error, match=words):
+            result.variant_moments(groups, **options)
+    for groups, options, error, words in OF_ROWS[:2]:
+        with pytest.raises(error, match=words):
+            result.variant_moments(to_spark(spark, groups), **options)
+    with pytest.raises(rd.IdTypeError, match="can never match"):
+        result.variant_moments(to_spark(spark, GROUPS.astype({"user_id": str})))

@@ -1,0 +1,99 @@
+"""Moments of an experiment whose rows are in Dask: those of the same rows joined in memory."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+
+from partitions.engine_cases import frames  # noqa: E402
+from partitions.moment_cases import (  # noqa: E402
+    CASES_OF_MOMENTS,
+    GROUPS,
+    OF_ROWS,
+    REFUSED,
+    assert_same_moments,
+    assigned,
+    in_memory,
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def to_dask(frame, npartitions=2):
+    return dd.from_pandas(frame.reset_index(drop=True), npartitions=npartitions, sort=False)
+
+
+def evaluated(true, pred, options, partitions=3):
+    given = to_dask(true, 1), to_dask(pred, 2)
+    return rd.dask.evaluate(*given, ["ndcg", "first_rank"], 5, partitions=partitions, **options)
+
+
+@pytest.mark.parametrize("name", CASES_OF_MOMENTS)
+def test_the_moments_are_those_of_rows_in_memory(name):
+    true, pred, options, groups, asked = CASES_OF_MOMENTS[name]()
+    asked = {"nan": "drop", **asked}
+    with dask.config.set({"dataframe.convert-string": "decimals" not in name}):
+        result = evaluated(true, pred, options)
+        expected = in_memory(result, groups, **asked)
+        assert_same_moments(result.variant_moments(groups, **asked), expected)
+        in_dask = to_dask(groups)
+        labels = {column: in_dask.dtypes[column] for column in ("variant", "segment") if column in expected}
+        assert_same_moments(result.variant_moments(in_dask, **asked), expected, labels)
+
+
+def test_buckets_without_users_and_models_that_few_users_or_none_have():
+    true, pred = frames(5)
+    pred = pred[(pred["model"] == "als") | (pred["user_id"] == 9)]
+    unknown = pd.DataFrame({"model": "of none", "user_id": [1000], "item_id": 1, "score": 1.0})
+    pred = pd.concat([pred, unknown], ignore_index=True)
+    with pytest.warns(rd.NoOverlapWarning, match="of none"):
+        result = evaluated(true, pred, {"by": "model", "users": "both"}, partitions=12)
+    asked = {"missing": "zero", "nan": "drop"}
+    found = result.variant_moments(GROUPS, **asked)
+    shuffled = GROUPS.sample(frac=1, random_state=np.random.default_rng(0))
+    pd.testing.assert_frame_equal(result.variant_moments(shuffled, **asked), found, rtol=0, atol=0)
+    assert_same_moments(found, in_memory(result, GROUPS, **asked))
+    table = rd.compare_variants_from_moments(found, control="A", by="model")
+    rows = result.to_pandas().join_experiment(GROUPS, missing="zero")
+    metrics = ["ndcg@5", "first_rank@5"]
+    expected = rd.compare_variants(rows, metrics, control="A", by="model", nan="drop")
+    pd.testing.assert_frame_equal(table, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def result():
+    with dask.config.set(scheduler="synchronous"):
+        return evaluated(*frames(), {"by": "model", "users": "pred"})
+
+
+@pytest.mark.parametrize(("groups", "options", "error", "words"), REFUSED)
+def test_what_needs_no_rows_is_refused_before_any_job(result, groups, options, error, words):
+    def runs(*_):
+        raise AssertionError("a job was started")
+
+    with dask.config.set(scheduler=runs), pytest.raises(error, match=words):
+        result.variant_moments(groups, **options)
+
+
+@pytest.mark.parametrize(("groups", "options", "error", "words"), OF_ROWS)
+def test_errors_of_rows_are_raised_with_the_words_of_memory(result, groups, options, error, words):
+    for given in (groups, to_dask(groups)):
+        with pytest.raises(error, match=words):
+            result.variant_moments(given, **options)
+
+
+def test_weights_warn_once():
+    true, pred = frames(6)
+    true["weight"] = true["user_id"] % 4 + 0.5
+    result = evaluated(true, pred, {"weight_col": "weight", "by": "model"})
+    with pytest.warns(rd.WeightWarning, match="weight") as caught:
+        result.variant_moments(assigned(), missing="zero", nan="drop")
+    assert len(caught) == 1
