@@ -41,7 +41,7 @@ from .store import Dealt, Memory, Store, deal, given_ids, narrow, part_of
 # Shares of the memory limit. KEPT_SHARE is for rows that stay in memory. PART_SHARE is for the evaluation of the parts
 # that are measured at the same time, each of which needs WORKING_COPIES times its size. BATCH_SHARE is for the batches
 # that are read and dealt at the same time, before any part is measured. The rest is for the libraries and the results.
-KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.15, 0.4, 6, 0.15
+KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.15, 0.3, 6, 0.15
 MAX_PARTS = 4096
 
 # Rows of one batch: at least, at most.
