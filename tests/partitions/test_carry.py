@@ -50,3 +50,23 @@ def test_equal_to_whole_frames(paths, users, buckets):
 def test_bad_input(paths, carry, error, words):
     with pytest.raises(error, match=words):
         rd.evaluate_parquet(*paths, "hits@3", carry=carry, buckets=3, **OPTIONS)
+
+
+def test_a_list_without_recommendations_makes_whole_numbers_nullable_whatever_its_bucket(tmp_path):
+    true = pd.DataFrame({"user_id": range(12), "item_id": 1})
+    for lacking in (0, 5, 11):
+        pred = pd.DataFrame({"user_id": [user for user in range(12) if user != lacking], "item_id": 1})
+        pred["number"] = pred["user_id"] * 2
+        found = rd.evaluate_parquet(*write(tmp_path, true, pred), "hits", carry="number", buckets=6)
+        pd.testing.assert_frame_equal(found.per_user, rd.evaluate(true, pred, "hits", carry="number").per_user)
+
+
+def test_ids_that_are_strings_have_an_order_as_carried_columns(tmp_path):
+    """Ids of files are read as codes, which have none."""
+    true, pred = (frame.assign(item_id=frame["item_id"].map("i{}".format)) for frame in data(13))
+    options = OPTIONS | {"carry": {"item_id": "min"}}
+    expected = quietly(rd.evaluate, true, pred, "hits@3", **options)
+    paths = write(tmp_path, true, pred)
+    for buckets in (1, 4):
+        found = quietly(rd.evaluate_parquet, *paths, "hits@3", buckets=buckets, **options)
+        pd.testing.assert_frame_equal(found.per_user, expected.per_user)
