@@ -9,9 +9,9 @@ each contender in turn. *Cold* is the first call of a process: its library is im
 system's cache before the clock starts. *Warm* is the median of the later calls. *Processor* is the time of all threads.
 The means of the values per user and of their squares must be equal to 1e-12.
 
-Before each process another one writes to `--touched` MB of memory and ends, so that every contender finds the same
-memory. Without this, the contender that comes first pays for memory that a virtual machine has given back to its host:
-2 MB took 0.4 ms where the guest had them, and 5.5 ms where the host had to give them again.
+Before its first call, each process writes to `--touched` MB of memory and gives them back, so that every contender
+finds the same memory. Without this, a cold call measures how fast a virtual machine gets memory from its host: 2 MB
+took 0.4 ms where the guest had them, and 5.5 ms where the host had to give them first.
 
 `without dedup` trusts that no (user, item) stands twice. `recdf` always checks it, as well as nulls and the kinds of
 ids, and says so; the first query of DuckDB and Polars drops repeated rows too, which is the like of it.
@@ -187,7 +187,7 @@ CONTENDERS: dict[str, Callable[[Any, Any, list[int]], tuple[Any, dict[str, float
 # -- one process -------------------------------------------------------------------------------------------------------
 
 
-def measure(contender: str, source: str, layout: str, size: str, repeat: int) -> dict[str, Any]:
+def measure(contender: str, source: str, layout: str, size: str, repeat: int, touched: int) -> dict[str, Any]:
     paths = [str(workload.cache_folder() / f"{size}_{layout}_{side}.parquet") for side in COLUMNS]
     given: list[Any] = list(paths)
     if source == "frames":
@@ -196,6 +196,7 @@ def measure(contender: str, source: str, layout: str, size: str, repeat: int) ->
         for path in paths:
             _forget(path)
     _import(contender)
+    touch(touched)
     seconds, processor = [], []
     for _ in range(repeat):
         start, start_of_processor = time.perf_counter(), time.process_time()
@@ -254,8 +255,7 @@ def run(source: str, layout: str, args: argparse.Namespace) -> dict[str, list[di
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in args.contenders}
     for number in range(args.rounds):
         for contender, answers in found.items():
-            subprocess.run([sys.executable, __file__, "touch", str(args.touched)], check=True)
-            asked = [contender, source, layout, args.size, str(args.repeat)]
+            asked = [contender, source, layout, args.size, str(args.repeat), str(args.touched)]
             done = subprocess.run([sys.executable, __file__, "worker", *asked], capture_output=True, text=True)
             if done.returncode:
                 raise SystemExit(f"{contender}: {done.stderr.strip()[-2000:]}")
@@ -304,7 +304,7 @@ def main() -> None:
     parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), default=list(CONTENDERS))
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=3, help="calls in each process")
-    parser.add_argument("--touched", type=int, default=4000, help="MB of memory to write to before each process")
+    parser.add_argument("--touched", type=int, default=4000, help="MB of memory to write to before the first call")
     parser.add_argument("--write", action="store_true", help="put the tables into the README")
     args = parser.parse_args()
     texts = []
@@ -319,9 +319,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["touch"]:
-        touch(int(sys.argv[2]))
-    elif sys.argv[1:2] == ["worker"]:
-        print(json.dumps(measure(*sys.argv[2:6], int(sys.argv[6]))))
+    if sys.argv[1:2] == ["worker"]:
+        print(json.dumps(measure(*sys.argv[2:6], *map(int, sys.argv[6:8]))))
     else:
         main()

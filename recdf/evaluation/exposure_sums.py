@@ -29,7 +29,10 @@ Role = Literal["true", "pred"]
 
 
 class Distinct:
-    """Distinct values of a column, in order of first appearance."""
+    """Distinct values of a column, in order of first appearance.
+
+    `kind` is the type of the first values. Later ones may be wider, such as ids of 64 bits after some of 32.
+    """
 
     def __init__(self, kind: pa.DataType) -> None:
         self.labels = pa.array([], kind)
@@ -41,9 +44,8 @@ class Distinct:
         """Return the positions of the values of an Arrow column, after appending those that are new."""
         known = len(self)
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-        if not known and self.labels.type == pa.null() and chunks:
-            self.labels = self.labels.cast(chunks[0].type)
-        found = pa.concat_arrays([self.labels, *(chunk.cast(self.labels.type) for chunk in chunks)]).dictionary_encode()
+        kind = _common(self.labels.type, *(chunk.type for chunk in chunks))
+        found = pa.concat_arrays([chunk.cast(kind) for chunk in (self.labels, *chunks)]).dictionary_encode()
         self.labels = found.dictionary
         places: np.ndarray = found.indices.to_numpy()[known:]
         return places
@@ -51,6 +53,17 @@ class Distinct:
     def ids(self) -> pd.Series:
         """Return the values as a column."""
         return as_series(self.labels)
+
+
+def _common(first: pa.DataType, *others: pa.DataType) -> pa.DataType:
+    """Return a type that can hold the values of several types; the first one, if there is none."""
+    if all(kind == first for kind in others):
+        return first
+    schemas = [pa.schema([("item", kind)]) for kind in (first, *others)]
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except (pa.ArrowException, TypeError):
+        return first
 
 
 def as_series(labels: pa.Array) -> pd.Series:

@@ -8,7 +8,7 @@ for one piece of work and end with it, so that a process may fork at any time be
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -71,7 +71,9 @@ def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
         return list(threads.map(function, parts))
 
 
-def stream(function: Callable[[Part], Made], parts: Iterable[Part], most: int = MOST_THREADS) -> Iterator[Made]:
+def stream(
+    function: Callable[[Part], Made], parts: Iterable[Part], most: int = MOST_THREADS
+) -> Generator[Made, None, None]:
     """Call the function for parts that are made one after another, by several threads; yield the results in order.
 
     `most` is the largest number of parts that are worked on at the same time. At most one part more is in memory. With
@@ -79,7 +81,8 @@ def stream(function: Callable[[Part], Made], parts: Iterable[Part], most: int = 
     nothing runs at the same time.
     """
     if n_threads() < 2:
-        yield from map(function, parts)
+        for part in parts:  # not `map`, which would end quietly where a function raises StopIteration
+            yield function(part)
         return
     n = min(n_threads(), most)
     waiting: deque[Future[Made]] = deque()

@@ -41,8 +41,11 @@ from .store import Dealt, Memory, Store, deal, given_ids, narrow, part_of
 # Shares of the memory limit. KEPT_SHARE is for rows that stay in memory. PART_SHARE is for the evaluation of the parts
 # that are measured at the same time, each of which needs WORKING_COPIES times its size. BATCH_SHARE is for the batches
 # that are read and dealt at the same time, before any part is measured. The rest is for the libraries and the results.
-KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.15, 0.4, 6, 0.15
+KEPT_SHARE, PART_SHARE, WORKING_COPIES, BATCH_SHARE = 0.15, 0.3, 6, 0.15
 MAX_PARTS = 4096
+
+# Rows of one batch: at least, at most.
+BATCH_ROWS = 2**10, 2**20
 
 # A part has about so many rows of `pred`, or fewer: one thread then ranks it as one block, in the processor's cache.
 PART_ROWS = 400_000
@@ -96,7 +99,7 @@ class DealtFiles:
                 store = Store(folder / f"{role}.arrow", buckets, fields, memory)
                 self.stores[role] = stack.enter_context(closing(store))
                 rows = limit * BATCH_SHARE / (n_threads() + 3) / row_bytes[role]
-                self._deal(role, int(min(max(rows, 2**10), 2**20)))
+                self._deal(role, int(np.clip(rows, *BATCH_ROWS)))
             self._stack = stack.pop_all()
         self._check_kinds()
         largest = int((self.stores["true"].n_bytes + self.stores["pred"].n_bytes).max())
@@ -137,9 +140,10 @@ class DealtFiles:
             return deal(table, part_of([table[name] for name in asked.user_cols], self.n_parts), self.n_parts)
 
         store = self.stores[role]
-        # One thread more writes the rows, in their order.
-        for _ in stream(lambda rows: None if rows is None else store.add_dealt(rows), stream(dealt, kept()), most=1):
-            pass
+        # One thread more writes the rows, in their order. Where it fails, the threads that deal end too.
+        with closing(stream(dealt, kept())) as parts:
+            for _ in stream(lambda rows: None if rows is None else store.add_dealt(rows), parts, most=1):
+                pass
         check.finish(source.n_rows)
         self.checks[role] = check
 

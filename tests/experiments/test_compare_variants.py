@@ -300,3 +300,15 @@ def test_bad_comparisons(make, error, words):
     data, metrics, options = make(data)
     with pytest.raises(error, match=words):
         rd.compare_variants(data, metrics, control="A", **options)
+
+
+@pytest.mark.parametrize("relative", ["fieller", "log"])
+@pytest.mark.parametrize("scale", [2.0**-300, 2.0**300, 2.0**450])
+def test_the_unit_of_a_metric_changes_nothing(scale, relative):
+    rng = np.random.default_rng(4)
+    users = pd.DataFrame({"variant": ["A", "B"] * 50, "m": 0.5 + rng.random(100)})
+    one, other = (
+        rd.compare_variants(users.assign(m=users["m"] * by), "m", control="A", relative=relative) for by in (1.0, scale)
+    )
+    unitless = ["rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value", "verdict"]
+    pd.testing.assert_frame_equal(one[unitless], other[unitless], rtol=1e-12)

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 import recdf as rd
 
-KEYS = ["user_id", "variant", "segment"]
-
 
 def people(n=400, seed=1):
-    """Users of three unequal variants, and metrics of all sorts: skewed, null, constant, huge, tiny, zeros and ones."""
+    """Users of three unequal variants, and metrics of all sorts: skewed, null, constant, huge, tiny, shares."""
     rng = np.random.default_rng(seed)
     users = pd.DataFrame({"user_id": rng.permutation(n), "variant": rng.choice(["C", "A", "B"], n, p=[0.3, 0.6, 0.1])})
     users["segment"] = rng.choice(list("xyz"), n, p=[0.5, 0.45, 0.05])
@@ -25,6 +23,7 @@ def people(n=400, seed=1):
         "hit": (rng.random(n) < 0.3) * 1.0,
         "all_or_none": (users["variant"] == "A") * 1.0,
         "huge": rng.normal(size=n) * 1e200,
+        "large": rng.normal(size=n) * 1e140,
         "minute": rng.normal(size=n) * 1e-200,
         "lost": np.where(half, np.nan, rng.random(n)),
         "one_arm": np.where(users["variant"] == "A", 0.1, rng.random(n)),

@@ -169,6 +169,8 @@ def test_a_stream_gives_the_error_of_a_part(cpu_count, n):
     cpu_count(n)
     with pytest.raises(ZeroDivisionError):
         list(threads.stream(lambda number: 1 // (number - 5), range(10**6)))
+    with pytest.raises(RuntimeError, match="StopIteration"):  # it must not end the stream as if all parts were done
+        list(threads.stream(lambda number: next(iter(())), range(3)))
     some = threads.stream(str, range(10**6))
     assert next(some) == "0"
     some.close()  # the rest is not made

@@ -14,9 +14,9 @@ N_PARTS = 4
 
 def batches():
     rng = np.random.default_rng(3)
-    for first in range(0, 100, 10):
-        numbers = np.arange(first, first + 10)
-        part = rng.integers(0, N_PARTS - 1, 10).astype(np.uint16)
+    edges = [10, 20, 30, 40, 43, 50, 60, 70, 80, 90]  # a small batch may fit into memory where others do not
+    for numbers in np.split(np.arange(100), edges):
+        part = rng.integers(0, N_PARTS - 1, len(numbers)).astype(np.uint16)
         yield pa.table([numbers, [f"t{n}" for n in numbers]], SCHEMA), part
 
 
@@ -51,7 +51,7 @@ def test_stores_share_their_memory(tmp_path):
     paths = [tmp_path / name for name in ("one", "two")]
     with closing(Store(paths[0], 1, SCHEMA, memory)) as one, closing(Store(paths[1], 1, SCHEMA, memory)) as two:
         for store in (one, two):
-            for table, part in list(batches())[:5]:
+            for table, part in list(batches())[:6]:
                 store.add(table, np.zeros_like(part))
         assert [store.read(0)["number"].to_pylist() for store in (one, two)] == [list(range(50))] * 2
     assert [written(path) for path in paths] == [False, True]

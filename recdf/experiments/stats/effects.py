@@ -72,14 +72,15 @@ def fieller(
     """Return Fieller's interval of m_t/m_c − 1: all ratios ρ that the test of m_t − ρ·m_c = 0 does not reject.
 
     With q the quantile of the test of the difference, these are the ρ between the roots of
-    (m_c² − q²v_c)·ρ² − 2·m_c·m_t·ρ + (m_t² − q²v_t) = 0. So the interval contains 0 exactly when the interval of the
-    difference does. It is NaN unless m_c is positive and more than q standard errors away from 0.
+    (m_c² − q²v_c)·ρ² − 2·m_c·m_t·ρ + (m_t² − q²v_t) = 0, here divided by m_c², so that the products of large values do
+    not overflow. So the interval contains 0 exactly when the interval of the difference does. It is NaN unless m_c is
+    positive and more than q standard errors away from 0.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         q2 = np.square(quantile)
-        a = np.square(control.mean) - q2 * control.var
-        b = control.mean * treatment.mean
-        c = np.square(treatment.mean) - q2 * treatment.var
+        a = 1 - q2 * (control.var / np.square(control.mean))
+        b = treatment.mean / control.mean
+        c = np.square(b) - q2 * (treatment.var / np.square(control.mean))
         root = np.sqrt(np.maximum(np.square(b) - a * c, 0.0))
         bounded = (control.mean > 0) & (a > 0) & (control.var + treatment.var > 0)
         low = np.where(bounded, (b - root) / a - 1, np.nan)
@@ -102,7 +103,8 @@ def log_ratio(
     if multiplier is None:
         multiplier = t_quantile(_satterthwaite(rel_c, control.df, rel_t, treatment.df), alternative, confidence)
     low, high = _bounds(log, multiplier * half, alternative)
-    return np.expm1(low), np.expm1(high)
+    with np.errstate(over="ignore"):  # the mean of an arm may be so close to 0 that the ratio has no upper bound
+        return np.expm1(low), np.expm1(high)
 
 
 def one_sample(units: Arm, *, alternative: Alternative = "two-sided", confidence: float = 0.95) -> Effect:
@@ -117,10 +119,12 @@ def one_sample(units: Arm, *, alternative: Alternative = "two-sided", confidence
 
 
 def _satterthwaite(v1: Number, df1: Number, v2: Number, df2: Number) -> Number:
-    # An arm without variance has no degrees of freedom and must add 0 instead of NaN.
+    # By the shares of the variance, whose squares do not overflow. An arm without variance has no degrees of freedom
+    # and must add 0 instead of NaN.
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = np.where(v1 > 0, v1**2 / df1, 0.0) + np.where(v2 > 0, v2**2 / df2, 0.0)
-        return np.asarray(np.where(parts > 0, (v1 + v2) ** 2 / parts, np.nan))
+        w1, w2 = v1 / (v1 + v2), v2 / (v1 + v2)
+        parts = np.where(w1 > 0, w1**2 / df1, 0.0) + np.where(w2 > 0, w2**2 / df2, 0.0)
+        return np.asarray(np.where(parts > 0, 1 / parts, np.nan))
 
 
 def _bounds(centre: Number, half: Number, alternative: Alternative) -> tuple[Number, Number]:

@@ -346,6 +346,7 @@ from pyspark.sql import SparkSession
 import recdf as rd
 from recdf.partitions import spark as engine
 from partitions.engine_cases import assert_same, frames, side_tables
+from partitions.moment_cases import GROUPS, assert_same_moments, in_memory
 
 @rd.metric
 def my_share(lists):
@@ -363,6 +364,10 @@ for engine.LARGE in (10, 10**9):  # as a file, and with the task
     found = rd.spark.evaluate(*sdf, ["ndcg", my_share, "coverage"], 5, **options)
     in_order = pred.sort_values("model", kind="stable", ignore_index=True)
     assert_same(found, rd.evaluate(true, in_order, ["ndcg", my_share, "coverage"], 5, **options))
+    asked = {"metrics": "ndcg@5", "missing": "zero", "nan": "drop"}
+    assert_same_moments(found.variant_moments(GROUPS, **asked), in_memory(found, GROUPS, **asked))
+in_spark = session.createDataFrame(pa.Table.from_pandas(GROUPS, preserve_index=False))
+assert_same_moments(found.variant_moments(in_spark, **asked), in_memory(found, GROUPS, **asked))
 try:
     rd.spark.evaluate(*sdf, "ndcg", duplicates="raise", users="pred", by=None)
 except rd.DuplicateError as error:
