@@ -165,7 +165,8 @@ def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
     values = column(frame, name, role)
     kinds = ("integer", "floating", "mixed-integer-float", "boolean")
     if not is_metric(values) and pd.api.types.infer_dtype(values, skipna=True) not in kinds:
-        raise DataError(f"{role}[{name!r}] is {values.dtype} ({examples(values.head(5))}); a metric is numeric")
+        shown = f" ({examples(values.head(5))})" if len(values) else ""
+        raise DataError(f"{role}[{name!r}] is {values.dtype}{shown}; a metric is numeric")
     numbers = np.asarray(read_numbers(values, f"{role}[{name!r}]"), dtype=np.float64)
     infinite = np.isinf(numbers)
     if infinite.any():

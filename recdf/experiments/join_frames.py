@@ -128,10 +128,12 @@ def _roller(how: Roll | Mapping[str, Roll] | None, over: Columns | None, time: l
 
 def no_common_user(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str]) -> DataError:
     """Return the error for frames that share no user."""
-    return DataError(
-        f"no user of assignment is in per_user: assignment has {keys} {some_keys(assignment, slice(5), keys)}, "
-        f"per_user {some_keys(per_user, slice(5), keys)}"
-    )
+    frames = {"assignment": assignment, "per_user": per_user}
+    empty = [f"{role} has no rows" for role, frame in frames.items() if not len(frame)]
+    shown = [
+        f"{role}[{', '.join(map(repr, keys))}] has {some_keys(one, slice(5), keys)}" for role, one in frames.items()
+    ]
+    return DataError(f"no user of assignment is in per_user: {', '.join(empty or shown)}")
 
 
 def _refuse(users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinOptions) -> None:

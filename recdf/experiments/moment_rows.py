@@ -6,6 +6,7 @@ a row have n = 0.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +89,11 @@ def label_columns(frame: pd.DataFrame, role: str, by: Any, variant_col: str) -> 
 def read_moments(moments: pd.DataFrame, variant_col: str, by: Any, metrics: Columns | None = None) -> MomentTable:
     """Check a frame of moments (of some metrics), and add the rows of the same segment, variant and metric."""
     frame_of("moments", moments)
+    if not set(NEEDED) & set(moments.columns):
+        raise ColumnError(
+            f"moments has none of the columns {', '.join(map(repr, NEEDED))}; expected what variant_moments returns. "
+            "If it has one row per user, call rd.variant_moments first, or pass the users to rd.compare_variants"
+        )
     require(moments, "moments", [variant_col, *NEEDED])
     by_cols = label_columns(moments, "moments", by, variant_col)
     other = [name for name in moments.columns if name not in (*by_cols, variant_col, *NEEDED, *OPTIONAL)]
@@ -130,6 +136,8 @@ def _chosen(moments: pd.DataFrame, metrics: Columns | None) -> tuple[pd.DataFram
         raise DataError(f"moments['metric'] has {examples(found)}; the name of a metric is a string")
     if metrics is None:
         return moments, codes, list(found)
+    if isinstance(metrics, Mapping):
+        raise OptionError("metrics is a mapping; expected names of metrics in moments. A ratio of sums needs the users")
     named = list(dict.fromkeys(subset("metrics", metrics, dict.fromkeys(found))))
     if not named:
         raise OptionError("metrics is empty; expected at least one metric of moments")

@@ -55,8 +55,9 @@ def refuse_engine_frame(data: Any, role: str) -> None:
     engine = {"pyspark": "spark", "dask": "dask"}.get(type(data).__module__.partition(".")[0])
     if engine is not None:
         raise TypeError(
-            f"{role} is a frame of {engine.capitalize()}; call rd.{engine}.evaluate, or collect the rows first (those "
-            "of a result by result.to_pandas())"
+            f"{role} is a frame of {engine.capitalize()}; call rd.{engine}.evaluate, or collect the rows first. The "
+            "rows of its result come into memory by result.to_pandas(); for an experiment larger than memory, call "
+            "result.variant_moments"
         )
 
 

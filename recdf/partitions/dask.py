@@ -155,7 +155,15 @@ class DaskEngine:
         return data.compute() if isinstance(data, self.dd.DataFrame | self.dd.Series | self.dd.Index) else data
 
     def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
-        return as_dtypes(labels_of_table(table), frame.dtypes.to_dict())
+        from dask.dataframe.utils import has_known_categories
+
+        # Dask may know that a column has categories but not which. All parts get one dtype only as plain values.
+        dtypes = {
+            name: kind
+            for name, kind in frame.dtypes.items()
+            if kind != "category" or has_known_categories(pd.Series([], dtype=kind))
+        }
+        return as_dtypes(labels_of_table(table), dtypes)
 
     def typed(self, frame: Any, like: pd.DataFrame) -> Any:
         found = frame.map_partitions(_Typed(dict(like.dtypes)), meta=like, enforce_metadata=False)

@@ -291,10 +291,20 @@ class _Run(Generic[Frame]):
         by, keys, carried = self.needed.by, list(map(str, self.needed.keys)), list(self.call.carry)
         roles = [role for role in self.call.options.population.frames if role in self.frames]
         if self.needed.given is None:
-            key_frame = self.engine.labels(table.select(keys), self.frames[roles[0] if roles else "pred"])
+            key_frame = self._key_labels(table.select(keys), roles or ["pred"])
         else:
             key_frame = as_dtypes(labels_of_table(table.select(keys)), dict(self.needed.given.dtypes))
         rest = [name for name in table.column_names if name not in (*by, *keys, *carried)]
         labels = [self.engine.labels(table.select(names), pred) for names in (by, carried)]
         found: pd.DataFrame = pd.concat([labels[0], key_frame, labels[1], table.select(rest).to_pandas()], axis=1)
+        return found
+
+    def _key_labels(self, keys: pa.Table, roles: Sequence[str]) -> pd.DataFrame:
+        """Return the keys in the dtypes of the first frame, but those of two frames with other categories as values."""
+        dtypes = [self.engine.labels(keys.slice(0, 0), self.frames[role]).dtypes for role in roles]
+        found, plain = self.engine.labels(keys, self.frames[roles[0]]), labels_of_table(keys)
+        for name in found.columns:
+            kinds = [one[name] for one in dtypes]
+            if any(kind != kinds[0] and "category" in (kind, kinds[0]) for kind in kinds):
+                found[name] = plain[name]
         return found

@@ -106,10 +106,14 @@ def labels_of_table(table: pa.Table) -> pd.DataFrame:
 
 def as_dtypes(frame: pd.DataFrame, dtypes: Mapping[Any, Any]) -> pd.DataFrame:
     """Return the columns in these dtypes. A column that has none, or whose values do not fit, stays as it is."""
-    found = {}
-    for name in frame.columns:
-        try:
-            found[name] = frame[name].astype(dtypes.get(name, frame[name].dtype))
-        except (TypeError, ValueError):  # the dtype is of integers, and a list has no value
-            found[name] = frame[name]
+    found = {name: _as_dtype(frame[name], dtypes.get(name, frame[name].dtype)) for name in frame.columns}
     return pd.DataFrame(found, index=frame.index)
+
+
+def _as_dtype(column: pd.Series, dtype: Any) -> pd.Series:
+    if isinstance(dtype, pd.CategoricalDtype) and not column.dropna().isin(dtype.categories).all():
+        return column  # a value that is not among the categories would become null
+    try:
+        return column.astype(dtype)
+    except (TypeError, ValueError):  # the dtype is of integers, and a list has no value
+        return column

@@ -27,7 +27,7 @@ from ..experiments.join_frames import Frames, JoinOptions, join_frames, no_commo
 from ..experiments.moment_rows import MOMENT_COLUMNS, read_moments
 from ..experiments.options import RaiseOrDrop
 from ..experiments.own_variant import own_variant
-from ..experiments.variant_moments import variant_moments
+from ..experiments.variant_moments import GIVE_ROWS, variant_moments
 from ..inputs.options import as_columns, check_names
 from ..inputs.per_user_columns import warn_of_weights
 from .engine_methods import Frame, as_dtypes, labels_of_table
@@ -149,6 +149,10 @@ class MomentsCall(Generic[Frame]):
         """Take the columns of the evaluation for what the caller did not say."""
         if isinstance(assignment, pd.DataFrame):
             assignment = named_frame("assignment", assignment)
+        if isinstance(metrics, Mapping):
+            raise OptionError(
+                f"metrics is a mapping; expected names of columns. A ratio of sums needs the users; {GIVE_ROWS}"
+            )
         columns = _column_names(rows, assignment)
         variant, by = options["variant_col"], options["by"]
         own = variant in spec["by"] and variant in columns
@@ -220,10 +224,12 @@ class MomentsCall(Generic[Frame]):
         engine, join = self.rows.engine, self.reduction.join
         of_assignment = self._assigned.schema if self.in_memory else engine.schema(self.assignment)
         of_rows = engine.schema(self.rows.frame)
+        # Messages list all columns that a frame has, since the one that the caller means may be among them.
+        require(self.rows.empty, "per_user", join.keys)
+        all_names = _column_names(self.rows, self.assignment)
+        require(pd.DataFrame(columns=all_names), "assignment", [*join.keys, join.variant_col])
         schemas = Schemas(_some(of_rows, self._of_rows), _some(of_assignment, self._of_assignment))
         per_user, assignment = schemas.empty
-        require(per_user, "per_user", join.keys)
-        require(assignment, "assignment", [*join.keys, join.variant_col])
         for name in join.keys:
             kinds = {role: kind_of(schema.field(name).type) for role, schema in vars(schemas).items()}
             if len(set(kinds.values()) - {"empty"}) > 1:

@@ -173,6 +173,7 @@ def test_moments_without_the_optional_columns():
 
 # ------------------------------------------------------------------------------------------ bad input
 
+USERS = pd.DataFrame({"user_id": [1, 2, 3, 4], "variant": list("ABAB"), "m": [1.0, None, 2.0, 3.0]})
 GOOD = pd.DataFrame(
     {"variant": ["A", "B"], "metric": "m", "n": 30, "n_null": 0, "mean": 1.0, "std": 0.5, "min": 0.0, "max": 2.0}
 )
@@ -181,6 +182,7 @@ TWO_PARTS = pd.concat([GOOD, GOOD.assign(metric="other"), GOOD])
 
 BAD_MOMENTS = [
     (GOOD.drop(columns="std"), rd.ColumnError, "no column 'std'"),
+    (USERS, rd.ColumnError, "none of the columns 'metric'.* If it has one row per user, call rd.variant_moments first"),
     (GOOD.assign(shard=[1, 2]), rd.ColumnError, "the column 'shard', which is no moment.*each user must be in one"),
     (GOOD[:0], rd.DataError, "no rows"),
     (GOOD[:1], rd.OptionError, r"moments\['variant'\] has one variant, 'A'"),
@@ -195,7 +197,7 @@ BAD_MOMENTS = [
     (GOOD.assign(std=[0.5, -0.5]), rd.DataError, r"moments\['std'\] is negative in 1 of 2 rows \(-0.5"),
     (GOOD.assign(std=[0.5, None]), rd.DataError, r"moments\['std'\] is null beside two users or more"),
     (GOOD.assign(std=np.inf), rd.DataError, "infinite"),
-    (GOOD.assign(std="a lot"), rd.DataError, "numeric"),
+    (GOOD.assign(std="a lot"), rd.DataError, r"\('a lot'\); a metric is numeric"),
     (ONE_PART, rd.DataError, r"in 1 of 2 variants or segments, such as variant='B': \{'m': 30, 'other': 'no row'\}"),
     (TWO_PARTS, rd.DataError, r"in 2 of 2 .* \{'m': 60, 'other': 30\}"),
 ]
@@ -211,6 +213,7 @@ BAD_CALLS = [
     ({"control": "Z"}, rd.OptionError, "control='Z' is not in moments"),
     ({"metrics": "other"}, rd.OptionError, r"metrics names \['other'\]"),
     ({"metrics": []}, rd.OptionError, "metrics is empty"),
+    ({"metrics": {"r": ("m", "n")}}, rd.OptionError, "metrics is a mapping; .* A ratio of sums needs the users"),
     ({"by": "variant"}, rd.OptionError, "column of the variant"),
     ({"by": "mean"}, rd.OptionError, "by='mean' is also a column of the result"),
     ({"test": "proportion"}, rd.DataError, "metric 'm' has values other than 0 and 1"),
@@ -241,8 +244,6 @@ def test_options_of_the_rows_at_their_defaults_and_the_need_of_a_null_count():
     with pytest.raises(rd.OptionError, match=r"expected= counts users.*'n_null'"):
         rd.compare_variants_from_moments(GOOD.drop(columns="n_null"), control="A", expected={"A": 1, "B": 1})
 
-
-USERS = pd.DataFrame({"user_id": [1, 2, 3, 4], "variant": list("ABAB"), "m": [1.0, None, 2.0, 3.0]})
 
 BAD_USERS = [
     (USERS, {}, rd.DataError, "metric 'm' is null in 1 of 4"),

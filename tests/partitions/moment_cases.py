@@ -78,7 +78,14 @@ GROUPS = assigned()
 # Change of the assignment (or the assignment), options, error, words of the message.
 REFUSED = [
     (GROUPS.assign(user_id=GROUPS["user_id"].astype(str)), {}, rd.IdTypeError, "can never match"),
-    (GROUPS.drop(columns="variant"), {}, rd.ColumnError, "'variant'"),
+    (
+        GROUPS.rename(columns={"variant": "arm"}),
+        {},
+        rd.ColumnError,
+        "no column 'variant'; it has 'user_id', 'arm', 'pre'",
+    ),
+    (GROUPS, {"metrics": {"ctr": ("ndcg@5", "n_pred")}}, rd.OptionError, "A ratio of sums needs the users"),
+    (GROUPS.assign(note="x"), {"metrics": "note"}, rd.DataError, r"\['note'\] is [a-z]+; a metric is numeric"),
     (GROUPS.drop(columns="user_id"), {}, rd.ColumnError, "'user_id'"),
     (GROUPS.assign(**{"ndcg@5": 1.0}), {}, rd.DataError, "per_user and assignment both have 'ndcg@5'"),
     (GROUPS, {"metrics": "ndgc@5"}, rd.ColumnError, "neither per_user nor assignment has .* did you mean 'ndcg@5'"),
@@ -92,7 +99,12 @@ REFUSED = [
 # The same, of errors that only the rows tell. The counts are those of one bucket.
 OF_ROWS = [
     (GROUPS, {}, rd.DataError, r"assigned users have no metrics .*found in one of 3 buckets of users; counts are of"),
-    (GROUPS.assign(user_id=GROUPS["user_id"] + 1000), {}, rd.DataError, "^no user of assignment is in per_user: .*10"),
+    (
+        GROUPS.assign(user_id=GROUPS["user_id"] + 1000),
+        {},
+        rd.DataError,
+        r"^no user of assignment is in per_user: assignment\['user_id'\] has 10.*, per_user\['user_id'\] has \d",
+    ),
     (pd.concat([GROUPS, GROUPS.assign(variant="A")]), {"missing": "zero"}, rd.DataError, "in more than one variant"),
     (
         GROUPS.assign(user_id=GROUPS["user_id"].astype("Int64").where(GROUPS["user_id"] != 7)),

@@ -111,6 +111,39 @@ def test_strings_as_objects_categories_and_arrow():
         assert_same(result, expected)
 
 
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("users", ["true", "all"])
+def test_no_label_is_lost_where_categories_are_unknown_or_differ(users, known, tmp_path):
+    labels = dict.fromkeys(["model", "user_id"], "category")
+    true, pred = (frame.astype({"user_id": str}) for frame in frames(15))
+    made = true.astype({"user_id": "category"}), pred.astype(labels)
+    groups = made[1][["user_id"]].drop_duplicates().assign(variant="A").astype("category")
+    given = [to_dask(frame) if known else of_unknown_categories(frame) for frame in (*made, groups)]
+    assert given[0]["user_id"].cat.known == known
+    result = rd.dask.evaluate(*given[:2], "mrr", 5, by="model", users=users, partitions=3)
+    result.to_parquet(tmp_path)
+    expected = rd.evaluate(*made, "mrr", 5, by="model", users=users)
+    for found in (result.to_pandas().per_user, result.per_user.compute(), rd.read_parquet(tmp_path).per_user):
+        if known:
+            assert found["user_id"].dtype == expected.per_user["user_id"].dtype
+        pd.testing.assert_frame_equal(as_text(found), as_text(expected.per_user))
+    moments = result.variant_moments(given[2], missing="zero", nan="drop")
+    rows = rd.variant_moments(expected.join_experiment(groups, missing="zero"), "mrr@5", by="model", nan="drop")
+    labels = ["model", "variant"]
+    pd.testing.assert_frame_equal(moments.astype(dict.fromkeys(labels, str)), rows.astype(dict.fromkeys(labels, str)))
+
+
+def of_unknown_categories(frame):
+    """A frame of Dask that does not know its categories, as `dd.read_parquet` makes it."""
+    names = list(frame.select_dtypes("category"))
+    return to_dask(frame.astype(dict.fromkeys(names, str))).astype(dict.fromkeys(names, "category"))
+
+
+def as_text(per_user):
+    """Rows with labels that are strings, in the order of the labels."""
+    return per_user.astype({"model": str, "user_id": str}).sort_values(["model", "user_id"], ignore_index=True)
+
+
 def test_side_tables_and_users_may_be_frames_of_dask():
     true, pred = frames(14)
     items, users = pd.DataFrame({"item_id": range(12)}), pd.DataFrame({"user_id": [3, 4, 8]})
