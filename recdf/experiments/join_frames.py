@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -47,6 +47,8 @@ class JoinOptions:
     larger_is_better: Columns | None = None
     how: Roll | Mapping[str, Roll] | None = None
     over: Columns | None = None
+    # Values for users without metrics, of metrics that are registered in another process.
+    known: Mapping[str, float | None] = field(default_factory=dict)
 
 
 class Frames(NamedTuple):
@@ -96,7 +98,7 @@ def join_frames(frames: Frames, options: JoinOptions, by_values: pd.DataFrame | 
     fills: dict[str, float | None] = {}
     if missing in ("zero", "worst") and not cells.found.all():
         named = options.smaller_is_better, options.larger_is_better
-        fills = fill_values(cells.metrics, cells.carried, missing, *named)
+        fills = fill_values(cells.metrics, cells.carried, missing, *named, options.known)
     result = _joined(assignment, cells, missing, fills)
     if time_col is not None:
         result["n_before_exposure"] = cells.n_early[cells.kept(missing)]

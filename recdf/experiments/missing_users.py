@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,14 @@ def fill_values(
     missing: Missing,
     smaller_is_better: Columns | None,
     larger_is_better: Columns | None,
+    known: Mapping[str, float | None],
 ) -> dict[str, float | None]:
     """Value of every numeric column for users without metrics; None is null.
 
     A list that was not shown has no hits and no revenue: counts, sums and metrics of which more is better, from 0 on,
     are 0. Where less is better a 0 would be the best value there is, so these are null, or with `missing="worst"`
-    their upper bound. Carried columns and weights are null. A column whose direction is not known raises.
+    their upper bound. Carried columns and weights are null. A column whose direction is not known raises. `known` are
+    the values of metrics that another process has registered.
     """
     spec = evaluated(metrics)  # after a merge it is lost, and its columns raise
     no_metrics = {*spec.get("carry", {}), spec.get("weight")}
@@ -45,6 +47,8 @@ def fill_values(
             found[name] = 0.0
         elif name in smaller:
             found[name] = None
+        elif name in known:
+            found[name] = known[name]
         elif direction_of(name) is None:
             unknown.append(name)
         else:
@@ -56,6 +60,11 @@ def fill_values(
             f"smaller_is_better= (null, such as a waiting time); the same for {unknown}, or drop these columns"
         )
     return found
+
+
+def known_values(names: Iterable[str], missing: Missing) -> dict[str, float | None]:
+    """Value, for users without metrics, of those columns that are metrics registered in this process."""
+    return {name: _registered(name, missing) for name in names if direction_of(name) is not None}
 
 
 def _registered(name: str, missing: Missing) -> float | None:

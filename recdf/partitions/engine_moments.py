@@ -24,6 +24,7 @@ from ..evaluation.part import Failure, PartResult
 from ..evaluation.part_arrow import to_arrow
 from ..experiments.columns import named_frame, require
 from ..experiments.join_frames import Frames, JoinOptions, join_frames, no_common_user, read_frames
+from ..experiments.missing_users import known_values
 from ..experiments.moment_rows import MOMENT_COLUMNS, read_moments
 from ..experiments.options import RaiseOrDrop
 from ..experiments.own_variant import own_variant
@@ -161,14 +162,16 @@ class MomentsCall(Generic[Frame]):
         keys = as_columns(options["user_col"]) or [name for name in list_key if name in columns] or list_key
         if metrics is None:
             metrics = [name for name in spec["metrics"] if name in rows.empty.columns]
-        known = [*rows.empty.columns, *columns, "has_metrics"]
+        names = [*rows.empty.columns, *columns, "has_metrics"]
         for name in (*as_columns(metrics), *segments):
-            if name not in known:
-                raise ColumnError(f"neither per_user nor assignment has a column {name!r}{closest(name, known)}")
+            if name not in names:
+                raise ColumnError(f"neither per_user nor assignment has a column {name!r}{closest(name, names)}")
         given = {name: value for name, value in options.items() if name not in ("user_col", "variant_col", "by", "nan")}
         given.setdefault("over", [name for name in list_key if name not in keys])
         _check_options(given)
-        join = JoinOptions(keys, variant, [name for name in segments if name in spec["by"]], **given)
+        # Workers do not know metrics that were registered in this process only.
+        known = known_values(rows.empty.columns, given.get("missing", "raise"))
+        join = JoinOptions(keys, variant, [name for name in segments if name in spec["by"]], **given, known=known)
         by_values = rows.by[join.by].drop_duplicates(ignore_index=True) if join.by else pd.DataFrame(index=range(1))
         reduction = Reduction(join, own, as_columns(metrics), segments, options["nan"], by_values, dict(spec))
         return cls(rows, assignment, reduction)
@@ -304,5 +307,5 @@ def _check_options(given: Mapping[str, Any]) -> None:
                 f"{name}= needs the rows of all users together. Bring them into memory (result.to_pandas()) for "
                 "rd.join_experiment and rd.variant_moments, or drop the rows before each exposure before you evaluate"
             )
-    valid = [one.name for one in fields(JoinOptions) if one.name not in ("keys", "variant_col", "by")]
+    valid = [one.name for one in fields(JoinOptions) if one.name not in ("keys", "variant_col", "by", "known")]
     check_names(list(given), ["user_col", "variant_col", "by", "nan", *valid], "variant_moments")

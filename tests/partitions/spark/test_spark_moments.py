@@ -36,3 +36,19 @@ def test_errors_have_the_words_of_memory(spark):
             result.variant_moments(to_spark(spark, groups), **options)
     with pytest.raises(rd.IdTypeError, match="can never match"):
         result.variant_moments(to_spark(spark, GROUPS.astype({"user_id": str})))
+
+
+def test_a_metric_of_ones_own_is_zero_for_users_without_rows(spark):
+    """The workers have not registered it, so they cannot know by themselves that more of it is better."""
+
+    @rd.metric(bounds=(0, 1), better="larger")
+    def found_first(lists):
+        return (lists.n_true > 0).astype(float) * 0.5
+
+    true, pred = frames()
+    given = to_spark(spark, true, 2), to_spark(spark, pred)
+    result = rd.spark.evaluate(*given, [found_first], 5, partitions=3, by="model")
+    asked = {"missing": "zero", "nan": "drop"}
+    expected = in_memory(result, GROUPS, **asked)
+    assert expected["min"].min() == 0
+    assert_same_moments(result.variant_moments(GROUPS, **asked), expected)
