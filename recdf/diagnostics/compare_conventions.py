@@ -16,7 +16,7 @@ from ..inputs.options import Options, takes_options
 from ..inputs.progress import Progress
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
-from ..metrics.compute import mean, measured, settled
+from ..metrics.compute import defined_values, mean, settled
 from ..metrics.metric import find
 
 __all__ = ["compare_conventions"]
@@ -124,7 +124,7 @@ class _Measure:
         if key not in self.matched:
             self.matched[key] = self.stack.enter_context(Call(options).match(*self.frames))
         request = find(metric).request({}, self.k, options)
-        found = next(iter(measured(self.matched[key], request, options).values()))
+        found = next(iter(defined_values(self.matched[key], request, options).values()))
         values = settled(found, request, options)
         n = int(np.count_nonzero(~np.isnan(values)))
         return mean(values, self.matched[key].weight), n, int(np.isnan(found).sum())

@@ -18,7 +18,7 @@ from ..inputs.frames import column
 from ..inputs.options import Options
 from ..matching.hits import Hits
 from ..matching.lists import Matched
-from ..metrics.compute import measured, settled
+from ..metrics.compute import defined_values, settled
 from ..metrics.record import Request
 from .moments import Moments
 from .summary import SUMMARY
@@ -83,8 +83,9 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
         inside[np.repeat(np.arange(matched.n_items), labels.length)[labels.code == group]] = True
         with within(matched, inside) as part:
             population = _population(matched, part, options)
-            found = [(v, settled(v, one, options)) for one in accuracy for v in measured(part, one, options).values()]
-            undefined, values = ([v[population] for v in each] for each in zip(*found, strict=True))
+            found = [(one, v) for one in accuracy for v in defined_values(part, one, options).values()]
+            undefined = [v[population] for _, v in found]
+            values = [settled(v, one, options) for v, (one, _) in zip(undefined, found, strict=True)]
             weight = None if part.weight is None else part.weight[population]
         list_by = matched.list_by[population]
         of_group = Moments.of(values, list_by, len(matched.by), weight)

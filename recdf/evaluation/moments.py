@@ -119,8 +119,8 @@ class Moments:
     def take(self, groups: np.ndarray) -> Moments:
         """Return the moments of some groups."""
         weights = None if self.weights is None else WeightSums(*(one[groups] for one in self.weights.arrays()))
-        arrays = (one[groups] for one in (self.rows, self.n, self.undefined, self.total, self.squares))
-        return Moments(*arrays, weights)
+        n, undefined, total, squares = (one[groups] for one in (self.n, self.undefined, self.total, self.squares))
+        return Moments(self.rows[groups], n, undefined, total, squares, weights)
 
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
         """Return the columns of the summary that follow from the moments."""

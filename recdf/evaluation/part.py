@@ -31,7 +31,7 @@ from ..matching.lists import Matched
 from ..matching.overlap import Overlap
 from ..matching.side_tables.digest import Described
 from ..metrics.call import Call
-from ..metrics.compute import measured as measured_values, settled
+from ..metrics.compute import defined_values, settled
 from ..metrics.unknown import unknown_counts
 from .carry import carried_columns
 from .exposure_sums import ExposureSums, exposure_sums
@@ -194,7 +194,7 @@ def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Mea
         columns: dict[str, np.ndarray] = {}
         undefined: list[np.ndarray] = []
         for request in call.per_list if len(matched) else []:
-            for name, values in measured_values(matched, request, options).items():
+            for name, values in defined_values(matched, request, options).items():
                 columns[name] = settled(values, request, options)
                 undefined.append(values)
             progress.add()

@@ -20,11 +20,11 @@ Floats = npt.NDArray[np.float64]
 
 def compute(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:
     """Compute the values per list of one request, by column, with what undefined ones count as."""
-    found = measured(matched, request, options)
+    found = defined_values(matched, request, options)
     return {column: settled(values, request, options) for column, values in found.items()}
 
 
-def measured(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:
+def defined_values(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:
     """Compute the values per list of one request, by column; undefined ones are NaN, or raise where that is asked."""
     lists = matched.at(request.k)
     found = _run(request, lists)

@@ -94,4 +94,5 @@ def test_groups_of_items_count_undefined_lists():
 
 def test_metrics_of_exposure_count_undefined_values():
     found = rd.evaluate(None, {1: [1]}, ["gini", "coverage"], items=[2], users="pred", undefined="zero").summary
-    assert found[["metric", "value", "n", "n_undefined"]].to_numpy().tolist() == [["gini", 1.0, 1, 1], ["coverage", 0.0, 1, 0]]
+    columns = ["metric", "value", "n", "n_undefined"]
+    assert found[columns].to_numpy().tolist() == [["gini", 1.0, 1, 1], ["coverage", 0.0, 1, 0]]
