@@ -155,7 +155,8 @@ def compare_variants_from_moments(
     better = directions(measured(specs), smaller_is_better, larger_is_better)
     _check_shares(table, settings)
     arms = Arms.of(table.groups, table.variants, control, "moments")
-    ratio = check_sample_ratio(expected, health, table.groups, table.variants.tolist(), lambda: _count_users(table, health))
+    variants = table.variants.tolist()
+    ratio = check_sample_ratio(expected, health, table.groups, variants, lambda: _count_users(table, health))
 
     def compare_both(group: int, treatment: int) -> list[Row]:
         pairs = (_pair(table, metric, group, (arms.control, treatment), settings) for metric in range(len(specs)))

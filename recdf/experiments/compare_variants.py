@@ -160,8 +160,8 @@ def compare_variants(
         `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error), `statistic`, `df`,
         `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same test finds with power 0.8 at the
         unadjusted alpha), `confidence`, `method`, `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and
-        strata), `n_covariate_missing`, `srm_p` (of the sample ratio of the users compared; the smallest p where several tests
-        are made), `warning`, `verdict`.
+        strata), `n_covariate_missing`, `srm_p` (of the sample ratio of the users compared; the smallest where several
+        tests are made), `warning`, `verdict`.
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the

@@ -54,8 +54,8 @@ def experiment_health(
         variant who are in another one too), and, the same in all rows of a group, `n_unassigned` (users of
         `per_user` in no variant of any group), `srm_chi2`, `srm_p` (null when an expected count is below 8), `srm_flag`
         ("sample_ratio" or ""), `missing_chi2`, `missing_p` (null when nobody or everybody is missing; exact, by
-        Fisher's test, when an expected count is below 8), `missing_flag` ("missing_metrics" or ""). `users_digest` names
-        the column of the user and a sample of hashes, by which `compare_variants` knows that it compares these users.
+        Fisher's test, when an expected count is below 8), `missing_flag` ("missing_metrics" or ""). `users_digest`
+        names the user's column and a sample of hashes, by which `compare_variants` knows that it compares these users.
 
     Raises
     ------

@@ -32,7 +32,7 @@ def hash_users(frame: pd.DataFrame, keys: list[str], role: str) -> Hashes:
 
 def _hash(ids: Ids) -> Hashes:
     if ids.dictionary is not None:
-        return _hash(ids.dictionary)[ids.values]
+        return np.asarray(_hash(ids.dictionary)[ids.values])
     values = ids.values
     if isinstance(values, pa.ChunkedArray):
         values = values.to_numpy()
@@ -46,7 +46,8 @@ def _hash(ids: Ids) -> Hashes:
 def digest_users(hashed: Hashes, cell: Codes, n_cells: int, keys: list[str]) -> list[str]:
     """Return the digest of the users of every cell: their key, and the smallest hashes."""
     smallest = [np.unique(hashed[rows])[:NAMED] for rows in split(cell, n_cells)]
-    return [f"{json.dumps([str(name) for name in keys])}:{''.join(f'{one:0{_DIGITS}x}' for one in named)}" for named in smallest]
+    names = json.dumps([str(name) for name in keys])
+    return [f"{names}:{''.join(f'{one:0{_DIGITS}x}' for one in named)}" for named in smallest]
 
 
 def key_of(digest: str) -> list[str]:

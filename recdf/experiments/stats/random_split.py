@@ -21,9 +21,9 @@ def random_split_p(control: Floats, treatment: Floats) -> float:
     """Return the two-sided p of the difference of two means over all splits of the units into arms of these sizes.
 
     Over these splits the difference has mean 0, a known variance and the skewness
-    γ(N − 2n_t)√(N − 1)/((N − 2)√(n_t n_c)), where γ is that of all N values. p is that of Pearson's distribution of type
-    III with these moments (Mielke & Berry 2007). Where the skewness is large, the tail is of another form, and ranks
-    take the place of values. NaN where all values are equal.
+    γ(N − 2n_t)√(N − 1)/((N − 2)√(n_t n_c)), where γ is that of all N values. p is that of Pearson's distribution of
+    type III with these moments (Mielke & Berry 2007). Where the skewness is large, the tail is of another form, and
+    ranks take the place of values. NaN where all values are equal.
     """
     both = np.concatenate([control, treatment])
     n_c, n_t = len(control), len(treatment)
