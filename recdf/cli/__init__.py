@@ -8,11 +8,9 @@ functions and never written twice.
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import signal
 import sys
-import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -72,10 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 warnings.simplefilter("error", NoOverlapWarning)
             warnings.showwarning = _show_warning(warnings.showwarning, given, seen)
             code = _run(given)
-    except _Stopped as stopped:
-        return 128 + stopped.number
-    except KeyboardInterrupt:  # in a thread that takes no signals, or where SIGINT is not ours
-        return 128 + signal.SIGINT
+    except KeyboardInterrupt as stopped:
+        return 128 + (stopped.args or [signal.SIGINT])[0]
     return 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
 
 
@@ -121,14 +117,12 @@ def _run(given: argparse.Namespace) -> int:
             complain(traceback.format_exc())
         complain(f"recdf {given.command}: error: {_one_line(error, flags)}")
         return 2
-
-
-class _Stopped(KeyboardInterrupt):
-    """Raised at a signal that ends the command; code that cleans up after Ctrl-C also cleans up after this."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    except Exception as error:  # a trace would end with 1, which says that the result was refused
+        if given.verbose:
+            complain(traceback.format_exc())
+        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        complain(f"recdf {given.command}: error: a defect of recdf: {what} (-v shows where)")
+        return 2
 
 
 @contextmanager
@@ -142,7 +136,7 @@ def _ended_by_signals() -> Iterator[None]:
     def stop(number: int, _: object) -> None:
         for one in before:  # a second signal does not stop the cleaning up
             signal.signal(one, signal.SIG_IGN)
-        raise _Stopped(number)
+        raise KeyboardInterrupt(number)  # code that cleans up after Ctrl-C cleans up after the others too
 
     with suppress(ValueError):  # not in the main thread, where no signal arrives
         for name in {"SIGINT", "SIGTERM", "SIGHUP"} & set(dir(signal)):
@@ -181,8 +175,6 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
 def _one_line(error: BaseException, flags: Mapping[str, str]) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # of Arrow, which names no file
-        return f"No space left on the device of --out or of the temporary folder ({tempfile.gettempdir()})"
     return in_flags(" ".join(str(error).split()) or type(error).__name__, flags)
 
 

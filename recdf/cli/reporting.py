@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from ..display.report.page import report
 from ..errors import DataError, OptionError, closest
+from ..evaluation.publishing import refuse_two_runs, settled
 from ..evaluation.result import Evaluation, read_parquet
 from .arguments import FILES, file, local
 from .files import read_beside
-from .output import RESULT, digest_of, print_tables, read_written
+from .output import COMPARED, ESTIMATED, RESULT, digest_of, print_tables
 
 __all__ = ["add_report"]
 
@@ -62,7 +65,7 @@ def _report(given: argparse.Namespace) -> None:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     result = read_parquet(given.results)
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
-    tables: dict[str, Any] = dict(read_written(paths))
+    tables: dict[str, Any] = dict(_read_all(paths))
     if "comparison" in tables and tables["comparison"].attrs.get(RESULT, this := digest_of(given.results)) != this:
         raise DataError(f"{given.comparison} compares another result than {given.results}; run recdf compare again")
     segments = None
@@ -76,6 +79,26 @@ def _report(given: argparse.Namespace) -> None:
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})
     print_tables(given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written})
+
+
+def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
+    """Read tables by flag while no writer is at work on their folders; refuse those of two runs in one folder."""
+    with settled(path.parent for path in paths.values()):
+        tables = {name: _read(name, path) for name, path in paths.items()}
+        for name, path in paths.items():
+            beside = [path.parent / one for kind in (COMPARED, ESTIMATED) if path.name in kind for one in kind]
+            refuse_two_runs({path: tables[name]} | {one: _read(name, one) for one in beside if one.exists()})
+    return tables
+
+
+def _read(name: str, path: Path) -> pd.DataFrame:
+    """Read a table beside the result."""
+    try:
+        return pd.read_parquet(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"--{name.replace('_', '-')} {path}: no such file") from None
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        raise DataError(f"--{name.replace('_', '-')} {path} cannot be read as a parquet file: {error}") from error
 
 
 def _baseline(name: str | None, result: Evaluation) -> Any:
