@@ -39,7 +39,8 @@ def in_shards(users, metrics, shard, **options):
 
 
 def assert_equal(found, expected):
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-12, atol=1e-12)
+    of_users = expected.assign(diff_without_top=np.nan)  # moments do not hold the values of single users
+    pd.testing.assert_frame_equal(found, of_users, rtol=1e-12, atol=1e-12)
     assert found.attrs == expected.attrs
 
 
