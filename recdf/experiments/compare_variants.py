@@ -23,7 +23,7 @@ from .options import (
     VariantTest,
     check_literal,
 )
-from .sample_ratio import check_sample_ratio, count_units, shares_change
+from .sample_ratio import KnownUsers, check_sample_ratio, count_units, shares_change
 from .samples import Metric, covariate_specs, read_metrics, subset
 from .stats.proportions import is_binary
 from .two_sample import Row, Settings
@@ -125,7 +125,8 @@ def compare_variants(
         Planned share of every variant. When users (or clusters) per variant do not fit it (χ², p < 0.001), in the
         segment or over all of them, the verdict is "invalid: sample ratio".
     health : DataFrame, optional
-        What `experiment_health` found, in place of `expected`.
+        What `experiment_health` found, in place of `expected`. The users in `data` are tested by its planned shares,
+        and so is whether the variants have lost different shares of their assigned users on the way to `data`.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better. Default: what recdf knows of columns such as first_rank@10; for
         ratios and for columns of other names larger is better. With `smaller_is_better` alone, all others are larger.
@@ -162,16 +163,16 @@ def compare_variants(
         unadjusted alpha), `confidence`, `method`, `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and
         strata), `n_covariate_missing`, `mean_denominator_control`, `mean_denominator_treatment` (per unit of a ratio of
         sums; rows per cluster), `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the
-        ten units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200 units), `warning`,
-        `verdict`.
+        ten units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200 units), `srm_p` (of
+        the sample ratio of the users compared; the smallest where several tests are made), `warning`, `verdict`.
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
         denominators of an arm carry no more than those of 12 equal users would: (Σd)²/Σd² < 12), "skewed" (skewness of
         the difference beyond 0.2), "denominator_differs" (p_denominator, Holm-adjusted, below 0.01), "few_units"
-        (without the top units the sign or the verdict turns), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio",
-        "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both arms, which are taken
-        as independent), "no_covariate" (its denominators are all 0 in an arm).
+        (without the top units the sign or the verdict turns), "unequal_missing", "unequal_covariate_missing",
+        "shares_change", "sample_ratio", "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has
+        users in both arms, which are taken as independent), "no_covariate" (its denominators are all 0 in an arm).
         Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning with which the effect
         should not be read · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
         "no difference shown", which is not proof of no difference: see the interval and `mde`. Without `expected` and
@@ -240,7 +241,8 @@ def compare_variants(
     _check_metrics(columns, settings, strata, cluster)
     rows = read_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     arms = Arms.of(rows.groups, rows.variants, control, "data")
-    ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows))
+    known = KnownUsers(data, rows)
+    ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows), known)
     checks = Checks(ratio, shares_change(data, None if time_col in as_columns(strata) else time_col, rows))
     with Progress(len(arms.groups) * len(arms.treatments), "compare_variants", progress) as shown:
 

@@ -13,6 +13,7 @@ from ..errors import DataError, OptionError, examples
 from ..inputs.options import as_columns
 from .assigned_users import in_several_variants
 from .columns import Codes, Floats, Mask, by_columns, distinct, frame_of, group_codes, key_codes, require, share
+from .same_users import digest_users, hash_users
 from .stats.counts import equal_shares_test, share_test
 
 __all__ = ["experiment_health"]
@@ -58,7 +59,8 @@ def experiment_health(
         variant who are in another one too), and, the same in all rows of a group, `n_unassigned` (users of
         `per_user` in no variant of any group), `srm_chi2`, `srm_p` (null when an expected count is below 8), `srm_flag`
         ("sample_ratio" or ""), `missing_chi2`, `missing_p` (null when nobody or everybody is missing; exact, by
-        Fisher's test, when an expected count is below 8), `missing_flag` ("missing_metrics" or "").
+        Fisher's test, when an expected count is below 8), `missing_flag` ("missing_metrics" or ""). `users_digest`
+        names the user's column and a sample of hashes, by which `compare_variants` knows that it compares these users.
 
     Raises
     ------
@@ -111,6 +113,7 @@ class _Counted:
     with_metrics: Codes
     n_multi: Codes
     n_unassigned: int
+    digest: list[str]
 
 
 def _count_users(
@@ -134,11 +137,11 @@ def _count_users(
     measured[metric_user] = True
     n_assigned = len(distinct(user, n_users))
     alone = ~several[user]
-    unit, n_units = user, n_users
+    unit, n_units, counted = user, n_users, keys
     if clusters:
         (codes,), n = key_codes([("assignment", assignment)], clusters)
         if not in_several_variants(codes[alone], variant[alone], n).any():
-            unit, n_units = codes, n
+            unit, n_units, counted = codes, n, clusters
     has_metrics = np.zeros(n_units, bool)
     has_metrics[unit[measured[user]]] = True
 
@@ -148,6 +151,8 @@ def _count_users(
         once = distinct(cell, len(groups) * len(names) * n) // max(n, 1)
         return np.bincount(once, minlength=len(groups) * len(names)).reshape(len(groups), len(names))
 
+    hashed = hash_users(assignment[alone], counted, "assignment")
+    own = (group * len(names) + variant)[alone]
     return _Counted(
         groups[by_cols],
         names,
@@ -156,6 +161,7 @@ def _count_users(
         per_cell(unit, n_units, alone & has_metrics[unit]),
         per_cell(user, n_users, ~alone),
         n_users - n_assigned,
+        digest_users(hashed, own, len(groups) * len(names), counted),
     )
 
 
@@ -180,6 +186,7 @@ def _health_table(counted: _Counted, srm: Floats, lost: Floats, alpha: float) ->
             "missing_chi2": lost[repeat, 0],
             "missing_p": lost[repeat, 1],
             "missing_flag": np.where(lost[repeat, 1] < alpha, "missing_metrics", ""),
+            "users_digest": counted.digest,
         }
     result = pd.concat([counted.groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     order = np.lexsort([pd.factorize(result["variant"], sort=True)[0], repeat])

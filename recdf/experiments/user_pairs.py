@@ -131,10 +131,15 @@ def _cautions(units: Units, found: Estimate, settings: Settings) -> list[str]:
         cautions.append("mostly_zero_denominator")
     if settings.method == "welch" and not units.clustered and _carried_by_few(units):
         cautions.append("few_users_carry")
-    if settings.method != "permutation" and may_be_skewed(*units.n, SKEWED):
-        if abs(skewness_of_means(*map(moments_of, residuals(units, found)))) > SKEWED:
-            cautions.append("skewed")
+    if settings.method != "permutation" and _skewed(units, found):
+        cautions.append("skewed")
     return cautions
+
+
+def _skewed(units: Units, found: Estimate) -> bool:
+    """Whether the difference is so skewed that its t interval is too far to one side."""
+    possible = may_be_skewed(*units.n, SKEWED)  # else the values need not be read
+    return possible and abs(skewness_of_means(*map(moments_of, residuals(units, found)))) > SKEWED
 
 
 def _carried_by_few(units: Units) -> bool:

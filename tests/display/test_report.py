@@ -261,8 +261,10 @@ def test_what_a_ratio_hides_withholds_the_headline(shop, full, tmp_path, moved, 
     shown = rd.evaluate(shop.true, shop.shown, ["hits@10", "revenue@10"], users="pred", value_col="value")
     users = shown.join_experiment(shop.assignment, missing="zero")
     treated = (users["variant"] == "B").to_numpy()
-    more = 3 * users[moved] if moved == "n_pred" else users[moved].mask(treated & (np.cumsum(treated) <= 10), 900)
-    users[moved] = users[moved].where(~treated, more)
+    if moved == "n_pred":
+        users["n_pred"] *= np.where(treated, 3, 1)
+    else:  # ten programs in the control
+        users.loc[~treated & (np.cumsum(~treated) <= 10), "hits@10"] = 900
     effect = rd.compare_variants(users, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1})
     page = Page(rd.report(shown, tmp_path / "r.html", experiment=effect, health=full[1]["health"]))
     assert f"The verdict is withheld ( check: {word} )" in page.text("verdict")

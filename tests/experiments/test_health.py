@@ -69,7 +69,8 @@ def test_health_bad_shares(expected, words):
 def test_persons_with_several_devices_are_counted_once():
     # What is assigned are persons: 500 of A with one device each, 430 of B with two or one.
     person = np.r_[np.arange(500), np.repeat(np.arange(500, 930), np.arange(430) % 3 % 2 + 1)]
-    groups = pd.DataFrame({"device": np.arange(len(person)), "person": person, "variant": np.where(person < 500, "A", "B")})
+    variant = np.where(person < 500, "A", "B")
+    groups = pd.DataFrame({"device": np.arange(len(person)), "person": person, "variant": variant})
     with_metrics = groups[["device"]][groups["person"] % 50 > 0]
     devices = rd.experiment_health(with_metrics, groups, user_col="device")
     persons = rd.experiment_health(with_metrics, groups, user_col="device", cluster="person")
