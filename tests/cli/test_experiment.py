@@ -142,7 +142,8 @@ def test_experiment_tests_the_users_whom_it_compares(capsys, folder):
     light = GROUPS.loc[GROUPS["variant"] == "B", "user_id"].head(120)
     GROUPS.to_parquet("groups.parquet")
     result = shown()
-    type(result)(table[~table["user_id"].isin(light)], result.summary, result.spec).to_parquet("fewer")
+    few = SHOP.shown[~SHOP.shown["user_id"].isin(light)]
+    rd.evaluate(SHOP.true, few, METRICS, users="pred", value_col="value").to_parquet("fewer")
     call = ["experiment", "fewer", "--assignment", "groups.parquet", "--control", "A", "--missing", "drop"]
     code, out, _ = run(capsys, *call, "--fail-on", "invalid", "--out", "out")
     assert code == 1
