@@ -185,6 +185,9 @@ WITHHELD = {
     "skewed": "check: skewed",
 }
 
+# A comparison of models has no verdict with fewer units, or with fewer that differ.
+FEW_UNITS = 20
+
 NOT_CHECKED = " (sample ratio not checked)"
 
 
@@ -213,9 +216,27 @@ def model_verdicts(
         shown = np.where(ranks, "ranks higher", "ranks lower")
         words = np.where(reject, shown, "no difference shown").tolist()
     verdicts = []
-    for word, shown_effect, within in zip(words, reject, equivalent, strict=True):
-        if within:
+    for word, shown_effect, within, reason in zip(words, reject, equivalent, _withheld_pairs(table), strict=True):
+        if reason:
+            verdicts.append(reason)
+        elif within:
             verdicts.append(f"{word}, within the margin" if shown_effect else "equivalent")
         else:
             verdicts.append(word)
     return verdicts
+
+
+def _withheld_pairs(table: pd.DataFrame) -> list[str]:
+    """Why the verdict of each pair of models is withheld, or an empty text."""
+    found = []
+    for row in table[["n_users", "wins", "losses", "diff", "warning"]].itertuples(index=False):
+        named, differ = row.warning.split("; "), row.wins + row.losses
+        if row.n_users < FEW_UNITS:
+            found.append("check: too few lists")
+        elif "zero_variance" in named and row.diff != 0:
+            found.append("check: zero variance")
+        elif 0 < differ < FEW_UNITS:
+            found.append("check: too few lists differ")
+        else:
+            found.append(next((WITHHELD[name] for name in ("huge_values", "few_users_carry") if name in named), ""))
+    return found
