@@ -15,6 +15,7 @@ from ..experiments.compare_variants import compare_variants
 from ..experiments.health import experiment_health
 from ..experiments.join import join_experiment
 from ..experiments.report import report_table
+from ..experiments.verdict import warning_sentences
 from .arguments import FILES, add_out, add_parameters, check_out, given_parameters, local
 from .files import read_beside
 from .output import note, print_tables, verdicts_fail, write_files
@@ -54,8 +55,12 @@ def add_compare(commands: Any) -> None:
     what.add_argument("--metric", nargs="+", action="extend", metavar="NAME", help="such as ndcg@10 (default: all)")
     what.add_argument("--model-col", metavar="COLUMN", help="column of the model (default: that of evaluate --by)")
     what.add_argument(
-        "--user-col", nargs="+", action="extend", metavar="COLUMN", help="what is independent (default: the list key)"
+        "--user-col", nargs="+", action="extend", metavar="COLUMN", help="what names a list (default: the list key)"
     )
+    what.add_argument(
+        "--unit-col", nargs="+", action="extend", metavar="COLUMN",
+        help="who is independent of whom (default: the first column of the list key)",
+    )  # fmt: skip
     options = command.add_argument_group("options")
     add_parameters(options, compare_models, OF_MODELS)
     add_parameters(options, compare_variants, OF_BOTH)
@@ -78,13 +83,15 @@ def _compare(given: argparse.Namespace) -> int:
         given.metric,
         model_col=model_col,
         user_col=given.user_col,
+        unit_col=given.unit_col,
         baseline=baseline,
         **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
     )
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     how = given_parameters(given, OF_BOTH).get("correction", "holm")
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, {_adjusted(table, how)}"
-    print_tables(given, f"{head}\n\n{_compact(table)}", {"comparison": table})
+    said = "".join(f"\n{sentence}" for sentence in warning_sentences(table))
+    print_tables(given, f"{head}\n\n{_compact(table)}{said}", {"comparison": table})
     _write(given, {"comparison": table}, result)
     return verdicts_fail(given, table)
 

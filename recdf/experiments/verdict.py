@@ -188,6 +188,30 @@ WITHHELD = {
 # A comparison of models has no verdict with fewer units, or with fewer that differ.
 FEW_UNITS = 20
 
+# What a warning of `compare_models` means to a reader.
+PAIR_WARNINGS = {
+    "zero_variance": "all users have the same difference, so that there is nothing to test",
+    "too_few_users": "fewer than two users have a value for both models",
+    "huge_values": "the values are too large to compute with",
+    "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
+    "repeated_units": "a column of users repeats, and the test takes their lists for independent; unit_col= names it",
+    "mostly_zero": "95 % or more of the users get the same from both models, so that few users decide",
+    "few_users_carry": "a few users have most of the weight, so that there is no verdict",
+    "few_differ": "fewer than 50 users differ, so that the test errs more often than it says",
+    "skewed": "a few large differences decide, so that the test errs more often than it says",
+}
+
+
+def warning_sentences(table: pd.DataFrame) -> list[str]:
+    """Say what every warning of a comparison of models means, and how many of its rows carry it."""
+    words = table["warning"].astype(str).str.split("; ").explode()
+    return [
+        f"{n} of {len(table)} tests {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
+        f"{f': {PAIR_WARNINGS[word]}' if word in PAIR_WARNINGS else ''}."
+        for word, n in words[words != ""].value_counts(sort=False).items()
+    ]
+
+
 NOT_CHECKED = " (sample ratio not checked)"
 
 
