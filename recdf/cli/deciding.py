@@ -16,7 +16,7 @@ from ..experiments.health import experiment_health
 from ..experiments.join import join_experiment
 from ..experiments.report import report_table
 from ..experiments.verdict import warning_sentences
-from .arguments import FILES, add_out, add_parameters, check_out, given_parameters, local
+from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, given_parameters, local
 from .files import read_beside
 from .output import note, print_tables, verdicts_fail, write_files
 
@@ -24,7 +24,7 @@ __all__ = ["add_compare", "add_experiment"]
 
 OF_MODELS = (
     "test", "users", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
-    "larger_is_better", "weight_col",
+    "larger_is_better", "weight_col", "unit_col",
 )  # fmt: skip
 OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
@@ -50,17 +50,11 @@ def add_compare(commands: Any) -> None:
     )
     _add_results(command, "comparison.parquet")
     what = command.add_argument_group("what is compared")
-    what.add_argument("--model", nargs="+", action="extend", metavar="NAME", help="models (default: all)")
+    what.add_argument("--model", nargs="+", metavar="NAME", help="models (default: all)")
     what.add_argument("--baseline", metavar="NAME", help="model that the others are compared with (default: all pairs)")
-    what.add_argument("--metric", nargs="+", action="extend", metavar="NAME", help="such as ndcg@10 (default: all)")
+    what.add_argument("--metric", nargs="+", metavar="NAME", help="such as ndcg@10 (default: all)")
     what.add_argument("--model-col", metavar="COLUMN", help="column of the model (default: that of evaluate --by)")
-    what.add_argument(
-        "--user-col", nargs="+", action="extend", metavar="COLUMN", help="what names a list (default: the list key)"
-    )
-    what.add_argument(
-        "--unit-col", nargs="+", action="extend", metavar="COLUMN",
-        help="who is independent of whom (default: the first column of the list key)",
-    )  # fmt: skip
+    what.add_argument("--user-col", nargs="+", metavar="COLUMN", help="what names a list (default: the list key)")
     options = command.add_argument_group("options")
     add_parameters(options, compare_models, OF_MODELS)
     add_parameters(options, compare_variants, OF_BOTH)
@@ -83,7 +77,6 @@ def _compare(given: argparse.Namespace) -> int:
         given.metric,
         model_col=model_col,
         user_col=given.user_col,
-        unit_col=given.unit_col,
         baseline=baseline,
         **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
     )
@@ -127,14 +120,12 @@ def add_experiment(commands: Any) -> None:
     what.add_argument(
         "--metric",
         nargs="+",
-        action="extend",
         metavar="NAME",
         help="columns such as ndcg@10, or ratios of sums such as ctr=hits@10/n_pred (default: all columns)",
     )
     what.add_argument(
         "--covariate",
         nargs="+",
-        action="extend",
         metavar="COLUMN",
         help="columns of the assignment from before the experiment (CUPED), for all metrics, "
         "or for one as ndcg@10=COLUMN",
@@ -142,33 +133,27 @@ def add_experiment(commands: Any) -> None:
     what.add_argument(
         "--cap",
         nargs="+",
-        action="extend",
         metavar="NAME=QUANTILE",
         help="values above this quantile of all users count as the quantile, such as revenue@10=0.999",
     )
     what.add_argument(
         "--proportion",
         nargs="+",
-        action="extend",
         metavar="NAME",
         help="metrics of 0 and 1 to compare by Fisher's exact test, such as hitrate@10",
     )
     what.add_argument(
         "--expected",
         nargs="+",
-        action="extend",
         metavar="NAME=SHARE",
         help="planned share of every variant, such as A=0.9 "
         "B=0.1 (default: equal); users that do not fit it make the verdict invalid",
     )
-    what.add_argument(
-        "--segment", nargs="+", action="extend", metavar="COLUMN", help="columns of the assignment: compare within each"
-    )
+    what.add_argument("--segment", nargs="+", metavar="COLUMN", help="columns of the assignment: compare within each")
     columns = command.add_argument_group("columns")
     columns.add_argument(
         "--user-col",
         nargs="+",
-        action="extend",
         metavar="COLUMN",
         help="key of the assignment (default: the columns of the list key that it has)",
     )
@@ -221,7 +206,7 @@ def _experiment(given: argparse.Namespace) -> int:
         "covariates": _covariates(given.covariate, metrics, joined.columns),
         "expected": expected,
         "time_col": given.period_col,
-        "cap": _caps(given.cap),
+        "cap": as_numbers("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999"),
         "test": dict.fromkeys(given.proportion or [], "proportion"),
     }
     specs = {name: spec or name for name, spec in metrics.items()}
@@ -245,12 +230,7 @@ def _shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float
     if given is None:
         return dict.fromkeys(labels, 1.0)
     shares = {}
-    for text in given:
-        name, _, number = text.rpartition("=")
-        try:
-            part = float(number)
-        except ValueError:
-            raise OptionError(f"--expected {text}; expected a variant and its share, as A=0.5") from None
+    for name, part in (as_numbers("--expected", given, "a variant and its share, as A=0.5") or {}).items():
         # A planned variant that nobody was assigned to is a finding, not a mistake.
         known = name in labels or not all(isinstance(label, str) for label in labels)
         shares[_label("expected", name, variants) if known else name] = part
@@ -264,7 +244,9 @@ def _metrics(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, A
         name, _, ratio = text.partition("=")
         pair = tuple(ratio.split("/"))
         is_ratio = text not in columns and len(pair) == 2
-        metrics[name if is_ratio else text] = pair if is_ratio else None
+        value = pair if is_ratio else None
+        if metrics.setdefault(name if is_ratio else text, value) != value:
+            raise OptionError(f"--metric {text}: {name} is given twice")
     return metrics
 
 
@@ -279,18 +261,6 @@ def _covariates(
         for name, one in named.items():
             found.setdefault(name, []).append(one)
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
-
-
-def _caps(given: Sequence[str] | None) -> dict[str, float] | None:
-    """Metric → quantile."""
-    found = {}
-    for text in given or []:
-        name, _, number = text.rpartition("=")
-        try:
-            found[name] = float(number)
-        except ValueError:
-            raise OptionError(f"--cap {text}; expected a metric and a quantile, as revenue@10=0.999") from None
-    return found or None
 
 
 def _with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:

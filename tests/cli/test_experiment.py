@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from cli.command import fails, run
+from cli.command import fails, instead, run
 from cli.shop import GROUPS, METRICS, SHOP, sessions, shown, written
 
 import recdf as rd
@@ -206,8 +206,8 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
     ],
 )
 def test_experiment_fails_in_one_line(capsys, folder, arguments, expected):
-    call = ["experiment", "ab", "--assignment", "groups.csv", "--control", "A", "--missing", "zero", *arguments]
-    assert expected in fails(capsys, *call)
+    call = ["experiment", "ab", "--assignment", "groups.csv", "--control", "A", "--missing", "zero"]
+    assert expected in fails(capsys, *instead(call, arguments))
 
 
 @pytest.mark.parametrize("command", ["compare models", "experiment ab --assignment groups.csv --control A"])
