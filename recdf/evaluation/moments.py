@@ -41,8 +41,8 @@ class Moments:
 
     rows : lists of each group (one number per group) · n : lists with a value · total : sum of the values ·
     squares : sum of the squared differences from the group's mean · se, units : standard error of the mean and number
-    of equal units, where they do not follow from the squares, since the lists are not independent. With `weights`, `total` is Σ w x and `squares` is
-    Σ w (x − m)², and lists of weight 0 are left out as if there were none.
+    of equal units, where they do not follow from the squares, since the lists are not independent. With `weights`,
+    `total` is Σ w x and `squares` is Σ w (x − m)², and lists of weight 0 are left out as if there were none.
     """
 
     rows: np.ndarray
@@ -183,9 +183,9 @@ def clustered(
 ) -> tuple[Moments, np.ndarray]:
     """Return the moments with standard errors that hold where the lists of a unit are alike, and the number of units.
 
-    The number is a (groups × columns) array. `unit` is the code of the unit of each list; a unit may have lists in several
-    groups. The error follows from the sums of the differences from the mean, times `weight`, one sum per unit and
-    group.
+    The number is a (groups × columns) array. `unit` is the code of the unit of each list; a unit may have lists in
+    several groups. The error follows from the sums of the differences from the mean, times `weight`, one sum per unit
+    and group.
     """
     weight = np.ones(len(group)) if weight is None else weight
     n_units = int(unit.max(initial=-1)) + 1
