@@ -214,7 +214,8 @@ def _experiment(given: argparse.Namespace) -> int:
     if segments:
         tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
     how = options.get("correction", "holm")
-    lines = [_health(health, join, given.expected is not None)]
+    n_compared = len(joined[join["user_col"]].drop_duplicates())
+    lines = [_health(health, join, given.expected is not None, tables["comparison"], n_compared)]
     lines.append(f"\nAll users, {_adjusted(tables['comparison'], how)}\n\n{_compact(tables['comparison'])}")
     if segments:
         head = f"By {' and '.join(segments)}, {_adjusted(tables['segments'], how)}"
@@ -273,8 +274,10 @@ def _with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
         return assignment
 
 
-def _health(health: pd.DataFrame, join: dict[str, Any], planned: bool) -> str:
-    """Return the table of users per variant, and one line for each conclusion from it."""
+def _health(
+    health: pd.DataFrame, join: dict[str, Any], planned: bool, compared: pd.DataFrame, n_compared: int
+) -> str:
+    """Return the table of assigned users, and one line for each conclusion; the sample ratio is of those compared."""
     table = pd.DataFrame(
         {
             "variant": health["variant"].astype(str),
@@ -288,8 +291,10 @@ def _health(health: pd.DataFrame, join: dict[str, Any], planned: bool) -> str:
     first = health.iloc[0]
     lines = [_text(table), ""]
     plan = "planned shares" if planned else "equal shares (say otherwise with --expected)"
+    part = f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
+    broken = compared["warning"].str.split("; ").map(lambda named: "sample_ratio" in named).any()
     lines += [
-        _verdict("sample ratio", first["srm_p"], first["srm_flag"], f"fits {plan}", f"DOES NOT FIT {plan}"),
+        _verdict(f"sample ratio{part}", compared["srm_p"].min(), broken, f"fits {plan}", f"DOES NOT FIT {plan}"),
         _verdict(
             "missing metrics", first["missing_p"], first["missing_flag"], "alike in all variants", "DIFFER by variant"
         ),
@@ -303,7 +308,7 @@ def _health(health: pd.DataFrame, join: dict[str, Any], planned: bool) -> str:
     return "\n".join(lines)
 
 
-def _verdict(what: str, p: float, flagged: str, good: str, bad: str) -> str:
+def _verdict(what: str, p: float, flagged: Any, good: str, bad: str) -> str:
     if pd.isna(p):
         return f"{what}: not tested ({'nobody or everybody' if what == 'missing metrics' else 'too few users'})"
     return f"{what}: {bad if flagged else good}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
