@@ -205,12 +205,13 @@ def belief(subject: Subject) -> list[Sentence]:
         return []
     test = str(table["test"].iloc[0]) if "test" in table.columns else ""
     names = {"t": "Paired t tests", "wilcoxon": "Wilcoxon tests", "randomization": "Randomization tests"}
-    lists = sorted({int(n) for n in table["n_users"]})
-    n = f"{lists[0]:,}" if lists[0] == lists[-1] else f"{lists[0]:,} to {lists[-1]:,}"
+    counts = [sorted({int(n) for n in table[name]}) for name in ("n_users", "n_lists") if name in table.columns]
+    users, lists = (f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (counts[0], counts[-1]))
+    n = f"{lists} lists" if users == lists else f"{lists} lists of {users} users"
     _, how = comparison_facts(table)
     tests = int(table["p_value"].notna().sum()) if "p_value" in table.columns else len(table)
     corrected = f", {how.capitalize()}-corrected over {tests} tests" if how not in ("", "none") else ""
-    said: list[Sentence] = [(f"{names.get(test, 'Tests')} on {n} lists that both models have{corrected}.",)]
+    said: list[Sentence] = [(f"{names.get(test, 'Tests')} on {n} that both models have{corrected}.",)]
     return [*said, *((text,) for text in warning_sentences(table) or ["No test carries a warning."])]
 
 
