@@ -92,7 +92,9 @@ def test_folds_are_the_same_as_method_and_as_function():
     method, default = result.compare_models(fold="fold"), result.compare_models()
     function = rd.compare_models(result.per_user, fold="fold", metrics=["hitrate@1"])
     pd.testing.assert_frame_equal(method, function)
-    pd.testing.assert_frame_equal(method, rd.compare_models(result.per_user, "hitrate@1", user_col="user_id", fold="fold"))
+    pd.testing.assert_frame_equal(
+        method, rd.compare_models(result.per_user, "hitrate@1", user_col="user_id", fold="fold")
+    )
     assert (method["n_users"].item(), method["n_lists"].item()) == (50, 250)
     for name in ("n_users", "n_lists", "diff", "se", "p_value"):  # every user has as many folds
         assert default[name].item() == pytest.approx(method[name].item())
@@ -107,7 +109,7 @@ def test_the_unit_may_be_another_column(rng):
     assert (found["n_users"], found["n_lists"]) == (50, 200)
     means = differences(frame)["d"].groupby(np.arange(200) // 4).mean()
     assert found["p_value"] == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
-    with pytest.raises(DataError, match="household differs between the rows of 1 users.*one unit"):
+    with pytest.raises(DataError, match=r"household differs between the rows of 1 users.*one unit"):
         one(frame.assign(household=np.r_[99, frame["household"][1:]]), user_col="user_id", unit_col="household")
     with pytest.raises(NullKeyError, match="household"):
         one(frame.assign(household=np.r_[np.nan, frame["household"][1:]]), user_col="user_id", unit_col="household")
@@ -141,7 +143,10 @@ def weighted(weights, seed=0):
     rng = np.random.default_rng(seed)
     n = len(weights)
     return pd.concat(
-        [pd.DataFrame({"user_id": range(n), "n_true": 1, "ndcg@10": rng.random(n), "w": weights, "model": m}) for m in "ab"]
+        [
+            pd.DataFrame({"user_id": range(n), "n_true": 1, "ndcg@10": rng.random(n), "w": weights, "model": m})
+            for m in "ab"
+        ]
     )
 
 
