@@ -163,9 +163,8 @@ def compare_variants_from_moments(
         return [compare_pair(pair, settings)[0] for pair in pairs]
 
     tested = compare_each(arms, compare_both)
-    unchanged = np.zeros(len(table.groups), bool)
     families = Families(correction, family, 1 - confidence, decisive)
-    return decide(tested, Checks(ratio, unchanged), Decisions(families, better), settings)
+    return decide(tested, Checks(ratio), Decisions(families, better), settings)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

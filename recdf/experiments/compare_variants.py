@@ -11,7 +11,8 @@ from ..errors import OptionError
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import warn_of_weights
 from ..inputs.progress import Progress
-from .columns import by_columns, count, frame_of, metric_specs
+from .balance import Differences, measured_late, shares_change, unbalanced
+from .columns import by_columns, count, frame_of, metric_specs, read_weight
 from .experiment_rows import read_rows
 from .options import (
     Alternative,
@@ -23,8 +24,8 @@ from .options import (
     VariantTest,
     check_literal,
 )
-from .sample_ratio import KnownUsers, check_sample_ratio, count_units, shares_change
-from .samples import Metric, covariate_specs, read_metrics, subset
+from .sample_ratio import KnownUsers, check_sample_ratio, count_units
+from .samples import Covariate, Metric, covariate_specs, read_metrics, subset
 from .stats.proportions import is_binary
 from .two_sample import Row, Settings
 from .user_pairs import compare_arms
@@ -66,6 +67,7 @@ def compare_variants(
     user_col: Columns | None = None,
     progress: bool | None = None,
     weight_col: str | None = None,
+    covariate_time_col: str | None = None,
 ) -> pd.DataFrame:
     """Compare every variant with the control, metric by metric, on independent users.
 
@@ -239,7 +241,10 @@ def compare_variants(
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     known = KnownUsers(data, rows)
     ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows), known)
-    checks = Checks(ratio, shares_change(data, None if time_col in as_columns(strata) else time_col, rows))
+    weight = None if weight_col is None else Covariate(read_weight(data, "data", weight_col), name=weight_col)
+    found, balance = unbalanced(columns, weight, rows, arms.control)
+    found += measured_late(data, covariate_time_col, time_col, rows)
+    found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
     with Progress(len(arms.groups) * len(arms.treatments), "compare_variants", progress) as shown:
 
         def test_both(group: int, treatment: int) -> list[Row]:
@@ -250,7 +255,7 @@ def compare_variants(
 
         tested = compare_each(arms, test_both)
     families = Families(correction, family, 1 - confidence, decisive)
-    return decide(tested, checks, Decisions(families, better), settings)
+    return decide(tested, Checks(ratio, Differences(found, balance)), Decisions(families, better), settings)
 
 
 def _check_metrics(

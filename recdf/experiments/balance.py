@@ -1,0 +1,172 @@
+"""What differs between the variants although it was fixed before the experiment: covariates, weights, times, strata."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..errors import OptionError
+from .columns import Codes, Floats, Mask, column_codes, group_codes, require, split
+from .estimates import around_pooled
+from .experiment_rows import ExperimentRows
+from .samples import Covariate, Metric, fill, sum_by
+from .stats.arms import Sample
+from .stats.counts import LEAST_EXPECTED, independence_test
+from .stats.random_split import random_split_p
+from .verdict import ALPHA
+
+__all__: list[str] = []
+
+# Level of the warning about a covariate, for all covariates and pairs of variants of a table together.
+UNALPHAD = 0.01
+
+# Periods into which times are cut, each with as many users.
+PERIODS = 10
+
+
+class Difference(NamedTuple):
+    """A warning, what it is about, and the (group, treatment) in which it holds; `metrics` are all if None."""
+
+    warning: str
+    name: str
+    where: Mask
+    metrics: Sequence[str] | None = None
+
+
+class Differences(NamedTuple):
+    """What differs; and p of the balance of covariates by metric, in arrays (group, variant)."""
+
+    found: list[Difference]
+    p: dict[str, Floats]
+
+
+def unbalanced(metrics: list[Metric], weight: Covariate | None, rows: ExperimentRows, control: int) -> Differences:
+    """Test every covariate, and the weights, of every variant against the control; p is that of all tests together."""
+    used = {one.name: one for metric in metrics for one in (*metric.covariates, *([] if weight is None else [weight]))}
+    shape = len(rows.groups), len(rows.variants)
+    p = {name: np.full(shape, np.nan) for name in used}
+    for name, one in used.items():
+        for group, variant in np.ndindex(shape):
+            if variant != control:
+                p[name][group, variant] = _p_value(one, rows, (rows.arm(group, control), rows.arm(group, variant)))
+    n = max(1, sum(np.count_nonzero(~np.isnan(one)) for one in p.values()))
+    p = {name: np.fmin(one * n, 1.0) for name, one in p.items()}
+    found, of_metric = [], {}
+    for name in used:
+        of = [m.name for m in metrics if used[name] is weight or name in [one.name for one in m.covariates]]
+        found.append(Difference("covariate_differs", name, p[name] < UNALPHAD, of))
+        of_metric |= {metric: np.fmin(of_metric.get(metric, np.nan), p[name]) for metric in of}
+    return Differences(found, of_metric)
+
+
+def _p_value(covariate: Covariate, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:
+    """Compare units as they were assigned: users, or the sums of their clusters."""
+    both = covariate.take(np.concatenate(arms))
+    both, sides = fill(both, both.missing), []
+    for own, part in zip(arms, (slice(len(arms[0])), slice(len(arms[0]), None)), strict=True):
+        one = Sample(both.num[part], None if both.den is None else both.den[part])
+        sides.append(one if rows.clusters is None else sum_by(one, rows.clusters[own]))
+    if any(len(one.num) < 2 or (one.den is not None and not one.den.any()) for one in sides):
+        return np.nan
+    return random_split_p(*around_pooled(sides[0], sides[1]))
+
+
+def measured_late(data: pd.DataFrame, name: str | None, time_col: str | None, rows: ExperimentRows) -> list[Difference]:
+    """Where covariates were measured after the time of assignment or exposure."""
+    if name is None:
+        return []
+    if time_col is None:
+        raise OptionError(f"covariate_time_col={name!r} needs time_col=, the time of the assignment or of the exposure")
+    measured, begun = (data[one] for one in require(data, "data", [name, time_col]))
+    try:
+        late = (measured > begun).to_numpy(bool, na_value=False)
+    except TypeError:
+        raise OptionError(f"data[{name!r}] and data[{time_col!r}] cannot be compared; bring both to one form") from None
+    where = np.zeros((len(rows.groups), len(rows.variants)), bool)
+    np.logical_or.at(where, (rows.group, rows.variant), late)
+    return [Difference("covariate_after", name, np.repeat(where.any(axis=1)[:, None], where.shape[1], axis=1))]
+
+
+def shares_change(
+    data: pd.DataFrame, time_col: str | None, strata: list[str], skip: Sequence[str], rows: ExperimentRows
+) -> list[Difference]:
+    """Where the shares of the variants differ between times (or cohorts) of the assignment, or between strata.
+
+    Then users of different periods are compared, and an effect of the period looks like one of the treatment. Within
+    strata, times are compared within each. Without `time_col`, columns of dates are taken.
+    """
+    time = {time_col: _dates(data[time_col])} if time_col is not None and require(data, "data", [time_col]) else {}
+    if time_col is None:
+        named = ((name, _dates(data[name])) for name in data.columns if name not in skip)
+        time = {name: dates for name, dates in named if dates is not None}
+    found = []
+    stratum = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
+    for name, dates in time.items():
+        code = column_codes(data, "data", name)[0] if dates is None else np.unique(dates, return_inverse=True)[1]
+        ordered = dates is not None or pd.api.types.is_numeric_dtype(data[name].dtype)
+        one, constant = _units(code, rows)
+        if time_col is None and not constant:  # times of visits and not of an assignment
+            continue
+        p = _p_of_times(code, stratum, one, rows, ordered=ordered)
+        found.append(Difference("shares_change", name, p < ALPHA / len(time)))
+    if strata and time_col not in strata:
+        where = _p_of_times(group_codes(data, "data", strata)[0], 0 * stratum, _units(stratum, rows)[0], rows, ordered=False)
+        found.append(Difference("strata_differ", ", ".join(strata), where < ALPHA))
+    return found
+
+
+def _dates(values: pd.Series) -> pd.Series | None:
+    """The dates of a column that holds nothing else, also as text; None for another column."""
+    if not len(values) or values.isna().any():
+        return None
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return values
+    first = values.iloc[0]
+    if not isinstance(first, datetime.date) and not (isinstance(first, str) and re.match(r"\d{4}-\d\d-\d\d", first)):
+        return None
+    dates = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
+    return None if dates.isna().any() else dates
+
+
+def _units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:
+    """One row of every unit of a group, that of its first code, and whether each unit has one code only."""
+    units = rows.randomised
+    if units is None:
+        return np.arange(len(code)), True
+    order = np.argsort(code, kind="stable")
+    unit = (rows.group * (int(units.max(initial=0)) + 1) + units)[order]
+    _, first, own = np.unique(unit, return_index=True, return_inverse=True)
+    return order[first], bool((code[order] == code[order[first]][own]).all())
+
+
+def _p_of_times(code: Codes, stratum: Codes, one: Codes, rows: ExperimentRows, *, ordered: bool) -> Floats:
+    """p by group that the shares of the variants are the same at all times, the least of its strata times their number."""
+    n_strata, p = int(stratum.max(initial=0)) + 1, np.full(len(rows.groups), np.nan)
+    cells = split((rows.group * n_strata + stratum)[one], len(p) * n_strata)
+    for cell, mine in enumerate(cells):
+        times, variants = np.unique(code[one[mine]], return_inverse=True)[1], rows.variant[one[mine]]
+        table = np.zeros((int(times.max(initial=-1)) + 1, len(rows.variants)))
+        np.add.at(table, (times, variants), 1)
+        table = table[:, table.any(axis=0)]
+        share = table.sum(axis=0).min(initial=len(mine)) / max(len(mine), 1)
+        p[cell // n_strata] = np.fmin(p[cell // n_strata], independence_test(_merge_periods(table, share, ordered))[1])
+    return np.asarray(p * n_strata)[:, None] + np.zeros(len(rows.variants))
+
+
+def _merge_periods(table: Floats, least_share: float, ordered: bool) -> Floats:
+    """Rows of neighbouring times put together so that χ² holds; small cohorts are put together too."""
+    users = table.sum(axis=1)
+    if ordered:
+        most = max(1, min(PERIODS, int(users.sum() * least_share / LEAST_EXPECTED)))
+        period = np.minimum((np.cumsum(users) - users / 2) / max(users.sum(), 1) * most, most - 1).astype(np.int64)
+    else:
+        small = users * least_share < LEAST_EXPECTED
+        period = np.where(small, 0, np.cumsum(~small))
+    merged = np.zeros((int(period.max(initial=0)) + 1, table.shape[1]))
+    np.add.at(merged, period, table)
+    return np.asarray(merged[merged.sum(axis=1) > 0])
