@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from ..evaluation.publishing import staging_folder
+from ..experiments.verdict import NOT_ALIKE
 
 __all__ = ["FAIL_ON", "add_output", "failed", "note", "print_tables", "verbose", "verdicts_fail", "write_files"]
 
@@ -42,7 +43,8 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             metavar="{" + ",".join(FAIL_ON) + "}",
             default=[],
             help="exit with code 1, after all is printed and written, on: error, a finding of recdf check of that "
-            "severity (always so there); warning, any warning; invalid, a verdict that is invalid",
+            "severity (always so there); warning, any warning; invalid, a verdict that is invalid, or withheld because "
+            "the variants are not alike",
         )
 
 
@@ -104,6 +106,8 @@ def failed(given: argparse.Namespace, what: str) -> bool:
 
 
 def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame) -> int:
-    """Return the exit code for tables of verdicts: 1 with `--fail-on invalid` if one of them is invalid."""
-    invalid = any(table["verdict"].astype(str).str.startswith("invalid").any() for table in tables)
-    return int(invalid and failed(given, "invalid"))
+    """Return the exit code for tables of verdicts: 1 if one is invalid, or carries a warning, and that is to fail."""
+    verdicts, warnings = (pd.concat([table[name].astype(str) for table in tables]) for name in ("verdict", "warning"))
+    invalid = (verdicts.str.startswith("invalid") | verdicts.isin(NOT_ALIKE)).any()
+    warned = (warnings != "").any()
+    return int((invalid and failed(given, "invalid")) or (warned and failed(given, "warning")))

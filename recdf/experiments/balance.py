@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from .columns import Codes, Floats, Mask, column_codes, group_codes, require, split
+from .columns import Codes, Floats, Mask, column_codes, require, split
 from .estimates import around_pooled
 from .experiment_rows import ExperimentRows
 from .samples import Covariate, Metric, fill, sum_by
@@ -23,14 +23,14 @@ from .verdict import ALPHA
 __all__: list[str] = []
 
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table together.
-UNALPHAD = 0.01
+UNBALANCED = 0.01
 
 # Periods into which times are cut, each with as many users.
 PERIODS = 10
 
 
 class Difference(NamedTuple):
-    """A warning, what it is about, and the (group, treatment) in which it holds; `metrics` are all if None."""
+    """A warning, what it is about, the groups or (group, variant) in which it holds, and of which metrics."""
 
     warning: str
     name: str
@@ -47,20 +47,19 @@ class Differences(NamedTuple):
 
 def unbalanced(metrics: list[Metric], weight: Covariate | None, rows: ExperimentRows, control: int) -> Differences:
     """Test every covariate, and the weights, of every variant against the control; p is that of all tests together."""
-    used = {one.name: one for metric in metrics for one in (*metric.covariates, *([] if weight is None else [weight]))}
-    shape = len(rows.groups), len(rows.variants)
-    p = {name: np.full(shape, np.nan) for name in used}
-    for name, one in used.items():
-        for group, variant in np.ndindex(shape):
-            if variant != control:
-                p[name][group, variant] = _p_value(one, rows, (rows.arm(group, control), rows.arm(group, variant)))
-    n = max(1, sum(np.count_nonzero(~np.isnan(one)) for one in p.values()))
-    p = {name: np.fmin(one * n, 1.0) for name, one in p.items()}
-    found, of_metric = [], {}
-    for name in used:
-        of = [m.name for m in metrics if used[name] is weight or name in [one.name for one in m.covariates]]
-        found.append(Difference("covariate_differs", name, p[name] < UNALPHAD, of))
-        of_metric |= {metric: np.fmin(of_metric.get(metric, np.nan), p[name]) for metric in of}
+    weights = [] if weight is None else [weight]
+    used = {one.name: one for metric in metrics for one in (*metric.covariates, *weights)}
+    p = np.full((len(used), len(rows.groups), len(rows.variants)), np.nan)
+    for (i, group, variant), _ in np.ndenumerate(p):
+        if variant != control:
+            arms = rows.arm(group, control), rows.arm(group, variant)
+            p[i, group, variant] = _p_value(list(used.values())[i], rows, arms)
+    p = np.fmin(p * np.count_nonzero(~np.isnan(p)), 1.0)
+    found, of_metric = [], {metric.name: np.full(p.shape[1:], np.nan) for metric in metrics}
+    for name, one in zip(used, p, strict=True):
+        of = [m.name for m in metrics if name in [x.name for x in (*m.covariates, *weights)]]
+        found.append(Difference("covariate_differs", name, one < UNBALANCED, of))
+        of_metric |= {metric: np.fmin(of_metric[metric], one) for metric in of}
     return Differences(found, of_metric)
 
 
@@ -77,46 +76,42 @@ def _p_value(covariate: Covariate, rows: ExperimentRows, arms: tuple[Codes, Code
 
 
 def measured_late(data: pd.DataFrame, name: str | None, time_col: str | None, rows: ExperimentRows) -> list[Difference]:
-    """Where covariates were measured after the time of assignment or exposure."""
+    """The groups in which covariates were measured after the time of assignment or exposure."""
     if name is None:
         return []
     if time_col is None:
         raise OptionError(f"covariate_time_col={name!r} needs time_col=, the time of the assignment or of the exposure")
-    measured, begun = (data[one] for one in require(data, "data", [name, time_col]))
+    require(data, "data", [name, time_col])
     try:
-        late = (measured > begun).to_numpy(bool, na_value=False)
+        late = (data[name] > data[time_col]).to_numpy(bool, na_value=False)
     except TypeError:
         raise OptionError(f"data[{name!r}] and data[{time_col!r}] cannot be compared; bring both to one form") from None
-    where = np.zeros((len(rows.groups), len(rows.variants)), bool)
-    np.logical_or.at(where, (rows.group, rows.variant), late)
-    return [Difference("covariate_after", name, np.repeat(where.any(axis=1)[:, None], where.shape[1], axis=1))]
+    return [Difference("covariate_after", name, np.bincount(rows.group, late, len(rows.groups)) > 0)]
 
 
 def shares_change(
     data: pd.DataFrame, time_col: str | None, strata: list[str], skip: Sequence[str], rows: ExperimentRows
 ) -> list[Difference]:
-    """Where the shares of the variants differ between times (or cohorts) of the assignment, or between strata.
+    """The groups in which the shares of the variants differ between times of the assignment, or between strata.
 
-    Then users of different periods are compared, and an effect of the period looks like one of the treatment. Within
-    strata, times are compared within each. Without `time_col`, columns of dates are taken.
+    Then users of different periods are compared, and an effect of the period looks like one of the treatment. With
+    strata, times are compared within each. Without `time_col`, it is all columns of dates that are fixed for a unit.
     """
-    time = {time_col: _dates(data[time_col])} if time_col is not None and require(data, "data", [time_col]) else {}
-    if time_col is None:
-        named = ((name, _dates(data[name])) for name in data.columns if name not in skip)
-        time = {name: dates for name, dates in named if dates is not None}
+    names = [name for name in data.columns if name not in skip] if time_col is None else [time_col]
+    times = {name: _dates(data[name]) for name in require(data, "data", names)}
     found = []
-    stratum = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
-    for name, dates in time.items():
-        code = column_codes(data, "data", name)[0] if dates is None else np.unique(dates, return_inverse=True)[1]
-        ordered = dates is not None or pd.api.types.is_numeric_dtype(data[name].dtype)
-        one, constant = _units(code, rows)
-        if time_col is None and not constant:  # times of visits and not of an assignment
+    strata_of = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
+    for name, dates in times.items():
+        if time_col is None and dates is None:
             continue
-        p = _p_of_times(code, stratum, one, rows, ordered=ordered)
-        found.append(Difference("shares_change", name, p < ALPHA / len(time)))
+        code = column_codes(data, "data", name)[0] if dates is None else np.unique(dates, return_inverse=True)[1]
+        first, fixed = _first_rows(code, rows)
+        if time_col is not None or fixed:
+            ordered = dates is not None or pd.api.types.is_numeric_dtype(data[name].dtype)
+            found.append(Difference("shares_change", name, _p_of_times(code, strata_of, first, rows, ordered) < ALPHA))
     if strata and time_col not in strata:
-        where = _p_of_times(group_codes(data, "data", strata)[0], 0 * stratum, _units(stratum, rows)[0], rows, ordered=False)
-        found.append(Difference("strata_differ", ", ".join(strata), where < ALPHA))
+        p = _p_of_times(strata_of, 0 * strata_of, np.arange(len(data)), rows, ordered=False)
+        found.append(Difference("strata_differ", ", ".join(strata), p < ALPHA))
     return found
 
 
@@ -133,8 +128,8 @@ def _dates(values: pd.Series) -> pd.Series | None:
     return None if dates.isna().any() else dates
 
 
-def _units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:
-    """One row of every unit of a group, that of its first code, and whether each unit has one code only."""
+def _first_rows(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:
+    """The row of the least code of every unit in every group, and whether each unit has one code only."""
     units = rows.randomised
     if units is None:
         return np.arange(len(code)), True
@@ -144,18 +139,17 @@ def _units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:
     return order[first], bool((code[order] == code[order[first]][own]).all())
 
 
-def _p_of_times(code: Codes, stratum: Codes, one: Codes, rows: ExperimentRows, *, ordered: bool) -> Floats:
-    """p by group that the shares of the variants are the same at all times, the least of its strata times their number."""
+def _p_of_times(code: Codes, stratum: Codes, chosen: Codes, rows: ExperimentRows, ordered: bool) -> Floats:
+    """By group, p that the variants have the same shares at all times: the least of its strata times their number."""
     n_strata, p = int(stratum.max(initial=0)) + 1, np.full(len(rows.groups), np.nan)
-    cells = split((rows.group * n_strata + stratum)[one], len(p) * n_strata)
-    for cell, mine in enumerate(cells):
-        times, variants = np.unique(code[one[mine]], return_inverse=True)[1], rows.variant[one[mine]]
-        table = np.zeros((int(times.max(initial=-1)) + 1, len(rows.variants)))
+    for cell, mine in enumerate(split((rows.group * n_strata + stratum)[chosen], len(p) * n_strata)):
+        here = chosen[mine]
+        times, variants = (np.unique(one[here], return_inverse=True)[1] for one in (code, rows.variant))
+        table = np.zeros((int(times.max(initial=-1)) + 1, int(variants.max(initial=-1)) + 1))
         np.add.at(table, (times, variants), 1)
-        table = table[:, table.any(axis=0)]
-        share = table.sum(axis=0).min(initial=len(mine)) / max(len(mine), 1)
+        share = table.sum(axis=0).min(initial=len(here)) / max(len(here), 1)
         p[cell // n_strata] = np.fmin(p[cell // n_strata], independence_test(_merge_periods(table, share, ordered))[1])
-    return np.asarray(p * n_strata)[:, None] + np.zeros(len(rows.variants))
+    return p * n_strata
 
 
 def _merge_periods(table: Floats, least_share: float, ordered: bool) -> Floats:

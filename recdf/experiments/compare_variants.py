@@ -99,7 +99,8 @@ def compare_variants(
         Column of the variant.
     covariates : str, list of str or mapping, optional
         Pre-period columns: one or several for all metrics, or metric → column, list of columns, or for a ratio a pair.
-        A covariate that is missing more often in one arm (p < 0.01) is not used and named in `warning`.
+        A covariate that is missing more often in one arm (p < 0.01) is not used and named in `warning`. One that
+        differs between the arms was not fixed before the experiment, and withholds the verdict.
     strata, cluster : str or list of str, optional
         Columns of strata (for means only), or of clusters. Not both.
     by : str or list of str, optional
@@ -139,8 +140,9 @@ def compare_variants(
     relative : {"fieller", "log"}, default "fieller"
         Relative interval: Fieller's, which agrees with the test; or that of the logarithm of the ratio.
     time_col : str, optional
-        Time or cohort of the assignment. When the shares of the variants change over it (χ², p < 0.001), periods are
-        compared and not variants, and the verdict is withheld; give the same column as `strata` to compare within.
+        Time or cohort of the assignment, or time of the exposure. When the shares of the variants change over it (χ²,
+        p < 0.001), periods are compared and not variants, and the verdict is withheld; give the period as `strata` to
+        compare within. Default: every column of dates without nulls that has one date per user.
     user_col : str or list of str, optional
         Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users.
     progress : bool, optional
@@ -151,6 +153,8 @@ def compare_variants(
         1/probability of being sampled). Users of weight 0 are left out and counted in `n_dropped`. It takes no strata,
         no proportions and one covariate. Without it every user counts alike, and `WeightWarning` says so if `data` was
         evaluated with weights.
+    covariate_time_col : str, optional
+        Time at which the covariates were measured. One after `time_col` withholds the verdict.
 
     Returns
     -------
@@ -163,12 +167,15 @@ def compare_variants(
         `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same test finds with power 0.8 at the
         unadjusted alpha), `confidence`, `method`, `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and
         strata), `n_covariate_missing`, `srm_p` (of the sample ratio of the users compared; the smallest where several
-        tests are made), `warning`, `verdict`.
+        tests are made), `balance_p` (that the arms have the same mean of the covariates and weights; the smallest,
+        times the number of these tests in the table), `unbalanced` (columns that differ), `warning`, `verdict`.
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
         denominators of an arm carry no more than those of 12 equal users would: (Σd)²/Σd² < 12), "skewed" (skewness of
         the difference beyond 0.2), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio",
+        "covariate_differs" (balance_p < 0.01; below 0.001 the verdict is withheld), "covariate_after" (measured after
+        `time_col`), "strata_differ" (the shares of the variants differ between strata, p < 0.001),
         "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both arms, which are taken
         as independent), "no_covariate" (its denominators are all 0 in an arm).
         Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning with which the effect

@@ -20,6 +20,7 @@ from .cells import (
     to_latex,
     to_markdown,
     to_text,
+    visible,
 )
 from .columns import count, frame_of
 
@@ -69,6 +70,11 @@ class ReportTable:
         return to_markdown(*self._parts(SHOWN_ROWS)) + (f"\n... and {more:,} more rows" if more > 0 else "")
 
     __repr__ = __str__
+
+
+def warning_words(warning: str, unbalanced: str = "") -> str:
+    """Return the warnings of a row as words, with the columns that differ between the variants."""
+    return str(warning).replace("_", " ") + (f": {visible(unbalanced)}" if unbalanced else "")
 
 
 def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
@@ -145,6 +151,7 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
             cells["var. reduction"] = text("variance_reduction", form=lambda value: number(value, ".1%"))
     cells["verdict"] = text("verdict", form=str)
     if (comparison["warning"] != "").any():
-        cells["notes"] = text("warning", form=lambda note: str(note).replace("_", " "))
+        named = ["unbalanced"] if "unbalanced" in comparison.columns else []
+        cells["notes"] = text("warning", *named, form=warning_words)
     return ReportTable(pd.DataFrame(cells))
 

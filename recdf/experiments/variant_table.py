@@ -118,16 +118,12 @@ def decide(tested: Tested, checks: Checks, decisions: Decisions, settings: Setti
 def _add_differences(tested: Tested, differences: Differences) -> None:
     """Name what differs between the two variants of every row, with p of their covariates."""
     table, *at = tested
-    names: list[list[str]] = [[] for _ in range(len(table))]
-    warned: dict[str, Mask] = {}
+    names = pd.Series([""] * len(table), dtype=object)
     for warning, name, where, metrics in differences.found:
-        rows = where[tuple(at)] & (True if metrics is None else table["metric"].isin(metrics).to_numpy())
-        warned[warning] = warned.get(warning, np.zeros(len(table), bool)) | rows
-        for i in np.flatnonzero(rows):
-            names[i].append(name)
-    for warning, rows in warned.items():
-        _add_warning(table, rows, warning)
-    table["unbalanced"] = pd.Series([", ".join(some) for some in names], dtype=str)
+        rows = where[tuple(at)[: where.ndim]] & (True if metrics is None else table["metric"].isin(metrics).to_numpy())
+        names[rows] += f", {name}"
+        _add_warning(table, rows & ~table["warning"].str.endswith(warning).to_numpy(), warning)
+    table["unbalanced"] = names.str.removeprefix(", ").astype(str)
     p = {metric: of[tuple(at)] for metric, of in differences.p.items()}
     table["balance_p"] = [p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])]
 

@@ -190,6 +190,9 @@ WITHHELD = {
     "skewed": "check: skewed",
 }
 
+# Of these verdicts, those that say that the variants are not alike, or were not assigned alike.
+NOT_ALIKE = [WITHHELD[name] for name in ("sample_ratio", "shares_change", "covariate_after", "covariate_differs")]
+
 NOT_CHECKED = " (sample ratio not checked)"
 
 
