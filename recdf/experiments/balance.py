@@ -18,6 +18,7 @@ from .samples import Covariate, Metric, fill, sum_by
 from .stats.arms import Sample
 from .stats.counts import LEAST_EXPECTED, independence_test
 from .stats.random_split import random_split_p
+from .units import differ
 from .verdict import ALPHA
 
 __all__: list[str] = []
@@ -65,9 +66,11 @@ def unbalanced(metrics: list[Metric], weight: Covariate | None, rows: Experiment
 
 def _p_value(covariate: Covariate, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:
     """Compare units as they were assigned: users, or the sums of their clusters."""
-    both = covariate.take(np.concatenate(arms))
+    both, n = covariate.take(np.concatenate(arms)), len(arms[0])
+    if differ((int(both.missing[:n].sum()), int(both.missing[n:].sum())), (n, len(arms[1]))):
+        return np.nan  # it is not used
     both, sides = fill(both, both.missing), []
-    for own, part in zip(arms, (slice(len(arms[0])), slice(len(arms[0]), None)), strict=True):
+    for own, part in zip(arms, (slice(n), slice(n, None)), strict=True):
         one = Sample(both.num[part], None if both.den is None else both.den[part])
         sides.append(one if rows.clusters is None else sum_by(one, rows.clusters[own]))
     if any(len(one.num) < 2 or (one.den is not None and not one.den.any()) for one in sides):
@@ -98,7 +101,7 @@ def shares_change(
     strata, times are compared within each. Without `time_col`, it is all columns of dates that are fixed for a unit.
     """
     names = [name for name in data.columns if name not in skip] if time_col is None else [time_col]
-    times = {name: _dates(data[name]) for name in require(data, "data", names)}
+    times = {name: _dates(data[name]) for name in require(data, "time_col: data", names)}
     found = []
     strata_of = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
     for name, dates in times.items():

@@ -113,7 +113,7 @@ def test_variants():
     ):
         found = rd.compare_variants(frame, "b", control="A", weight_col="w", **options)
         expected = rd.compare_variants(written, {"b": ("wb", "w")}, control="A", **pair)
-        dropped = ["n_dropped", "n_dropped_control", "n_dropped_treatment"]
+        dropped = ["n_dropped", "n_dropped_control", "n_dropped_treatment", "balance_p", "unbalanced"]
         pd.testing.assert_frame_equal(found.drop(columns=dropped), expected.drop(columns=dropped))
     ratio = rd.compare_variants(frame, {"r": ("b", "a")}, control="A", weight_col="w").iloc[0]
     of_a = frame[frame["variant"] == "A"]
