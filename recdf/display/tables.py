@@ -16,6 +16,9 @@ import pandas as pd
 from ..errors import ColumnError, OptionError, closest, kind_of
 from ..evaluation.definitions import better_of
 from ..evaluation.result import Evaluation
+from ..evaluation.summary import CONFIDENCE, summarize
+from ..experiments.runs import repeated_unit
+from ..inputs.options import as_columns
 
 __all__: list[str] = []
 
@@ -83,6 +86,37 @@ def _starts(frame: pd.DataFrame, by: Sequence[str]) -> npt.NDArray[np.int64]:
     return np.flatnonzero(changes)
 
 
+def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) -> Evaluation:
+    """Return the result with intervals that hold where a unit has several lists; its spec then has `unit_col`.
+
+    The unit is the first column of the list key unless the caller names another.
+    """
+    key, by, per_user = list(result.spec["user_col"]), list(result.spec["by"]), result.per_user
+    units, known = as_columns(unit_col) or key[:1], {}
+    if "unit_col" in result.spec:
+        return result
+    lists = next(iter(rows_by(per_user, by).values()), np.arange(0))
+    if unit_col is None and repeated_unit(part := per_user.take(lists), key, len(lists)) and part[key[0]].is_unique:
+        known["repeated_units"] = True
+    if units == key:
+        return Evaluation(per_user, result.summary, result.spec | known) if known else result
+    spec = result.spec | known | {"unit_col": units}
+    plain = need(per_user, "per_user", units, "the column of unit_col=").copy(deep=False)
+    plain.attrs = {"recdf": spec}
+    names = [name for name in spec["metrics"] if name in per_user.columns]
+    summary = result.summary.copy(deep=False)
+    if names:
+        confidence = spec.get("confidence", CONFIDENCE)
+        weight = spec.get("weight")
+        own = summarize(plain, by, metrics=names, unit_col=units, weight_col=weight, confidence=confidence)
+        keys = [*by, "metric", "k"]
+        found = summary[keys].merge(own[[*keys, "se", "ci_low", "ci_high"]], on=keys, how="left", validate="m:1")
+        whole = True if spec.get("item_by") is None else summary[spec["item_by"]].isna().to_numpy()
+        for name in ("se", "ci_low", "ci_high"):
+            summary[name] = np.where(whole, found[name].to_numpy(), summary[name].to_numpy())
+    return Evaluation(per_user, summary, spec)
+
+
 def summary_of(result: Any) -> pd.DataFrame:
     """Return the summary as `model`, `column` (such as ndcg@10), `better`, `metric`, `k`, `value`, interval, counts.
 
@@ -90,6 +124,7 @@ def summary_of(result: Any) -> pd.DataFrame:
     another population.
     """
     if isinstance(result, Evaluation):
+        result = with_units(result)
         frame, by, item_by = result.summary, list(result.spec["by"]), result.spec.get("item_by")
         if item_by is not None:
             frame = frame[frame[item_by].isna()]
