@@ -144,7 +144,7 @@ def summarize(
     if weight_col is None:
         warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
-    units = as_columns(unit_col if unit is None else unit)
+    units = named = as_columns(unit_col if unit is None else unit)
     if not units:
         lists = [name for name in keys or list_columns(per_user) if name not in (*by, *spec.get("by", []), weight_col)]
         units = lists[:1] if len(lists) > 1 else []
@@ -156,7 +156,7 @@ def summarize(
         raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
     _refuse_repeated_lists(per_user, keys, spec)
     if not keys:
-        refuse_mixed_models(per_user, by, units, "name all columns of the list key in user_col=")
+        refuse_mixed_models(per_user, by, named, "name all columns of the list key in user_col=")
     for name in names:
         if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
