@@ -375,7 +375,7 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
         return tuple(found)
     withheld = tests["verdict"][tests["verdict"].astype(str).str.startswith("check")]
     if len(withheld):
-        why = ", ".join(f"{n} {text.removeprefix('check: ')}" for text, n in withheld.value_counts().items())
+        why = ", ".join(f"{n} {str(text).removeprefix('check: ')}" for text, n in withheld.value_counts().items())
         found.append(f"Where a verdict is withheld there is no mark, in {len(withheld)} of {len(tests)} tests ({why}).")
     return (*found, *warning_sentences(tests))
 

@@ -18,7 +18,6 @@ from ..evaluation.definitions import better_of
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import CONFIDENCE, summarize
 from ..experiments.runs import repeated_unit
-from ..inputs.options import as_columns
 
 __all__: list[str] = []
 
@@ -92,28 +91,26 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     The unit is the first column of the list key unless the caller names another.
     """
     key, by, per_user = list(result.spec["user_col"]), list(result.spec["by"]), result.per_user
-    units, known = as_columns(unit_col) or key[:1], {}
+    units = [unit_col] if isinstance(unit_col, str) else list(unit_col or key[:1])
     if "unit_col" in result.spec:
         return result
-    lists = next(iter(rows_by(per_user, by).values()), np.arange(0))
-    if unit_col is None and repeated_unit(part := per_user.take(lists), key, len(lists)) and part[key[0]].is_unique:
-        known["repeated_units"] = True
-    if units == key:
-        return Evaluation(per_user, result.summary, result.spec | known) if known else result
-    spec = result.spec | known | {"unit_col": units}
+    first = per_user.take(next(iter(rows_by(per_user, by).values()))) if len(per_user) else per_user
+    spec: dict[str, Any] = dict(result.spec)
+    if unit_col is None and repeated_unit(first, key, len(first)) and first[key[0]].is_unique:
+        spec["repeated_units"] = True
+    names = [name for name in spec["metrics"] if name in per_user.columns]
+    if units == key or not names:
+        return Evaluation(per_user, result.summary, spec) if "repeated_units" in spec else result
+    spec["unit_col"] = units
     plain = need(per_user, "per_user", units, "the column of unit_col=").copy(deep=False)
     plain.attrs = {"recdf": spec}
-    names = [name for name in spec["metrics"] if name in per_user.columns]
-    summary = result.summary.copy(deep=False)
-    if names:
-        confidence = spec.get("confidence", CONFIDENCE)
-        weight = spec.get("weight")
-        own = summarize(plain, by, metrics=names, unit_col=units, weight_col=weight, confidence=confidence)
-        keys = [*by, "metric", "k"]
-        found = summary[keys].merge(own[[*keys, "se", "ci_low", "ci_high"]], on=keys, how="left", validate="m:1")
-        whole = True if spec.get("item_by") is None else summary[spec["item_by"]].isna().to_numpy()
-        for name in ("se", "ci_low", "ci_high"):
-            summary[name] = np.where(whole, found[name].to_numpy(), summary[name].to_numpy())
+    own = summarize(plain, by, metrics=names, unit_col=units, weight_col=spec.get("weight"),
+                    confidence=spec.get("confidence", CONFIDENCE))  # fmt: skip
+    summary, keys, bounds = result.summary.copy(deep=False), [*by, "metric", "k"], ["se", "ci_low", "ci_high"]
+    found = summary[keys].merge(own[[*keys, *bounds]], on=keys, how="left", validate="m:1")
+    whole = summary[spec["item_by"]].isna().to_numpy() if "item_by" in spec else True
+    for name in bounds:
+        summary[name] = np.where(whole, found[name].to_numpy(), summary[name].to_numpy())
     return Evaluation(per_user, summary, spec)
 
 

@@ -40,10 +40,9 @@ class Moments:
     """Sums over the lists of each group, as (groups × columns) arrays.
 
     rows : lists of each group (one number per group) · n : lists with a value · undefined : lists for which the metric
-    is not defined, also where they count with a value · total : sum of the values ·
-    squares : sum of the squared differences from the group's mean · se, units : standard error of the mean and number
-    of equal units, where they do not follow from the squares, since the lists are not independent. With `weights`,
-    `total` is Σ w x and `squares` is
+    is not defined, also where they count with a value · total : sum of the values · squares : sum of the squared
+    differences from the group's mean · se, units : standard error of the mean and number of equal units, where they do
+    not follow from the squares, since the lists are not independent. With `weights`, `total` is Σ w x and `squares` is
     Σ w (x − m)², and lists of weight 0 are left out as if there were none.
     """
 
@@ -196,9 +195,9 @@ def clustered(
 ) -> tuple[Moments, np.ndarray]:
     """Return the moments with standard errors that hold where the lists of a unit are alike, and the number of units.
 
-    The number is a (groups × columns) array. `unit` is the code of the unit of each list; a unit may have lists in several
-    groups. The error follows from the sums of the differences from the mean, times `weight`, one sum per unit and
-    group.
+    The number is a (groups × columns) array. `unit` is the code of the unit of each list; a unit may have lists in
+    several groups. The error follows from the sums of the differences from the mean, times `weight`, one sum per unit
+    and group.
     """
     weight = np.ones(len(group)) if weight is None else weight
     n_units = int(unit.max(initial=-1)) + 1

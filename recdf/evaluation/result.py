@@ -257,9 +257,11 @@ class Evaluation:
 
     def _note(self) -> str:
         """What a reader must know of the intervals."""
-        if len(self.spec["user_col"]) < 2:
+        key = self.spec["user_col"]
+        if len(key) < 2 and "user_id" not in self.spec.get("carry", {}):
             return ""
-        return f"± takes the lists of one {self.spec['user_col'][0]} for independent; rd.summarize(result) does not."
+        unit = key[0] if len(key) > 1 else "user_id"
+        return f"± takes the lists of one {unit} for independent; rd.summarize(result, unit_col={unit!r}) does not."
 
     def _title(self) -> str:
         rows, columns = self.per_user.shape

@@ -94,8 +94,8 @@ def summarize(
         says so if the evaluation had weights (after a merge, only if their column is called "weight").
     unit_col : str or list of str, optional
         Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
-        a user are alike, so that an interval that takes them for independent is too narrow. Default: the first column
-        of a list key of several columns.
+        a user are alike, so that an interval that takes them for independent is too narrow. Default: where more columns
+        than `by` precede `n_true` (or are in `user_col`), the one called "user_id", or else the first of them.
     unit : str or list of str, optional
         Older name of `unit_col`.
 
@@ -144,10 +144,7 @@ def summarize(
     if weight_col is None:
         warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
-    units = named = as_columns(unit_col if unit is None else unit)
-    if not units:
-        lists = [name for name in keys or list_columns(per_user) if name not in (*by, *spec.get("by", []), weight_col)]
-        units = lists[:1] if len(lists) > 1 else []
+    units = as_columns(unit_col if unit is None else unit)
     for name in [*by, *names, *keys, *units]:
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
@@ -156,7 +153,12 @@ def summarize(
         raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
     _refuse_repeated_lists(per_user, keys, spec)
     if not keys:
-        refuse_mixed_models(per_user, by, named, "name all columns of the list key in user_col=")
+        refuse_mixed_models(per_user, by, units, "name all columns of the list key in user_col=")
+    if not units:
+        lists = [name for name in keys or list_columns(per_user) if name not in (*by, weight_col)]
+        if len(lists) > 1:
+            own = [name for name in lists if name not in spec.get("by", [])]
+            units = ["user_id"] if "user_id" in lists else own[:1]
     for name in names:
         if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")

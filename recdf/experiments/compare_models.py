@@ -112,23 +112,23 @@ def compare_models(
     Returns
     -------
     DataFrame
-        One row per (metric, pair): `metric`, `baseline`, `model`, `n_users` (units with both), `n_lists` (with both),
-        `n_only_baseline`, `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null unless the baseline's mean is positive),
-        `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses` (of the model), `statistic`,
-        `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same families),
-        `confidence`, `test`, `n_resamples`, `seed` (null without resampling), `warning`, `verdict`.
+        One row per (metric, pair): `metric`, `baseline`, `model`, `n_users` and `n_lists` (units and lists of both),
+        `n_only_baseline`, `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null unless the
+        baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses`
+        (of the model), `statistic`, `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted
+        in the same families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling), `warning`,
+        `verdict`.
         Warnings, separated by "; ": "zero_variance" (all differences equal), "too_few_users" (below 2) and
         "huge_values" (from 1e150 on): no statistics; "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the
         differences are ties, so that few users decide and t and TOST are not to be trusted); "few_differ" (fewer than
         50 users differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often than it
-        says; "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal users and less
-        than half of them); "repeated_units" (a column user_id or of the key repeats, and is not the unit: name the unit
-        in `unit_col`).
-        Verdict: withheld ("check: ...") below 20 users, or below 20 that differ if any does, where few users carry it,
-        of huge values, and of equal differences that are not 0. Else "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with
-        test="wilcoxon" "ranks higher" or "ranks lower", which follows the signed ranks and says nothing of the mean;
-        all of them with ", within the margin" where p_equivalence_adj ≤ alpha too; else "equivalent"
-        (p_equivalence_adj ≤ alpha) or "no difference shown".
+        says; "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal users, and less
+        than half of them); "repeated_units" (`user_id` or a later column of the key repeats and is not the unit).
+        Verdict: withheld ("check: ...") below 20 users, below 20 that differ if any does, where few users carry it, of
+        huge values, and of equal differences that are not 0. Else "better" or "worse" (p_adj ≤ alpha), "higher" or
+        "lower" for a metric without direction; with test="wilcoxon" "ranks higher" or "ranks lower", which follows the
+        signed ranks and says nothing of the mean; all of them with ", within the margin" where p_equivalence_adj ≤
+        alpha too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no difference shown".
 
     Raises
     ------
@@ -202,10 +202,10 @@ def compare_models(
 
 
 RESULT_COLUMNS = [
-    "metric", "baseline", "model", "n_users", "n_lists", "n_only_baseline", "n_only_model", "mean_baseline", "mean_model",
-    "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df", "p_value",
-    "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed", "warning",
-    "verdict",
+    "metric", "baseline", "model", "n_users", "n_lists", "n_only_baseline", "n_only_model", "mean_baseline",
+    "mean_model", "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df",
+    "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed",
+    "warning", "verdict",
 ]  # fmt: skip
 
 

@@ -62,10 +62,10 @@ class Runs:
         if weights is None and self.unit_of_list is None and defined.all():
             return d, None
         weight = defined.astype(np.float64) if weights is None else np.where(defined, weights, 0.0)
-        sums = np.where(defined, d, 0.0) * weight, weight
-        if self.unit_of_list is None:
-            return sums
-        return np.bincount(self.unit_of_list, sums[0]), np.bincount(self.unit_of_list, sums[1])
+        sums: Floats = np.where(defined, d, 0.0) * weight
+        if self.unit_of_list is not None:
+            sums, weight = (np.bincount(self.unit_of_list, part).astype(np.float64) for part in (sums, weight))
+        return sums, weight
 
 
 def mean(values: Floats, weights: Floats | None) -> float:
@@ -76,7 +76,8 @@ def mean(values: Floats, weights: Floats | None) -> float:
 def unit_weights(runs: Runs, name: str) -> Floats:
     """Weight of each list, which all rows of the list must agree on."""
     read = np.concatenate([read_weight(frame, role, name) for role, frame in runs.parts])
-    return _of_lists(read, runs.place % runs.n_cells, runs.list_of_cell, runs.show, f"{name!r}", "weight")
+    found: Floats = _of_lists(read, runs.place % runs.n_cells, runs.list_of_cell, runs.show, f"{name!r}", "weight")
+    return found
 
 
 def _of_lists(
@@ -101,9 +102,10 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     Days and folds repeat too, so that a column of times, or one of few values, is none but for its name.
     """
     for name in dict.fromkeys([*keys[1:], "user_id"]):
-        if name in frame.columns and name != keys[0] and not pd.api.types.is_datetime64_any_dtype(frame[name].dtype):
-            if (1 if name == "user_id" else FEW) <= frame[name].nunique() < n_lists:
-                return True
+        if name == keys[0] or name not in frame.columns or pd.api.types.is_datetime64_any_dtype(frame[name].dtype):
+            continue
+        if (1 if name == "user_id" else FEW) <= frame[name].nunique() < n_lists:
+            return True
     return False
 
 

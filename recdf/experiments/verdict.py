@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -204,11 +205,11 @@ PAIR_WARNINGS = {
 
 def warning_sentences(table: pd.DataFrame) -> list[str]:
     """Say what every warning of a comparison of models means, and how many of its rows carry it."""
-    words = table["warning"].astype(str).str.split("; ").explode()
+    words = Counter(word for text in table["warning"].astype(str) for word in text.split("; ") if word)
     return [
         f"{n} of {len(table)} tests {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
         f"{f': {PAIR_WARNINGS[word]}' if word in PAIR_WARNINGS else ''}."
-        for word, n in words[words != ""].value_counts(sort=False).items()
+        for word, n in words.items()
     ]
 
 
@@ -253,13 +254,14 @@ def model_verdicts(
 def _withheld_pairs(table: pd.DataFrame) -> list[str]:
     """Why the verdict of each pair of models is withheld, or an empty text."""
     found = []
-    for row in table[["n_users", "wins", "losses", "diff", "warning"]].itertuples(index=False):
-        named, differ = row.warning.split("; "), row.wins + row.losses
-        if row.n_users < FEW_UNITS:
+    differ = table["wins"] + table["losses"]
+    for n, n_differ, diff, warning in zip(table["n_users"], differ, table["diff"], table["warning"], strict=True):
+        named = warning.split("; ")
+        if n < FEW_UNITS:
             found.append("check: too few lists")
-        elif "zero_variance" in named and row.diff != 0:
+        elif "zero_variance" in named and diff != 0:
             found.append("check: zero variance")
-        elif 0 < differ < FEW_UNITS:
+        elif 0 < n_differ < FEW_UNITS:
             found.append("check: too few lists differ")
         else:
             found.append(next((WITHHELD[name] for name in ("huge_values", "few_users_carry") if name in named), ""))
