@@ -197,6 +197,7 @@ def compare_models(
         "confidence": confidence,
         "alternative": alternative,
         "correction": correction,
+        "family": as_columns(family),
     }
     return Comparison.of(result)
 
@@ -345,4 +346,6 @@ def _compare_pairs(
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
             **vars(paired_test(own, settings, margin, of_own, runs.repeated)),
         }
+        if settings.users == "inner" and any(only):  # the models themselves select the lists that both have
+            row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
         yield row, (sums, divisor)

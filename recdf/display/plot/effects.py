@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, OptionError
+from ...experiments.adjustment import adjustment
 from ...experiments.cells import digits_for, interval, number, shorten, visible
 from ...experiments.report import COMPARED
 from ..tables import JOINED_BY, comparison_facts, count_text, labels, need
@@ -123,8 +124,8 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
     style.caption(
         panels[-1],
-        f"{level}; {count_text(data['n'])} users; filled: holds after the correction for all tests of the table; "
-        "blue is better, orange is worse",
+        f"{level}; {count_text(data['n'])} users; filled: better (blue) or worse (orange), p-values "
+        f"{adjustment(comparison).words}",
     )
     return panels[0] if len(panels) == 1 else panels
 
