@@ -134,8 +134,7 @@ def summary_of(result: Any) -> pd.DataFrame:
     another population.
     """
     if isinstance(result, Evaluation):
-        result = with_units(result)
-        frame, by, item_by = result.summary, list(result.spec["by"]), result.spec.get("item_by")
+        frame, by, item_by = with_units(result).summary, list(result.spec["by"]), result.spec.get("item_by")
         if item_by is not None:
             frame = frame[frame[item_by].isna()]
     else:

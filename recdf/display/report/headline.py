@@ -234,11 +234,11 @@ def belief(subject: Subject) -> list[Sentence]:
     names = {"t": "Paired t tests", "wilcoxon": "Wilcoxon tests", "randomization": "Randomization tests",
              "bootstrap": "Bootstrap tests"}  # fmt: skip
     tests = table["test"].astype(str).unique().tolist() if "test" in table.columns else []
-    users = sorted({int(n) for n in table["n_users"]})
-    n = f"{users[0]:,}" if users[0] == users[-1] else f"{users[0]:,} to {users[-1]:,}"
-    who = "users" if (table.get("n_lists", table["n_users"]) != table["n_users"]).any() else "lists"
     kind = names.get(tests[0], "Tests") if len(tests) == 1 else "Tests"
-    said: list[Sentence] = [(f"{kind} on {n} {who} that both models have; p-values {adjustment(table).words}.",)]
+    counts = [sorted({int(n) for n in table[name]}) for name in ("n_users", "n_lists") if name in table.columns]
+    users, lists = (f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (counts[0], counts[-1]))
+    n = f"{lists} lists" if users == lists else f"{lists} lists of {users} users"
+    said: list[Sentence] = [(f"{kind} on {n} that both models have; p-values {adjustment(table).words}.",)]
     side = table.attrs.get("recdf_comparison", {}).get("alternative", "two-sided")
     if side != "two-sided":
         found = "larger" if side == "greater" else "smaller"
