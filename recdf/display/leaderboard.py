@@ -121,7 +121,7 @@ class Leaderboard:
 
     def _parts(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
         frame, in_parts = self.frame, self.frame["segment"].ne(EVERYONE).any()
-        frame = frame.assign(n_differs=_n_differs(frame))
+        frame = frame.assign(n_differs=n_differs(frame))
         metrics = frame.drop_duplicates("metric")
         head = [*(["segment"] if in_parts else []), "model"]
         head += [name + ARROWS[better] for name, better in zip(metrics["metric"], metrics["better"], strict=True)]
@@ -289,7 +289,7 @@ def different_lists(result: Evaluation, columns: Sequence[str]) -> list[str]:
     return found
 
 
-def _n_differs(frame: pd.DataFrame) -> pd.Series:
+def n_differs(frame: pd.DataFrame) -> pd.Series:
     """Tell for each row whether the models have a mean over different numbers of lists."""
     return frame.groupby(["segment", "group", "metric"])["n"].transform("nunique") > 1
 
@@ -323,7 +323,7 @@ def _tidy(
         method="min", ascending=False
     )
     # A mean over other lists is no better or worse than this one.
-    unplaced = (frame["better"] == "") | frame["metric"].isin(apart) | _n_differs(frame) | (len(models) == 1)
+    unplaced = (frame["better"] == "") | frame["metric"].isin(apart) | n_differs(frame) | (len(models) == 1)
     frame.loc[unplaced, "place"] = np.nan
     frame["place"] = frame["place"].astype("Int64")
     whole = frame[(frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])]

@@ -210,8 +210,8 @@ def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:
 
 def interval_percent(result: Any) -> str:
     """Return the confidence of the intervals of a result for a caption, such as '95 % intervals'."""
-    spec = result.spec if isinstance(result, Evaluation) else {}
-    return f"{100 * spec.get('confidence', 0.95):g} % intervals"
+    known = isinstance(result, Evaluation)
+    return f"{100 * result.spec.get('confidence', 0.95):g} % intervals" if known else "intervals"
 
 
 def count_text(numbers: Iterable[Any]) -> str:

@@ -46,7 +46,7 @@ class Adjustment(NamedTuple):
 
 
 def adjustment(table: pd.DataFrame) -> Adjustment:
-    """Find the correction and the families of a comparison of models or variants: those recorded, or common ones."""
+    """Return the correction and the families that a comparison of models or variants records, if its rows show them."""
     known = table.attrs.get("recdf_comparison", {})
     table = table.reset_index(drop=True)
     p_adj = table["p_adj"].to_numpy(np.float64)
@@ -54,15 +54,12 @@ def adjustment(table: pd.DataFrame) -> Adjustment:
     if "p_value" not in table.columns:
         return Adjustment("", nothing, tested)
     p = table["p_value"].to_numpy(np.float64)
-    before = tuple(table.columns[: list(table.columns).index("metric")])
-    recorded = tuple(name for name in known.get("family", ()) if name in table.columns)
-    primary = table["metric"].isin(list(known.get("primary", ()))).to_numpy()
-    for how in dict.fromkeys([known.get("correction", "none"), "none", "holm", "bonferroni", "bh"]):
-        for names in dict.fromkeys([recorded, (), ("metric",), before, (*before, "metric")]):
-            labels = [*(table[name] for name in names), pd.Series(primary)]
-            family = table.groupby(labels, dropna=False, observed=True).ngroup().to_numpy().astype(np.int64)
-            if np.allclose(_adjusted(p, family, how), p_adj, rtol=1e-9, atol=0, equal_nan=True):
-                return Adjustment(how, family, tested)
+    labels = [table[name] for name in known.get("family", ()) if name in table.columns]
+    labels.append(table["metric"].isin(list(known.get("primary", ()))))
+    family = table.groupby(labels, dropna=False, observed=True).ngroup().to_numpy().astype(np.int64)
+    for how in (known.get("correction", "none"), "none"):
+        if np.allclose(_adjusted(p, family, how), p_adj, rtol=1e-9, atol=0, equal_nan=True):
+            return Adjustment(how, family, tested)
     return Adjustment("", nothing, tested)
 
 
