@@ -280,13 +280,11 @@ def values_frame(
 
 def different_lists(result: Evaluation, columns: Sequence[str]) -> list[str]:
     """Return the columns that have values for some lists of one model and not of another."""
-    rows, found = model_rows(result), []
-    places = list_places(result, rows).of_row
-    for name in columns:
-        if name in result.per_user.columns:
-            counts = np.bincount(places[result.per_user[name].notna().to_numpy()])
-            found += [name] if (counts[counts > 0] < len(rows)).any() else []
-    return found
+    partly = [name for name in columns if name in result.per_user and result.per_user[name].isna().any()]
+    rows = model_rows(result)
+    places = list_places(result, rows).of_row if partly else np.zeros(0, np.int64)
+    counts = {name: np.bincount(places[result.per_user[name].notna().to_numpy()]) for name in partly}
+    return [name for name, n in counts.items() if (n[n > 0] < len(rows)).any()]
 
 
 def n_differs(frame: pd.DataFrame) -> pd.Series:
@@ -411,8 +409,8 @@ def notes(result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: 
     said = [f"± is half of the {level} interval of the {mean}."] if frame["half_width"].notna().any() else []
     said += ["Arrows say whether higher or lower values are better."] if directed.any() else []
     said += [WEIGHTS["html"]] if placed.any() else []
-    apart = frame.loc[directed & ~placed, "metric"].unique().tolist() if frame["model"].nunique() > 1 else []
-    if apart:
+    apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique().tolist()
+    if apart and frame["model"].nunique() > 1:
         said.append(f"Models have values of {', '.join(apart)} for different lists, so that none is marked as best.")
     if len(tests):
         how = f"paired t tests, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values {adjustment(tests).words}"

@@ -57,3 +57,11 @@ def test_primary_metrics_are_a_family_of_their_own():
     users = pd.DataFrame({"variant": ["A", "B"] * 300, **{name: rng.random(600) for name in "xyz"}})
     table = rd.compare_variants(users, list("xyz"), control="A", primary="x", user_col=None)
     assert adjustment(table).words == "adjusted by holm in 2 families of 1 to 2 tests"
+
+
+def test_zero_is_not_counted_where_a_caller_says_that_smaller_is_better():
+    waits = pd.DataFrame({"model": ["a"] * 30 + ["b"] * 60, "user_id": [*range(30), *range(60)], "wait": 1.0})
+    waits.loc[waits["model"] == "b", "wait"] = 2.0
+    with pytest.raises(rd.OptionError, match="would give 'wait' a 0 for 30 users whom one model lacks"):
+        rd.compare_models(waits, "wait", users="zero", smaller_is_better="wait")
+    assert rd.compare_models(waits, "wait", users="zero")["n_only_model"].tolist() == [30]

@@ -12,7 +12,7 @@ from ...errors import ColumnError, OptionError
 from ...experiments.adjustment import adjustment
 from ...experiments.cells import digits_for, interval, number, shorten, visible
 from ...experiments.report import COMPARED
-from ..tables import JOINED_BY, comparison_facts, count_text, labels, need
+from ..tables import JOINED_BY, confidence_of, count_text, labels, need
 from . import style
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
@@ -120,7 +120,7 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
         _effects(panel, rows)
         style.title(panel, f"Difference of {metric}")
     style.axis_names(panels[-1], "difference in units of the metric, zero in the middle", "")
-    confidence, _ = comparison_facts(comparison)
+    confidence = confidence_of(comparison)
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
     style.caption(
         panels[-1],

@@ -17,7 +17,7 @@ from .. import plot
 from ..leaderboard import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..segments import Groups, segment_groups
-from ..tables import comparison_facts, rows_by
+from ..tables import confidence_of, rows_by
 from .blocks import Badge, Drawing, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
 from .given import Subject, Tables
 from .headline import belief, headline, kind_of, other_metrics
@@ -118,7 +118,7 @@ def comparison_section(subject: Subject) -> Section | None:
     """Show the differences, one in a row, each with its interval as a picture."""
     if subject.comparison is None or not len(subject.comparison):
         return None
-    confidence, _ = comparison_facts(subject.comparison)
+    confidence = confidence_of(subject.comparison)
     level = "" if confidence is None else f"{100 * confidence:g} % "
     bases = list(dict.fromkeys(map(str, subject.comparison["baseline"])))
     against = f"Differences from {bases[0]}" if len(bases) == 1 else "Differences of pairs of models"
