@@ -21,7 +21,7 @@ from ..tables import check_model, need, summary_of, with_units
 __all__: list[str] = []
 
 # Columns that a table beside the result must have.
-MODELS = (*COMPARED, "baseline", "model", "n_users", "rel_diff", "wins", "ties", "losses")
+MODELS = ("baseline", "model", "n_users", *COMPARED, "rel_diff", "wins", "ties", "losses")
 EXPERIMENT = (*COMPARED, "control", "treatment", "n_control", "n_treatment", "rel_diff")
 HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
 CHECK = ("finding", "severity", "count", "share", "effect")
