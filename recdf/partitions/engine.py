@@ -274,7 +274,7 @@ class _Run(Generic[Frame]):
         found = self.engine.meet(None, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False)
         shared = set(self.engine.collect(found)[WHERE].to_pylist())
         if nothing:
-            samples: dict[str, str] = {}
+            samples = dict(overlap.samples)
             for role, columns in zip(self.frames, zip(*self.needed.id_columns(self.heads), strict=False), strict=False):
                 *keys, one = columns
                 samples |= samples_of(role, keys, one)
