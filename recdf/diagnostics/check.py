@@ -12,7 +12,7 @@ from ..errors import EmptyPopulationError, RecdfWarning, examples
 from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.options import Options, takes_options
-from ..inputs.order_hints import hints_of, is_rank
+from ..inputs.order_hints import argument_of, hints_of
 from ..inputs.progress import Progress
 from ..inputs.row_rules import OF_PROPENSITY
 from ..inputs.tables import broken_of_true, gains, order_source, read_relevance, relevance_source
@@ -151,7 +151,7 @@ def _check_unused_numbers(found: Findings, data: Data) -> None:
         floats = isinstance(series, pd.Series) and pd.api.types.is_float_dtype(series.dtype)
         if name in used or options.score_col is False or not (likely or floats):
             continue
-        argument = f"{'rank' if is_rank(name) else 'score'}_col={name!r}" if likely else "score_col= or rank_col="
+        argument = argument_of(name) if likely else "score_col= or rank_col="
         effect = f"the order of the rows decides; if this column ranks the items, pass {argument}"
         n = len(series)
         severity: Severity = "warning" if likely else "info"

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_series
-from .options import as_columns
+from .options import as_columns, collected
 
 __all__ = ["from_dict", "from_labelled"]
 
@@ -52,12 +52,6 @@ def as_frame(
         f"{role} is {kind_of(data)}; expected a DataFrame, a mapping of users to their items such as "
         f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, DuckDB){hint}"
     )
-
-
-def collected(data: Any) -> Any:
-    """Return a lazy frame of polars as a frame, and anything else as it is."""
-    lazy = type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "collect")
-    return data.collect() if lazy else data
 
 
 def refuse_engine_frame(data: Any, role: str) -> None:
@@ -293,7 +287,7 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
             into = f"var_name={name!r}, value_name='score'" if scores else f"value_name={name!r}"
             columns = "items" if scores else "ranks"
             return f"; if its columns are {columns}, make a row of each: {role}.melt({users!r}, {into})"
-        if kind == "user" and not isinstance(frame.index, pd.RangeIndex):
+        if kind == "user" and not frame.index.equals(pd.RangeIndex(len(frame))):
             return f"; if the index holds it, pass {role}.rename_axis({name!r}).reset_index()"
         known = [one for one in known if not _usual(one)]  # a user is not meant where an item is missing
     return closest(str(name), known)

@@ -19,8 +19,10 @@ RANKS, IDS = re.compile("rank(s|ing)?|pos(ition)?|place"), re.compile("ids?")
 
 
 class Hints(NamedTuple):
-    """unused_order : columns of `pred` that look like scores or ranks, where the order of its rows ranks it unasked ·
-    swapped : `true` has a score or a rank instead, or `pred` a relevance · true_by : `by` columns that `true` has too, and none was asked for.
+    """What the columns tell.
+
+    unused_order : columns of `pred` that look like scores or ranks, where the order of its rows ranks it unasked ·
+    swapped : `true` has a score or a rank instead, or `pred` a relevance · true_by : `by` columns that `true` has too.
     """
 
     unused_order: list[Any]
@@ -53,6 +55,11 @@ def _looks_like_order(values: Any) -> bool:
 def is_rank(name: Any) -> bool:
     """Tell whether the name of a column is that of a rank."""
     return _has(name, RANKS)
+
+
+def argument_of(name: Any) -> str:
+    """Return the argument to pass for a column that looks like a score or a rank, as messages write it."""
+    return f"{'rank' if is_rank(name) else 'score'}_col={name!r}"
 
 
 def _has(name: Any, words: re.Pattern[str]) -> bool:

@@ -27,7 +27,7 @@ from ..errors import (
 from ..inputs.codes import Coded, Codes
 from ..inputs.ids import Ids
 from ..inputs.options import Options
-from ..inputs.order_hints import is_rank
+from ..inputs.order_hints import argument_of
 from .grouping import spans
 from .pred_lists import PredLists
 
@@ -153,8 +153,8 @@ def warn_of_columns(overlap: Overlap, options: Options) -> None:
         )
     if overlap.swapped:
         warn_user(
-            "true has a score or a rank, or pred a relevance, and no column orders pred: are they swapped? true is first; "
-            "score_col=False says that the order of the rows of pred is meant",
+            "true has a score or a rank, or pred a relevance, and no column orders pred: are they swapped? true "
+            "comes first; score_col=False says that the order of the rows of pred is meant",
             OrderWarning,
         )
 
@@ -201,10 +201,9 @@ def _warn_order(overlap: Overlap) -> None:
     if not overlap.disordered or not min(overlap.disordered.values()):
         return
     name, n = next(iter(overlap.disordered.items()))
-    argument = f"{'rank' if is_rank(name) else 'score'}_col={name!r}"
     warn_user(
         f"the order of the rows ranks pred, which has no column named 'rank' or 'score', and pred[{name!r}] says "
-        f"otherwise in {n:,} list{'s' * (n > 1)}: pass {argument}, or score_col=False to keep the order of the rows",
+        f"otherwise in {n:,} list{'s' * (n > 1)}: pass {argument_of(name)}, or score_col=False to keep their order",
         OrderWarning,
     )
 
