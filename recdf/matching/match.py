@@ -103,7 +103,7 @@ def _read(true: Any, pred: Any, options: Options, given: Given, findings: dict[s
     given_ids = options.population.given
     users = None if given_ids is None else read_users(given_ids, as_columns(options.user_col))
     doors = read_sides(given, options)
-    hints = hints_of(true_frame, pred_frame, options)
+    hints = hints_of(None if true is None else true_frame, pred_frame, options)
     has_true, is_mapping = true is not None, isinstance(true, Mapping)
     return _Rows(true_rows, pred_rows, users, doors, order, hints, in_true, options, has_true, is_mapping)
 
