@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 import numpy as np
@@ -80,9 +81,11 @@ def check(
     effect = "nothing is relevant: there is no metric"
     found.add("true is empty", "error", not len(data.true), 1, "0 rows", effect)
     found.add("pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0")
-    shared_by = hints_of(data.true, data.pred, shared).true_by
+    hints = hints_of(data.true, data.pred, shared)
     effect = "each value is scored with all rows of true; by_in_true=True scores it with those of the same value"
-    found.add("true has columns of by", "warning", len(shared_by), 0, shared_by, effect)
+    found.add("true has columns of by", "warning", len(hints.true_by), 0, hints.true_by, effect)
+    effect = "true comes first, then pred; score_col=False says that the rows of pred are in order"
+    found.add("true and pred look swapped", "warning", hints.swapped and len(data.true), len(data.true), "", effect)
     with Progress(4, "check") as progress:
         pred_ids = check_ids(found, data.true, data.pred, shared)
         _check_order_column(found, data)
@@ -99,6 +102,8 @@ def check(
             progress.add()
             check_lists(found, data, matched)
             check_order(found, data, matched)
+            if data.order["column"] is None and shared.score_col is not False:
+                _check_unused_numbers(found, data, matched.overlap.disordered)
             if items is not None:
                 _check_catalogue(found, data, matched)
         progress.add()
@@ -128,7 +133,6 @@ def _check_order_column(found: Findings, data: Data) -> None:
     """Report null and infinite scores or ranks."""
     name, what = data.order["column"], data.order["by"]
     if name is None:
-        _check_unused_numbers(found, data)
         return
     number = read_numbers(column(data.pred, name, "pred"), f"pred[{name!r}]").astype(np.float64)
     null, infinite = np.isnan(number), np.isinf(number)
@@ -139,17 +143,13 @@ def _check_order_column(found: Findings, data: Data) -> None:
     found.refused_numbers |= bool(null.all())
 
 
-def _check_unused_numbers(found: Findings, data: Data) -> None:
+def _check_unused_numbers(found: Findings, data: Data, disordered: Mapping[Any, int]) -> None:
     """Report columns of numbers in `pred`, which may be scores, where the order of the rows decides."""
-    hints, options = hints_of(data.true, data.pred, data.options), data.options
-    effect = "true comes first, then pred; score_col=False says that the rows of pred are in order"
-    found.add("true and pred look swapped", "warning", hints.swapped and len(data.true), len(data.true), "", effect)
     used = {*data.pair, *data.by, data.options.value_col}
     for name in data.pred.columns:
-        series = data.pred[name]
-        likely = name in hints.unused_order
+        series, likely = data.pred[name], bool(disordered.get(name))
         floats = isinstance(series, pd.Series) and pd.api.types.is_float_dtype(series.dtype)
-        if name in used or options.score_col is False or not (likely or floats):
+        if name in used or not (likely or floats):
             continue
         argument = argument_of(name) if likely else "score_col= or rank_col="
         effect = f"the order of the rows decides; if this column ranks the items, pass {argument}"

@@ -276,10 +276,12 @@ def _usual(name: Any) -> list[str]:
 def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str:
     """Return what to do where a frame has no column of a name, as the end of a message."""
     for kind in _usual(name):
-        for other in known:
-            if kind in _usual(other):
-                rename = f" if all frames call it so, else {role}.rename(columns={{{other!r}: {name!r}}})"
-                return f"; pass {kind}_col={other!r}" + (rename if kind in ("user", "item") else "")
+        usual = [one for one in known if kind in _usual(one)]
+        if usual and name not in ("user_id", "item_id") and (near := closest(str(name), usual)):
+            return near  # the caller typed the name, and not quite right
+        if usual:
+            rename = f" if all frames call it so, else rename it in {role}" if kind in ("user", "item") else ""
+            return f"; pass {kind}_col={usual[0]!r}{rename}"
         users = [one for one in frame.columns if "user" in _usual(one)]
         rest = [one for one in frame.columns if not _usual(one)]
         if kind == "item" and role in ("true", "pred") and users and len(rest) > 1:

@@ -105,7 +105,7 @@ def test_check_names_rows_of_true_that_stand_in_the_log():
 @pytest.mark.parametrize(
     ("rename", "argument"),
     [
-        ({"item_id": "movieId"}, "pass item_col='movieId' if all frames call it so, else true.rename"),
+        ({"item_id": "movieId"}, "pass item_col='movieId' if all frames call it so, else rename it in true"),
         ({"item_id": "ASIN"}, "pass item_col='ASIN'"),
         ({"user_id": "userId"}, "pass user_col='userId'"),
         ({"user_id": "customer_id"}, "pass user_col='customer_id'"),

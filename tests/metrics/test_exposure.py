@@ -142,7 +142,7 @@ def test_whole_lists_by_default():
 
 
 def test_a_user_written_metric_of_exposure():
-    @rd.metric(per="item", arguments=("items", "pred"), k=None)
+    @rd.metric(per="item", arguments=("items", "pred"), k=None, bounds=(0, None))
     def never_shown(counts):
         """Items never shown; smaller is better."""
         return np.count_nonzero(counts.shown[counts.sides.catalogue.codes] == 0)
