@@ -53,6 +53,7 @@ from .errors import (
     UndefinedMetricError,
     UnknownWarning,
     WeightWarning,
+    WriteError,
 )
 from .evaluation.evaluate import evaluate
 from .evaluation.result import Evaluation, read_parquet
@@ -136,6 +137,7 @@ __all__ = [
     "UndefinedMetricError",
     "UnknownWarning",
     "WeightWarning",
+    "WriteError",
     "adjust_pvalues",
     "bootstrap_ci",
     "check",
