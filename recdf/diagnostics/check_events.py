@@ -120,7 +120,7 @@ def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: st
     labels = log.frame[name].take(first[user[odd[:5]]]).tolist()
     words = ", ".join(f"{label!r}: {rate[i]:.0%} of {n[i]:,}" for label, i in zip(labels, odd, strict=False))
     effect = (
-        f"other users click on {usual:.1%} of their impressions; programs do not click like people, and ten of them can "
+        f"other users click on {usual:.1%} of their impressions; programs do not click like people, and ten can "
         "decide an experiment: leave such users out"
     )
     found.add("users with implausible click rates", "warning", len(odd), len(user), words, effect)
