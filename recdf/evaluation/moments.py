@@ -209,4 +209,3 @@ def clustered(
             counts.append(u)
     se, units = np.stack(errors, axis=1), np.nan_to_num(np.stack(effective, axis=1))
     return replace(moments, se=se, units=units), np.stack(counts, axis=1)
-

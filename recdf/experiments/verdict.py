@@ -184,6 +184,7 @@ WITHHELD = {
     "constant_arm": "check: constant arm",
     "different_lists": "check: undefined for different lists",
     "few_users_carry": "check: few users carry it",
+    "repeated_units": "check: repeated units",
     "few_units": "check: few units decide",
     "denominator_differs": "check: denominator differs",
     "skewed": "check: skewed",
