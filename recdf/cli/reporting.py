@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from ..display.report.page import report
 from ..errors import DataError, OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
-from .arguments import FILES, local
+from .arguments import FILES, file, local
 from .files import read_beside
-from .output import print_tables
+from .output import RESULT, digest_of, print_tables, read_written
 
 __all__ = ["add_report"]
 
@@ -52,7 +51,7 @@ def add_report(commands: Any) -> None:
     what.add_argument("--max-rows", type=int, default=500, metavar="N", help="rows shown of a table (default 500)")
     what.add_argument("--examples", action="store_true", help="show the examples of --check, which hold ids of users")
     tables = command.add_argument_group("tables beside the result")
-    tables.add_argument("--segments", type=str, metavar="FILE", help="one row per user: id and columns of segments")
+    tables.add_argument("--segments", type=file, metavar="FILE", help="one row per user: id and columns of segments")
     for name, text in TABLES.items():
         tables.add_argument(f"--{name.replace('_', '-')}", type=local, metavar="FILE", help=text)
     command.set_defaults(run=_report, parser=command)
@@ -62,8 +61,10 @@ def _report(given: argparse.Namespace) -> None:
     if given.out.exists() and not given.overwrite:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     result = read_parquet(given.results)
-    paths = {name: getattr(given, name) for name in TABLES}
-    tables: dict[str, Any] = {name: _read(name, path) for name, path in paths.items() if path is not None}
+    paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
+    tables: dict[str, Any] = dict(read_written(paths))
+    if "comparison" in tables and tables["comparison"].attrs.get(RESULT, this := digest_of(given.results)) != this:
+        raise DataError(f"{given.comparison} compares another result than {given.results}; run recdf compare again")
     segments = None
     if given.segments is not None:
         keys = list(result.spec["user_col"])
@@ -75,16 +76,6 @@ def _report(given: argparse.Namespace) -> None:
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})
     print_tables(given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written})
-
-
-def _read(name: str, path: Path) -> pd.DataFrame:
-    """Read a table beside the result."""
-    try:
-        return pd.read_parquet(path)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"--{name.replace('_', '-')} {path}: no such file") from None
-    except (ValueError, TypeError, pa.ArrowException) as error:
-        raise DataError(f"--{name.replace('_', '-')} {path} cannot be read as a parquet file: {error}") from error
 
 
 def _baseline(name: str | None, result: Evaluation) -> Any:

@@ -8,7 +8,6 @@ one part after another.
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -19,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
-from ..evaluation.publishing import made, staging_folder
+from ..evaluation.publishing import staged_files
 from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
 from .source import Source, as_frame
 from .store import Store, memory_bytes, part_of
@@ -35,7 +34,13 @@ TEXT_BYTES = 32  # estimated size of a string
 
 
 def deal_impressions(
-    paths: Mapping[str, Any], out: Path, *, user_col: str, memory_limit: int | str | None = None, **options: Any
+    paths: Mapping[str, Any],
+    out: Path,
+    *,
+    user_col: str,
+    overwrite: bool = True,
+    memory_limit: int | str | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Write `true.parquet`, `pred.parquet` and `impressions.json` (rules and counts) into a folder.
 
@@ -45,10 +50,12 @@ def deal_impressions(
         The paths by role: "log", and "clicks" and "purchases" if there are any. A path is a parquet file, a folder of
         such files, or a glob.
     out : Path
-        Folder to write to. It is made if it does not exist. The three files replace older ones of the same names, and
-        if the call fails, none of them is replaced.
+        Folder to write to. It is made if it does not exist. The three files replace older ones of the same names in
+        one step, and if the call fails, none of them is replaced.
     user_col : str
         Column of the user, which has the same name in all files.
+    overwrite : bool, default True
+        Replace older files. Otherwise they are an error.
     memory_limit : int or str, optional
         The most memory to use: bytes, or text such as "1GB". By default it is a quarter of the machine's memory.
     **options
@@ -71,10 +78,10 @@ def deal_impressions(
     names = {role: list(source.schema.names) for role, source in sources.items()}
     n_parts = _n_parts(sources, memory_bytes(memory_limit))
     with ExitStack() as stack:
-        stack.enter_context(made(out))
-        folder = stack.enter_context(staging_folder(out))
+        folder = stack.enter_context(staged_files(out, FILES, overwrite=overwrite))
+        spill = folder.parent
         stores = {
-            role: stack.enter_context(closing(Store(folder / f"{role}.arrow", n_parts, source.fields(names[role]))))
+            role: stack.enter_context(closing(Store(spill / f"{role}.arrow", n_parts, source.fields(names[role]))))
             for role, source in sources.items()
         }
         for role, source in sources.items():
@@ -83,8 +90,6 @@ def deal_impressions(
             for table in source.batches(names[role], BATCH_ROWS):
                 stores[role].add(table, _parts(table[user_col], n_parts))
         spec = _write(_measured(stores, n_parts, {"user_col": user_col, **options}), folder)
-        for name in FILES:
-            os.replace(folder / name, out / name)
     warn_of_counts(spec["counts"], [role for role in sources if role != "log"])
     return spec
 
