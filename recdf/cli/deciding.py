@@ -127,7 +127,7 @@ def add_experiment(commands: Any) -> None:
         nargs="+",
         metavar="COLUMN",
         help="columns of the assignment from before the experiment (CUPED), for all metrics, "
-        "or for one as ndcg@10=COLUMN",
+        "or for one as ndcg@10=COLUMN, for a ratio as ctr=COLUMN/COLUMN",
     )
     what.add_argument(
         "--cap",
@@ -193,8 +193,9 @@ def _experiment(given: argparse.Namespace) -> int:
     join = joined.attrs["recdf_experiment"]
     expected = _shares(given.expected, joined[given.variant_col])
     health = experiment_health(
-        result.per_user, assignment, user_col=join["user_col"], variant_col=given.variant_col, expected=expected
-    )
+        result.per_user, assignment, user_col=join["user_col"], variant_col=given.variant_col, expected=expected,
+        cluster=options.get("cluster"),
+    )  # fmt: skip
     known = [name for name in result.spec["metrics"] if name in joined.columns]
     metrics = _metrics(given.metric, joined.columns) or dict.fromkeys(known)
     options |= {
@@ -252,14 +253,15 @@ def _metrics(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, A
 
 def _covariates(
     given: Sequence[str] | None, metrics: Iterable[str], columns: Iterable[str]
-) -> dict[str, str | list[str]] | None:
-    """Metric → column or columns, from COLUMN for all metrics or metric=COLUMN for one."""
-    found: dict[str, list[str]] = {}
+) -> dict[str, Any] | None:
+    """Metric → column or columns, from COLUMN for all metrics or metric=COLUMN for one; A/B is a pair of columns."""
+    found: dict[str, list[Any]] = {}
     for text in given or []:
         metric, _, column = text.rpartition("=")
         named = {metric: column} if metric and text not in columns else dict.fromkeys(metrics, text)
         for name, one in named.items():
-            found.setdefault(name, []).append(one)
+            pair = tuple(one.split("/"))
+            found.setdefault(name, []).append(pair if one not in columns and len(pair) == 2 else one)
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
 
 

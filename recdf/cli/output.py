@@ -59,7 +59,7 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             metavar="{" + ",".join(FAIL_ON) + "}",
             default=[],
             help="exit with code 1, after all is printed and written, on: error, a finding of recdf check of that "
-            "severity (always so there); warning, any warning; invalid, a verdict that is invalid",
+            "severity (always so there); warning, any warning, also of a row; invalid, a verdict that is invalid",
         )
 
 
@@ -175,6 +175,7 @@ def failed(given: argparse.Namespace, what: str) -> bool:
 
 
 def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame) -> int:
-    """Return the exit code for tables of verdicts: 1 with `--fail-on invalid` if one of them is invalid."""
+    """Return the exit code for tables of verdicts: 1 if `--fail-on` names a warning or an invalid verdict of a row."""
     invalid = any(table["verdict"].astype(str).str.startswith("invalid").any() for table in tables)
-    return int(invalid and failed(given, "invalid"))
+    warned = any((table["warning"] != "").any() for table in tables)
+    return int((invalid and failed(given, "invalid")) or (warned and failed(given, "warning")))
