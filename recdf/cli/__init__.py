@@ -8,11 +8,9 @@ functions and never written twice.
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import signal
 import sys
-import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,10 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if code in (0, 1):
                 record.write(code)
             return code
-    except _Stopped as stopped:
-        return 128 + stopped.number
-    except KeyboardInterrupt:  # in a thread that takes no signals, or where SIGINT is not ours
-        return 128 + signal.SIGINT
+    except KeyboardInterrupt as stopped:
+        return 128 + (stopped.args or [signal.SIGINT])[0]
 
 
 def run() -> None:
@@ -145,14 +141,6 @@ def _run(given: argparse.Namespace, record: RunRecord) -> int:
         return 2
 
 
-class _Stopped(KeyboardInterrupt):
-    """Raised at a signal that ends the command; code that cleans up after Ctrl-C also cleans up after this."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
     """Make Ctrl-C, SIGTERM and SIGHUP end the command in order: temporary files go, and the old result is kept.
@@ -164,7 +152,7 @@ def _ended_by_signals() -> Iterator[None]:
     def stop(number: int, _: object) -> None:
         for one in before:  # a second signal does not stop the cleaning up
             signal.signal(one, signal.SIG_IGN)
-        raise _Stopped(number)
+        raise KeyboardInterrupt(number)  # code that cleans up after Ctrl-C cleans up after the others too
 
     with suppress(ValueError):  # not in the main thread, where no signal arrives
         for name in {"SIGINT", "SIGTERM", "SIGHUP"} & set(dir(signal)):
@@ -203,8 +191,6 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
 def _one_line(error: BaseException, flags: Mapping[str, str]) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # of Arrow, which names no file
-        return f"No space left on the device of --out or of the temporary folder ({tempfile.gettempdir()})"
     return in_flags(" ".join(str(error).split()) or type(error).__name__, flags)
 
 

@@ -99,10 +99,9 @@ def _settle(given: argparse.Namespace) -> None:
 
 def _streamed_days(source: Source, name: str) -> pd.Series:
     """Return the values of one column of files that are read piece by piece."""
-    parts: list[pd.Series] = []
-    for table in source.batches([name], 2**20):
-        parts.append(source.as_pandas(table)[name].drop_duplicates())
-    return pd.concat(parts)
+    tables = (source.as_pandas(table) for table in source.batches([name], 2**20))
+    found: pd.Series = pd.concat([table[name].drop_duplicates() for table in tables])
+    return found
 
 
 def _evaluate(given: argparse.Namespace) -> None:

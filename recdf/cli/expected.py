@@ -30,7 +30,6 @@ def add_expected(group: Any) -> None:
     group.add_argument(
         "--expect",
         nargs="+",
-        action="extend",
         metavar="ROWS",
         help="numbers of rows, such as rows>=1000000 (of --pred) or true.rows>=5000; else exit code 1",
     )

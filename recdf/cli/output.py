@@ -19,12 +19,11 @@ from typing import Any
 
 import pandas as pd
 
-from ..errors import DataError
-from ..evaluation.publishing import RUN, SUMMARY_FILE, refuse_two_runs, settled, staged_files
+from ..evaluation.publishing import RUN, SUMMARY_FILE, staged_files
 
 __all__ = [
     "COMPARED", "ESTIMATED", "FAIL_ON", "RESULT", "add_output", "complain", "digest_of", "failed", "note",
-    "print_tables", "read_written", "say", "verbose", "verdicts_fail", "write_files",
+    "print_tables", "say", "verbose", "verdicts_fail", "write_files",
 ]  # fmt: skip
 
 FAIL_ON = ("error", "warning", "invalid")
@@ -139,34 +138,6 @@ def write_files(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], n
             written.attrs = {**table.attrs, RUN: digest}
             written.to_parquet(staging / name, index=False)
     return "\nwrote " + ", ".join(str(given.out / name) for name in tables)
-
-
-def read_written(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
-    """Read tables that commands wrote, by flag, while no writer is at work on their folders.
-
-    Raises
-    ------
-    DataError
-        If the files that one run writes together are those of two runs.
-    """
-    with settled(path.parent for path in paths.values()):
-        tables = {name: _read(path) for name, path in paths.items()}
-        for name, path in paths.items():
-            beside = {path.parent / one for kind in (COMPARED, ESTIMATED) if path.name in kind for one in kind} - {path}
-            for other in sorted(one for one in beside if one.exists()):
-                refuse_two_runs({path: tables[name], other: _read(other)})
-    return tables
-
-
-def _read(path: Path) -> pd.DataFrame:
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file")
-    try:
-        return pd.read_parquet(path)
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # a reader may raise anything for a broken file
-        raise DataError(f"{path} cannot be read: {error}") from error
 
 
 def failed(given: argparse.Namespace, what: str) -> bool:

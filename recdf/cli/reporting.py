@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from ..display.report.page import report
 from ..errors import DataError, OptionError, closest
+from ..evaluation.publishing import refuse_two_runs, settled
 from ..evaluation.result import Evaluation, read_parquet
-from .arguments import FILES, file, local
+from .arguments import FILES, add_parameters, file, given_parameters, local
 from .files import read_beside
-from .output import RESULT, digest_of, print_tables, read_written
+from .output import COMPARED, ESTIMATED, RESULT, digest_of, print_tables
 
 __all__ = ["add_report"]
 
@@ -50,6 +53,7 @@ def add_report(commands: Any) -> None:
     what.add_argument("--k", type=int, default=10, metavar="N", help="cut-off of the tables (default 10)")
     what.add_argument("--max-rows", type=int, default=500, metavar="N", help="rows shown of a table (default 500)")
     what.add_argument("--examples", action="store_true", help="show the examples of --check, which hold ids of users")
+    add_parameters(what, report, ("unit_col",))
     tables = command.add_argument_group("tables beside the result")
     tables.add_argument("--segments", type=file, metavar="FILE", help="one row per user: id and columns of segments")
     for name, text in TABLES.items():
@@ -62,7 +66,7 @@ def _report(given: argparse.Namespace) -> None:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     result = read_parquet(given.results)
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
-    tables: dict[str, Any] = dict(read_written(paths))
+    tables: dict[str, Any] = dict(_read_all(paths))
     if "comparison" in tables and tables["comparison"].attrs.get(RESULT, this := digest_of(given.results)) != this:
         raise DataError(f"{given.comparison} compares another result than {given.results}; run recdf compare again")
     segments = None
@@ -71,11 +75,32 @@ def _report(given: argparse.Namespace) -> None:
         segments = read_beside(given.segments, given.results / "per_user.parquet", keys, [])
     path = report(
         result, given.out, title=given.title, baseline=_baseline(given.baseline, result), k=given.k, segments=segments,
-        examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite, **tables,
+        examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite,
+        **given_parameters(given, ("unit_col",)), **tables,
     )  # fmt: skip
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})
     print_tables(given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written})
+
+
+def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
+    """Read tables by flag while no writer is at work on their folders; refuse those of two runs in one folder."""
+    with settled(path.parent for path in paths.values()):
+        tables = {name: _read(name, path) for name, path in paths.items()}
+        for name, path in paths.items():
+            beside = [path.parent / one for kind in (COMPARED, ESTIMATED) if path.name in kind for one in kind]
+            refuse_two_runs({path: tables[name]} | {one: _read(name, one) for one in beside if one.exists()})
+    return tables
+
+
+def _read(name: str, path: Path) -> pd.DataFrame:
+    """Read a table beside the result."""
+    try:
+        return pd.read_parquet(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"--{name.replace('_', '-')} {path}: no such file") from None
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        raise DataError(f"--{name.replace('_', '-')} {path} cannot be read as a parquet file: {error}") from error
 
 
 def _baseline(name: str | None, result: Evaluation) -> Any:

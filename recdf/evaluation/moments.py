@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 
-# So many values are squared at a time.
-PART_ROWS = 2**15
+from ..experiments.stats.moments import ROUNDING
+from ..experiments.stats.student import interval_quantile
+from ..inputs.sums import exact_sums
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Moments:
     """Sums over the lists of each group, as (groups × columns) arrays.
 
     rows : lists of each group (one number per group) · n : lists with a value · undefined : lists for which the metric
-    is not defined, also where they count with a value · total : sum of the values ·
-    squares : sum of the squared differences from the group's mean · se : standard error of the mean where it does not
-    follow from the squares, since the lists are not independent. With `weights`, `total` is Σ w x and `squares` is
+    is not defined, also where they count with a value · total : sum of the values · squares : sum of the squared
+    differences from the group's mean · se, units : standard error of the mean and number of equal units, where they do
+    not follow from the squares, since the lists are not independent. With `weights`, `total` is Σ w x and `squares` is
     Σ w (x − m)², and lists of weight 0 are left out as if there were none.
     """
 
@@ -51,6 +51,7 @@ class Moments:
     squares: np.ndarray
     weights: WeightSums | None = None
     se: np.ndarray | None = None
+    units: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -59,27 +60,20 @@ class Moments:
         """Compute the moments of each column (NaN: no value) in each group; `weight` is that of each list."""
         if weight is not None:
             return _weighted(columns, group, n_groups, weight)
-        rows = np.bincount(group, minlength=n_groups)
-        # Where the rows of each group stand together, they are summed without sorting.
-        order = None if (group[1:] >= group[:-1]).all() else np.argsort(group, kind="stable")
-        start = np.cumsum(rows) - rows
-        found = []
+        rows, found = np.bincount(group, minlength=n_groups), []
         with np.errstate(invalid="ignore", divide="ignore"):
-            for given in columns:
-                column = given if order is None else given[order]
-                missing, x, n, total = None, column, rows, _sums(column, start, rows)
+            for column in columns:
+                missing, x, n, total = None, column, rows, exact_sums(column, group, n_groups)
                 if np.isnan(total).any():
                     missing = np.isnan(column)
                     x = np.where(missing, 0.0, column)
-                    n, total = rows - _sums(missing, start, rows), _sums(x, start, rows)
+                    n, total = rows - np.bincount(group[missing], minlength=n_groups), exact_sums(x, group, n_groups)
                 mean = total / n
-                if n_groups == 1:
-                    squares = np.array([_squares(column, mean[0], missing is not None)])
-                else:
-                    off = x - np.repeat(mean, rows)
-                    off *= off
-                    squares = _sums(off if missing is None else np.where(missing, 0.0, off), start, rows)
-                found.append((n.astype(np.float64), total, squares))
+                off = x - (mean[0] if n_groups == 1 else mean[group])
+                off *= off
+                if missing is not None:  # keep a NaN that comes from an infinite mean, which has no spread
+                    off[missing] = 0.0
+                found.append((n.astype(np.float64), total, exact_sums(off, group, n_groups)))
         n, total, squares = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         return cls(rows, n, rows[:, None] - n, total, squares)
 
@@ -120,10 +114,15 @@ class Moments:
         """Return the moments of some groups."""
         weights = None if self.weights is None else WeightSums(*(one[groups] for one in self.weights.arrays()))
         n, undefined, total, squares = (one[groups] for one in (self.n, self.undefined, self.total, self.squares))
-        return Moments(self.rows[groups], n, undefined, total, squares, weights)
+        of_units = (None if one is None else one[groups] for one in (self.se, self.units))
+        return Moments(self.rows[groups], n, undefined, total, squares, weights, *of_units)
 
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
-        """Return the columns of the summary that follow from the moments."""
+        """Return the columns of the summary that follow from the moments.
+
+        Values that are all equal, or one unit, tell nothing of the error: it is null. Below 100 equal units the
+        interval is that of Student's t.
+        """
         n = self.n
         found = {}
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -136,8 +135,12 @@ class Moments:
                 std = np.where(n > 1, np.sqrt(self.squares / (w.total - w.squares / w.total)), np.nan)
                 se = np.where(n > 1, np.sqrt(n / (n - 1) * np.maximum(w.second, 0.0)) / w.total, np.nan)
                 found["n_effective"] = np.where(n > 0, w.total**2 / w.squares, 0.0)
+            units = found.get("n_effective", n) if self.units is None else self.units
             se = se if self.se is None else self.se
-        half = NormalDist().inv_cdf((1 + confidence) / 2) * se
+            std = np.where(std <= ROUNDING * np.abs(value), 0.0, std)
+            se = np.where(se * np.sqrt(units) > ROUNDING * np.abs(value), se, np.nan)
+        df, place = np.unique(np.minimum(units + 1e-9, 100).astype(np.int64) - 1, return_inverse=True)
+        half = np.array([interval_quantile(one, confidence) for one in df.tolist()])[place.reshape(se.shape)] * se
         count = n.astype(np.int64)
         return {
             "value": value,
@@ -157,7 +160,7 @@ def _weighted(columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, w
     group, weight = group[counts], weight[counts]
 
     def sums(values: np.ndarray) -> np.ndarray:
-        return np.bincount(group, values, n_groups)
+        return exact_sums(values, group, n_groups)
 
     found = []
     for column in columns:
@@ -180,49 +183,29 @@ def clustered(
     unit: np.ndarray,
     moments: Moments,
     weight: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the standard errors of the means where the lists of a unit are alike, and the number of units.
+) -> tuple[Moments, np.ndarray]:
+    """Return the moments with standard errors that hold where the lists of a unit are alike, and the number of units.
 
-    Both are (groups × columns) arrays. `unit` is the code of the unit of each list; a unit may have lists in several
-    groups. The error follows from the sums of the differences from the mean, times `weight`, one sum per unit and
-    group.
+    The number is a (groups × columns) array. `unit` is the code of the unit of each list; a unit may have lists in
+    several groups. The error follows from the sums of the differences from the mean, times `weight`, one sum per unit
+    and group.
     """
     weight = np.ones(len(group)) if weight is None else weight
     n_units = int(unit.max(initial=-1)) + 1
     pair, place = np.unique(group * n_units + unit, return_inverse=True)
     group_of_pair = pair // max(n_units, 1)
-    n_groups, errors, counts = len(moments.rows), [], []
+    n_groups, errors, counts, effective = len(moments.rows), [], [], []
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = moments.total / moments.mass
         for number, column in enumerate(columns):
             defined = ~np.isnan(column) & (weight > 0)
             off = np.where(defined, weight * (column - mean[group, number]), 0.0)
-            of_pair = np.bincount(place, weights=off, minlength=len(pair))
-            known = np.bincount(place, weights=defined, minlength=len(pair)) > 0
-            u = np.bincount(group_of_pair[known], minlength=n_groups)
-            squares = np.bincount(group_of_pair, weights=of_pair**2, minlength=n_groups)
+            of_pair = exact_sums(off, place, len(pair))
+            mass = exact_sums(np.where(defined, weight, 0.0), place, len(pair))
+            u = np.bincount(group_of_pair[mass > 0], minlength=n_groups)
+            effective.append(moments.mass[:, number] ** 2 / exact_sums(mass**2, group_of_pair, n_groups))
+            squares = exact_sums(of_pair**2, group_of_pair, n_groups)
             errors.append(np.where(u > 1, np.sqrt(u / (u - 1) * squares) / moments.mass[:, number], np.nan))
             counts.append(u)
-    return np.stack(errors, axis=1), np.stack(counts, axis=1)
-
-
-def _squares(values: np.ndarray, mean: float, skip_nan: bool) -> float:
-    """Sum the squared differences from the mean, in parts that stay in a processor's cache."""
-    total = 0.0
-    for first in range(0, len(values), PART_ROWS):
-        part = values[first : first + PART_ROWS]
-        off = part - mean
-        off *= off
-        if skip_nan:  # keep a NaN that comes from an infinite mean, which has no spread
-            off[np.isnan(part)] = 0.0
-        total += float(off.sum())
-    return total
-
-
-def _sums(values: np.ndarray, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Sum each group, where the rows of a group stand together."""
-    if len(start) == 1:
-        return np.array([values.sum()], dtype=np.float64)
-    # A group without rows starts where the next group does, so reduceat would return the first row of that group.
-    sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), start)
-    return np.where(rows > 0, sums, 0.0)
+    se, units = np.stack(errors, axis=1), np.nan_to_num(np.stack(effective, axis=1))
+    return replace(moments, se=se, units=units), np.stack(counts, axis=1)

@@ -32,13 +32,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import DataError, WriteError
 from .sealed import open_sealed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 try:
     import fcntl
@@ -214,8 +211,9 @@ def _publish_files(staging: Path, target: Path, held: list[str]) -> None:
     for name in new:
         with open(staging / NEW / name, "rb+") as file:
             os.fsync(file.fileno())
-    if held in ([], new) and len(new) == 1:  # one rename is one step, in which the older file is never missing
-        return _replace(staging / NEW / new[0], target / new[0])
+    if held in ([], new) and len(new) == 1:  # then one rename is enough, and the older file is never missing
+        _replace(staging / NEW / new[0], target / new[0])
+        return
     (staging / NAMES).write_text("\n".join(new), encoding="utf-8")
     (staging / OLD).mkdir()
     try:
@@ -227,7 +225,6 @@ def _publish_files(staging: Path, target: Path, held: list[str]) -> None:
     except BaseException:
         _take_back(staging, target)
         raise
-    return None
 
 
 def _replace(source: Path, target: Path) -> None:
@@ -305,8 +302,8 @@ def settled(folders: Iterable[Path]) -> Iterator[None]:
         yield
 
 
-def refuse_two_runs(tables: Mapping[Any, pd.DataFrame]) -> None:
-    """Raise if two tables say that they were written by two runs; a table of one's own says nothing."""
+def refuse_two_runs(tables: Mapping[Any, Any]) -> None:
+    """Raise if two frames say that they were written by two runs; a frame of one's own says nothing."""
     runs = {str(name): table.attrs[RUN] for name, table in tables.items() if RUN in table.attrs}
     if len(set(runs.values())) > 1:
         raise DataError(f"{' and '.join(runs)} were written by two runs; take those of one run, or write them again")

@@ -134,11 +134,12 @@ def test_a_killed_run_leaves_the_files_of_one_run(capsys, both, command, tmp_pat
 
 @forks
 def test_a_killed_first_run_leaves_nothing(inputs, tmp_path):
-    for command, (call, _) in RUNS.items():
-        done = python(KILLED, "|".join([str(tmp_path), "2", *call]))
-        assert (done.stdout, done.stderr) == (f"{-signal.SIGKILL}\n", "")
-        with settled([Path("out")]), case(command):
-            assert names("out") == set()
+    calls = [[word if word != "out" else f"out of {name}" for word in call] for name, (call, _) in RUNS.items()]
+    done = python(KILLED, *("|".join([str(tmp_path), "2", *call]) for call in calls))
+    assert (done.stdout.split(), done.stderr) == ([str(-signal.SIGKILL)] * 3, "")
+    for command in RUNS:
+        with settled([Path(f"out of {command}")]), case(command):
+            assert names(f"out of {command}") == set()
 
 
 @forks
