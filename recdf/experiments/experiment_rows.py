@@ -102,7 +102,8 @@ def _larger_unit(data: pd.DataFrame, keys: list[str], used: set[str], variant: C
             codes, values = pd.factorize(data[name])
         except TypeError:  # lists are no ids
             continue
-        if (len(values) - len(codes)) * np.log(largest) > 20 and len(values) >= _LEAST_UNITS and not in_several_variants(codes, variant, len(values)).any():
+        rare = (len(values) - len(codes)) * np.log(largest) > 20 and len(values) >= _LEAST_UNITS
+        if rare and not in_several_variants(codes, variant, len(values)).any():
             return np.asarray(codes, np.int64)
     return None
 
