@@ -141,7 +141,7 @@ def test_quiet_prints_errors_alone_and_verbose_says_more(capsys):
     assert run(capsys, *CALL, "-q", "--out", "out") == (0, "", "")
     assert "itm" in fails(capsys, *CALL, "-q", "--item-col", "itm")
     _, _, err = run(capsys, *CALL, "-v")
-    assert "read --true true.parquet: 4 rows" in err
+    assert "read --true true.parquet: 1 file, 4 rows" in err
     _, _, err = run(capsys, *CALL, "-v", "--item-col", "itm")
     assert "Traceback" in err
 
