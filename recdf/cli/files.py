@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, MissingExtraError, OptionError, RecdfError
-from ..inputs.data_files import data_files, folder_columns, hidden
+from ..inputs.data_files import data_files, folder_columns, hidden, unified
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -111,11 +111,20 @@ class FileSet:
         try:
             tables = [self._read_one(path) for path in self.paths]
             self._refuse_lacking(tables, columns)
-            return tables[0] if len(tables) == 1 else pa.concat_tables(_alike(tables), promote_options="permissive")
+            return tables[0] if len(tables) == 1 else self._joined(_alike(tables), columns)
         except RecdfError:
             raise
         except Exception as error:  # a reader may raise anything for a broken file
             raise DataError(f"{self.name} cannot be read: {error}") from error
+
+    def _joined(self, tables: Sequence[Any], columns: Sequence[str]) -> Any:
+        """Join tables, without the columns whose types do not go together and that nobody needs."""
+        odd = unified([table.schema for table in tables])[1]
+        for name in columns:
+            if name in odd:
+                raise DataError(f"{self.name}: the files have columns of different kinds: {odd[name]}")
+        kept = [table.drop_columns([name for name in odd if name in table.column_names]) for table in tables]
+        return pa.concat_tables(kept, promote_options="permissive")
 
     def _refuse_lacking(self, tables: Sequence[Any], columns: Sequence[str]) -> None:
         for name in columns:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path
-from ..inputs.data_files import data_files, folder_columns
+from ..inputs.data_files import data_files, folder_columns, unified
 from ..inputs.frames import is_view
 from ..inputs.threads import n_threads
 
@@ -58,14 +58,15 @@ class Source:
         }
         folders = pa.schema([(name, pa.dictionary(pa.int32(), values.type)) for name, values in named.items()])
         self.metadata = physical[0].metadata or {}
-        self.files_schema, _ = _unified([pa.schema(list(physical[0])), folders])
-        self.schema, self._odd = _unified([*map(_decoded, physical), _decoded(folders)])
+        self.files_schema, _ = unified([pa.schema(list(physical[0])), folders])
+        self.schema, self._odd = unified([*map(_decoded, physical), _decoded(folders)])
         self.periods = _periods(physical, role)
         self.categories: dict[str, pa.Array] = {}
         self._last: dict[str, pa.Array] = {}
         self.null: set[str] = set()
         for name, values in named.items():
-            self.categories[name] = values.unique().drop_null()
+            if name not in self._odd:
+                self.categories[name] = values.unique().drop_null().cast(self.schema.field(name).type)
 
     def fields(self, names: Sequence[str]) -> pa.Schema:
         """Return the schema of some columns."""
@@ -186,25 +187,6 @@ def _files(path: Any, role: str) -> list[str]:
     if not found and not os.path.isdir(text):
         raise FileNotFoundError(f"{role}: {text} matches no file")
     return found
-
-
-def _unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, str]]:
-    """Return the columns of all files, and what is wrong with those whose types do not go together."""
-    try:
-        return pa.unify_schemas(schemas, promote_options="permissive"), {}
-    except (pa.ArrowException, TypeError):
-        pass
-    types: dict[str, list[pa.Schema]] = {}
-    for field in (field for schema in schemas for field in schema):
-        types.setdefault(field.name, []).append(pa.schema([field]))
-    fields, odd = [], {}
-    for name, own in types.items():
-        try:
-            fields.append(pa.unify_schemas(own, promote_options="permissive").field(0))
-        except (pa.ArrowException, TypeError) as error:
-            fields.append(own[0].field(0))
-            odd[name] = f"{name!r}: {error}"
-    return pa.schema(fields), odd
 
 
 def _decoded(schema: pa.Schema) -> pa.Schema:
