@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
+from ..inputs.options import as_columns
 from .columns import Codes, Mask
 from .options import Better
 from .sample_ratio import SampleRatio
@@ -26,8 +27,8 @@ RESULT_COLUMNS = [
     "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
     "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
     "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
-    "mean_denominator_control", "mean_denominator_treatment", "p_denominator", "diff_without_top", "srm_p", "warning",
-    "verdict",
+    "mean_denominator_control", "mean_denominator_treatment", "p_denominator", "diff_without_top", "design_effect",
+    "srm_p", "warning", "verdict",
 ]  # fmt: skip
 
 
@@ -113,6 +114,8 @@ def decide(tested: Tested, checks: Checks, decisions: Decisions, settings: Setti
         "confidence": settings.confidence,
         "alternative": settings.alternative,
         "correction": families.correction,
+        "family": as_columns(families.family),
+        "primary": list(families.primary),
         "sequential_n": settings.sequential_n,
     }
     return Comparison.of(result)

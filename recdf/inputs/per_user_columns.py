@@ -6,13 +6,12 @@ they cannot tell.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from ..errors import DataError, WeightWarning, outside_recdf
+from ..errors import DataError, WeightWarning, warn_user
 
 
 def evaluated(per_user: pd.DataFrame) -> Mapping[str, Any]:
@@ -36,11 +35,10 @@ def warn_of_weights(per_user: pd.DataFrame, role: str, used: Collection[Any]) ->
         name = "weight"
     if name is None or name not in per_user.columns or name in used:
         return
-    warnings.warn(
+    warn_user(
         f"{role} has the weights of its evaluation in {name!r}, and every row counts alike here; rd.summarize, "
         f"rd.compare_models and rd.compare_variants take weight_col={name!r}. Drop the column if no weights are meant",
         WeightWarning,
-        stacklevel=outside_recdf(),
     )
 
 
@@ -67,7 +65,7 @@ def refuse_mixed_models(per_user: pd.DataFrame, by: Sequence[Any], key: Sequence
     first = list_columns(per_user) or columns[: max((columns.index(name) for name in key), default=-1) + 1]
     listed = [name for name in first if name not in by]
     words = per_user.select_dtypes(["object", "string", "category"]).columns
-    for name in [] if apart else [*listed[:-1], *(one for one in words if one not in first)]:
+    for name in [] if spec else [*listed[:-1], *(one for one in words if one not in first)]:
         lists = [*by, *(one for one in listed if one != name)]
         dated = pd.api.types.is_datetime64_any_dtype(per_user[name])
         n = 1 if name in (*by, *key) or dated or len(lists) == len(by) else per_user[name].nunique(dropna=False)

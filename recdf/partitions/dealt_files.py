@@ -177,7 +177,7 @@ class DealtFiles:
             order=asked.needed.order,
             relevance_col=asked.needed.relevance,
             counts={**self.checks["true"].counts, **self.checks["pred"].counts, **measured.counts},
-            overlap=replace(overlap, samples=self._samples()),
+            overlap=replace(overlap, samples={**overlap.samples, **self._samples()}),
         )
         summary, spec = finish_summary(asked.call, replace(total, measured=measured))
         plain = cast(dict[str, Any], spec)
@@ -257,15 +257,16 @@ class DealtFiles:
     def _first_seen(self, rows: ListRows, tables: dict[str, pa.Table], given: np.ndarray) -> np.ndarray:
         """Return the number of the row in which each list first appears. It is below `span` and orders the lists."""
         asked, labels = self.asked, label_frame(rows)
+        keys = [*asked.user_cols, *asked.needed.in_true]
         frames = {role: as_frame(table) for role, table in tables.items()}
         if asked.given is not None:
-            return first_rows(labels, asked.given.iloc[given], given, asked.user_cols)
+            return first_rows(labels, asked.given.iloc[given], given, keys)
         if asked.population.frames == ("true",):
-            return first_rows(labels, frames["true"], frames["true"][ROW], asked.user_cols)
+            return first_rows(labels, frames["true"], frames["true"][ROW], keys)
         of_list = first_rows(labels, frames["pred"], frames["pred"][ROW], [*asked.by, *asked.user_cols])
         if asked.population.frames == ("pred",):
             return of_list
-        in_true = first_rows(labels, frames["true"], frames["true"][ROW], asked.user_cols)
+        in_true = first_rows(labels, frames["true"], frames["true"][ROW], keys)
         return np.where(in_true < NEVER, in_true, asked.sources["true"].n_rows + of_list)
 
     def _blocks(self, results: Results, by: pd.DataFrame) -> Iterator[pd.DataFrame]:

@@ -119,6 +119,12 @@ def test_values_of_folders(values, kind, expected):
     assert found.to_pylist() == expected
 
 
+def test_names_of_folders():
+    found = folder_columns(["a/day=2026-01-01/x%20y=1/p.parquet"])
+    assert {name: values.to_pylist() for name, values in found.items()} == {"day": ["2026-01-01"], "x%20y": [1]}
+    assert folder_columns(["a/=1/b=/p.parquet", "a/c/p.parquet"])["b"].to_pylist() == [None, None]
+
+
 def per_user(capsys, *flags):
     call = ["evaluate", "--true", "true.parquet", "--pred", "pred", "-m", "recall@2", "--out", "out", "--overwrite"]
     code = main([*call, "-q", *flags])

@@ -20,6 +20,7 @@ from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.cells import visible
 from ...inputs.progress import Progress
+from ..pairs import model_rows
 from .about_data import (
     check_section,
     definitions_section,
@@ -67,6 +68,7 @@ def report(
     max_rows: int = 500,
     overwrite: bool = False,
     progress: bool | None = None,
+    unit_col: str | Sequence[str] | None = None,
 ) -> Path:
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
 
@@ -112,6 +114,8 @@ def report(
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
         and only after two seconds.
+    unit_col : str or list of str, optional
+        Columns that name who is independent of whom, for intervals and tests. Default: the first of the list key.
 
     Returns
     -------
@@ -151,7 +155,7 @@ def report(
         raise FileExistsError(f"{target} is already there; pass overwrite=True to replace it")
     _jinja()
     with Progress(2, "report", progress) as shown:
-        subject = read_subject(result, baseline, k, comparison, max_rows)
+        subject = read_subject(result, baseline, k, comparison, max_rows, unit_col)
         shown.add()
         tables = read_tables(
             experiment=experiment, health=health, check=check, segments=segments, off_policy=off_policy,
@@ -200,7 +204,7 @@ def _sections(subject: Subject, tables: Tables, examples: bool) -> list[Section]
 def _about(subject: Subject) -> Sentence:
     """Return the line below the heading."""
     n = len(subject.models)
-    lists = int(subject.summary["n"].max()) if len(subject.summary) else 0
+    lists = max(map(len, model_rows(subject.result).values()), default=0)
     options = subject.result.spec.get("options", {})
     known = {"true": "lists of true", "pred": "lists of pred", "both": "lists in true and pred", "all": "all lists"}
     who = known.get(str(options.get("users", "true")), "lists that were given")
