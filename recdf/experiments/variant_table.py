@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
+from ..inputs.options import as_columns
 from .columns import Codes, Mask
 from .options import Better
 from .sample_ratio import SampleRatio
@@ -113,6 +114,8 @@ def decide(tested: Tested, checks: Checks, decisions: Decisions, settings: Setti
         "confidence": settings.confidence,
         "alternative": settings.alternative,
         "correction": families.correction,
+        "family": as_columns(families.family),
+        "primary": list(families.primary),
         "sequential_n": settings.sequential_n,
     }
     return Comparison.of(result)

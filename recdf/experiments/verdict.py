@@ -182,6 +182,7 @@ WITHHELD = {
     "too_few_users": "check: tiny arms",
     "tiny": "check: tiny arms",
     "constant_arm": "check: constant arm",
+    "different_lists": "check: undefined for different lists",
     "few_users_carry": "check: few users carry it",
     "repeated_units": "check: repeated units",
     "few_units": "check: few units decide",
@@ -197,6 +198,7 @@ PAIR_WARNINGS = {
     "zero_variance": "all users have the same difference, so that there is nothing to test",
     "too_few_users": "fewer than two users have a value for both models",
     "huge_values": "the values are too large to compute with",
+    "different_lists": "only one of the models has a value for some lists, and the difference is that of the others",
     "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
     "repeated_units": "a column that repeats looks like users, whose lists are not independent; unit_col= names it",
     "mostly_zero": "95 % or more of the users get the same from both models, so that few users decide",
@@ -267,5 +269,6 @@ def _withheld_pairs(table: pd.DataFrame) -> list[str]:
         elif 0 < n_differ < FEW_UNITS:
             found.append("check: too few lists differ")
         else:
-            found.append(next((WITHHELD[name] for name in ("huge_values", "few_users_carry") if name in named), ""))
+            serious = ("huge_values", "different_lists", "few_users_carry")
+            found.append(next((WITHHELD[name] for name in serious if name in named), ""))
     return found

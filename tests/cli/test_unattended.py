@@ -242,7 +242,7 @@ def test_a_report_of_a_table_without_rows_or_of_no_table(capsys):
     assert "health has no column" in fails(capsys, "report", "night", "--health", "empty.parquet")
     Path("text.parquet").write_text("no parquet")
     assert "--health text.parquet cannot be read" in fails(capsys, "report", "night", "--health", "text.parquet")
-    assert fails(capsys, "report", "night", "--health", "no.parquet").endswith("--health no.parquet: no such file\n")
+    assert "error: --health no.parquet: no such file" in fails(capsys, "report", "night", "--health", "no.parquet")
 
 
 def test_a_defect_of_recdf_is_one_line_and_no_refusal(capsys, monkeypatch):
