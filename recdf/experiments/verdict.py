@@ -172,11 +172,16 @@ def effect_words(table: pd.DataFrame, reject: Mask, better: Mapping[str, Better 
     return words
 
 
+# Level of the checks of the data: an experiment with thousands of users finds a broken one far beyond it.
+ALPHA = 0.001
+
 # Warnings that withhold the verdict of a comparison of variants, the most serious first.
 WITHHELD = {
     "sample_ratio": "invalid: sample ratio",
     "unequal_missing": "check: unequal missing values",
     "shares_change": "check: shares of the variants change",
+    "covariate_after": "check: covariate after exposure",
+    "covariate_differs": "check: covariate differs",
     "huge_values": "check: huge values",
     "zero_denominator": "check: zero denominator",
     "too_few_users": "check: tiny arms",
@@ -189,6 +194,9 @@ WITHHELD = {
     "denominator_differs": "check: denominator differs",
     "skewed": "check: skewed",
 }
+
+# Of these verdicts, those that say that the variants are not alike, or were not assigned alike.
+NOT_ALIKE = [WITHHELD[name] for name in ("sample_ratio", "shares_change", "covariate_after", "covariate_differs")]
 
 # A comparison of models has no verdict with fewer units, or with fewer that differ.
 FEW_UNITS = 20
@@ -226,9 +234,11 @@ def variant_verdicts(
 ) -> list[str]:
     """Verdict of every row: withheld for a warning, else the effect in a word, and what has not been checked."""
     verdicts = []
-    effects = effect_words(table, reject, better)
-    for word, warning, diff, checked in zip(effects, table["warning"], table["diff"], ratio_checked, strict=True):
+    rows = zip(effect_words(table, reject, better), table["warning"], table["diff"], table["balance_p"], strict=True)
+    for (word, warning, diff, balance_p), checked in zip(rows, ratio_checked, strict=True):
         named = warning.split("; ")
+        if "covariate_differs" in named and balance_p >= ALPHA:  # only a remark
+            named.remove("covariate_differs")
         reason = next((text for name, text in WITHHELD.items() if name in named), "")
         if not reason and "zero_variance" in named and diff != 0:
             reason = "check: zero variance"
