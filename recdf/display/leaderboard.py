@@ -385,11 +385,11 @@ def _compared(
 def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
     """Return sentences that say what the intervals rest on, and where the tests are not to be trusted."""
     found = []
-    if "unit_col" in result.spec:
+    if "repeated_units" in result.spec:
+        found.append(f"± takes all lists for independent: {PAIR_WARNINGS['repeated_units']}.")
+    elif "unit_col" in result.spec:
         unit = " and ".join(result.spec["unit_col"])
         found.append(f"Intervals and tests do not take the lists of one {unit} for independent.")
-    elif "repeated_units" in result.spec:
-        found.append(f"± takes the lists of a user for independent: {PAIR_WARNINGS['repeated_units']}.")
     if (result.summary["ci_low"].isna() & (result.summary["std"] == 0)).any():
         found.append(NO_INTERVAL)
     if not len(tests):
