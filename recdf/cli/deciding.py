@@ -30,7 +30,7 @@ OF_MODELS = (
 OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
     "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "method", "n_resamples", "seed",
-    "smaller_is_better", "larger_is_better", "relative", "weight_col",
+    "smaller_is_better", "larger_is_better", "relative", "weight_col", "covariate_time_col",
 )  # fmt: skip
 OF_BOTH = ("correction", "family")
 
@@ -182,7 +182,7 @@ def _experiment(given: argparse.Namespace) -> int:
     keys = given.user_col or result.spec["user_col"]
     assignment = read_beside(given.assignment, given.results / "per_user.parquet", keys, labels)
     of_join = given_parameters(given, OF_JOIN)
-    for name in (of_join.get("exposure_col"), given.period_col):
+    for name in (of_join.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
         assignment = _with_times(assignment, name)
     joined = result.join_experiment(
         assignment,
