@@ -326,7 +326,7 @@ def _tidy(
     frame["place"] = frame["place"].astype("Int64")
     whole = frame[(frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])]
     signed = whole["value"].where(whole["better"] == "smaller", -whole["value"])
-    order = {model: i for i, model in enumerate(whole["model"].iloc[np.argsort(signed, kind="stable")])}
+    order = {model: i for i, model in enumerate(whole["model"].iloc[np.argsort(signed.to_numpy(), kind="stable")])}
     frame["order"] = frame["model"].map(order)
     frame["column"] = frame["metric"].map({name: i for i, name in enumerate(columns)})
     blocks_in_order = frame.groupby(["segment", "group"], sort=False).ngroup()
@@ -397,7 +397,8 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
     withheld = tests["verdict"][tests["verdict"].astype(str).str.startswith("check")]
     if len(withheld):
         why = ", ".join(f"{n} {str(text).removeprefix('check: ')}" for text, n in withheld.value_counts().items())
-        found.append(f"Where a verdict is withheld there is no mark, in {len(withheld)} of {len(tests)} tests ({why}).")
+        of_all = f"{len(withheld)} of {len(tests)} comparisons"
+        found.append(f"Where a verdict is withheld there is no mark, in {of_all} ({why}).")
     return (*found, *warning_sentences(tests))
 
 

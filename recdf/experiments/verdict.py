@@ -220,7 +220,7 @@ def warning_sentences(table: pd.DataFrame) -> list[str]:
     """Say what every warning of a comparison of models means, and how many of its rows carry it."""
     words = Counter(word for text in table["warning"].astype(str) for word in text.split("; ") if word)
     return [
-        f"{n} of {len(table)} tests {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
+        f"{n} of {len(table)} comparisons {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
         f"{f': {PAIR_WARNINGS[word]}' if word in PAIR_WARNINGS else ''}."
         for word, n in words.items()
     ]
