@@ -75,9 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             record = RunRecord(given, words)
             code = _run(given, record)
             code = 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
-            if code in (0, 1):
-                record.write(code)
-            return code
+            return _recorded(record, code, given.command) if code in (0, 1) else code
     except KeyboardInterrupt as stopped:
         return 128 + (stopped.args or [signal.SIGINT])[0]
 
@@ -139,6 +137,16 @@ def _run(given: argparse.Namespace, record: RunRecord) -> int:
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
         complain(f"recdf {given.command}: error: a defect of recdf: {what} (-v shows where)")
         return 2
+
+
+def _recorded(record: RunRecord, code: int, command: str) -> int:
+    """Write the record of a run, and return its exit code."""
+    try:
+        record.write(code)
+    except OSError as error:
+        complain(f"recdf {command}: error: the record of the run cannot be written: {_one_line(error, {})}")
+        return 4
+    return code
 
 
 @contextmanager

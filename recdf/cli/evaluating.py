@@ -22,7 +22,7 @@ from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from .arguments import FILES, add_options, add_out, as_pairs, check_out, file, given_options, in_flags
 from .expected import add_expected, check_age, check_expected
-from .files import is_address, is_text_file, read_beside, read_files
+from .files import FileSet, is_address, is_text_file, read_beside, read_files
 from .output import failed, note, print_tables, verbose, write_files
 
 __all__ = ["add_check", "add_evaluate"]
@@ -131,7 +131,9 @@ def _evaluate(given: argparse.Namespace) -> None:
     options["k"] = given.k or 10
     if stream:
         sources = {name: Source(getattr(given, name), name) for name in ("true", "pred")}
-        _refuse_empty(given, {name: source.n_rows for name, source in sources.items()})
+        for name, one in sources.items():
+            _said(given, name, getattr(given, name), len(one.files), one.n_rows)
+        _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
         check_expected(given, lambda: _streamed_days(sources["pred"], given.day_col))
         where = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
         result = evaluate_parquet(given.true, given.pred, given.metrics, **where, **options)
@@ -192,8 +194,13 @@ def _read(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str
     columns = [one for one in columns if isinstance(one, str)]
     frames = read_files(paths, _keys(options), as_columns(options.get("by")), columns)
     for name, frame in frames.items():
-        verbose(given, f"read --{name} {paths[name]}: {len(frame):,} rows")
+        _said(given, name, paths[name], len(FileSet.of(paths[name]).paths), len(frame))
     return frames
+
+
+def _said(given: argparse.Namespace, name: str, path: str, n_files: int, n_rows: int) -> None:
+    """Say with -v what was read, in the same words whether the files are streamed or not."""
+    verbose(given, f"read --{name} {path}: {n_files:,} {'file' if n_files == 1 else 'files'}, {n_rows:,} rows")
 
 
 def _keys(options: Mapping[str, Any]) -> list[str]:

@@ -73,25 +73,21 @@ def check_expected(given: argparse.Namespace, days: Callable[[], pd.Series]) -> 
         if not COMPARED[sign](n_rows, number):
             raise Unexpected(f"--{role} {getattr(given, role)} has {n_rows:,} rows; --expect {text}")
     if given.expect_days is not None:
-        texts = days().drop_duplicates().astype(str).str.slice(0, 10)
+        texts = days().astype(str).str.slice(0, 10).drop_duplicates()
         _check_days(given, pd.to_datetime(texts, errors="coerce", format="mixed"))
 
 
 def _check_days(given: argparse.Namespace, found: pd.Series) -> None:
-    what = f"--pred {given.pred}"
-    if found.isna().any():
-        raise Unexpected(f"{what} has values in {given.day_col!r} that are no days")
-    there = pd.DatetimeIndex(found.unique()).sort_values()
+    there = pd.DatetimeIndex(found).sort_values()
+    if there.hasnans or there.empty:
+        raise Unexpected(f"--pred {given.pred} has no days in {given.day_col!r}, or values that are none")
     first, between, last = given.expect_days.partition("..")
     try:
-        if between:
-            wanted = pd.date_range(pd.Timestamp(first), pd.Timestamp(last))
-        else:
-            wanted = pd.date_range(end=there[-1], periods=int(first)) if len(there) else pd.DatetimeIndex([pd.NaT])
+        wanted = pd.date_range(first, last) if between else pd.date_range(end=there[-1], periods=int(first))
     except ValueError:
         raise OptionError(f"--expect-days {given.expect_days}; expected 2026-11-01..2026-11-30 or a number") from None
-    lacking, more = wanted.difference(there), there.difference(wanted) if between else there[:0]
-    for days, word in ((lacking, "lacks"), (more, "has, beside the expected days,")):
+    more = there.difference(wanted) if between else there[:0]
+    for days, word in ((wanted.difference(there), "lacks"), (more, "has, beside the expected days,")):
         if len(days):
-            shown = ", ".join(str(day.date()) for day in days[:5])
-            raise Unexpected(f"{what} {word} {len(days):,} of the days: {shown}; --expect-days {given.expect_days}")
+            what = f"{word} {len(days):,} of the days: {', '.join(str(day.date()) for day in days[:5])}"
+            raise Unexpected(f"--pred {given.pred} {what}; --expect-days {given.expect_days}")

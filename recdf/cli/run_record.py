@@ -10,16 +10,14 @@ import errno
 import hashlib
 import json
 import os
-import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from .._version import __version__
 from ..errors import RecdfError
@@ -36,55 +34,34 @@ PASSING = {
 }  # fmt: skip
 
 
-class Seen(NamedTuple):
-    """A file as it was when the command began."""
-
-    path: str
-    size: int
-    modified: int
-
-    @classmethod
-    def of(cls, path: str) -> Seen:
-        found = os.stat(path)
-        return cls(path, found.st_size, found.st_mtime_ns)
-
-
 class RunRecord:
     """The files that a command is given, and what is written about its run."""
 
     def __init__(self, given: argparse.Namespace, words: Iterable[str]) -> None:
-        self.given, self.words = given, list(words)
-        self.started, self.begun = time.time(), time.perf_counter()
-        self.inputs = {dest: _files(values) for dest, values in _inputs(given)}
+        self.given, self.words, self.started = given, list(words), time.time()
+        self.inputs = dict(_inputs(given))
+        self.states = {path: _state(path) for paths in self.inputs.values() for path in paths}
 
     def changed(self) -> list[str]:
         """Return the inputs that have gone or changed since the command began."""
-        found = []
-        for seen in (one for files in self.inputs.values() for one in files):
-            try:
-                same = Seen.of(seen.path) == seen
-            except OSError:
-                same = False
-            found += [] if same else [seen.path]
-        return found
+        return [path for path, state in self.states.items() if _state(path) != state]
 
     def write(self, code: int) -> None:
-        """Write the record beside the result, if there is one."""
+        """Write the record beside the result that this run wrote, if it wrote one."""
         out = getattr(self.given, "out", None)
         if out is None or not Path(out).exists():
             return
         place, outputs = _place(Path(out), self.given.command)
-        if not any(os.stat(path).st_mtime >= self.started - 2 for path in outputs):
+        if all(os.stat(path).st_mtime < self.started - 2 for path in outputs):
             return  # the run was refused, and what stands there is an older result
         record = {
             "command": ["recdf", *self.words],
             "recdf": __version__,
-            "versions": {"python": platform.python_version()} | {one.__name__: one.__version__ for one in (pd, np, pa)},
             "started": datetime.fromtimestamp(self.started, UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - self.begun, 3),
+            "seconds": round(time.time() - self.started, 3),
             "exit": code,
             "rows": getattr(self.given, "rows", {}),
-            "inputs": {dest: [_described(seen.path) for seen in files] for dest, files in self.inputs.items()},
+            "inputs": {name: [_described(path) for path in paths] for name, paths in self.inputs.items()},
             "outputs": [_described(path) for path in outputs],
         }
         beside = place.with_name(f".{place.name}.{os.getpid()}")
@@ -92,39 +69,37 @@ class RunRecord:
         os.replace(beside, place)
 
 
-def _inputs(given: argparse.Namespace) -> Iterable[tuple[str, list[str]]]:
-    """Give the arguments that may name files, and their values."""
+def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """Give the arguments that name files of this machine; the command itself says what is wrong with a name."""
     for action in given.parser._actions:
-        kinds = str(action.metavar).split()
-        if action.dest != "out" and {"FILE", "LOG", "RESULTS"} & set(kinds):
-            values = getattr(given, action.dest, None)
-            if values is not None:
-                yield action.dest, [str(one) for one in (values if isinstance(values, list) else [values])]
-
-
-def _files(values: Iterable[str]) -> list[Seen]:
-    """Return the files of this machine; the command itself says what is wrong with a name."""
-    found = []
-    for value in values:
-        try:
-            paths = [] if is_address(value) else FileSet.of(value).paths
-            found += [Seen.of(path) for path in paths if not path.endswith(".json")]  # the record of an earlier run
-        except (OSError, RecdfError):
+        values = getattr(given, action.dest, None)
+        if values is None or action.dest == "out" or not {"FILE", "LOG", "RESULTS"} & set(str(action.metavar).split()):
             continue
-    return found
+        paths: list[str] = []
+        for value in map(str, values if isinstance(values, list) else [values]):
+            with suppress(OSError, RecdfError):
+                paths += [] if is_address(value) else FileSet.of(value).paths
+        yield action.dest, [path for path in paths if not path.endswith(".json")]  # no record of an earlier run
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    """Return what changes with a file; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def _place(out: Path, command: str) -> tuple[Path, list[str]]:
     """Return the path of the record, and the files of the result."""
     if not out.is_dir():
         return out.with_name(f"{out.name}.{RECORD}"), [str(out)]
-    place = out / RECORD
-    try:
-        other = json.loads(place.read_text(encoding="utf-8"))["command"][1]
-    except (OSError, ValueError, LookupError, TypeError):
-        other = command
+    other = command
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        other = json.loads((out / RECORD).read_text(encoding="utf-8"))["command"][1]
     files = sorted(str(path) for path in out.rglob("*.parquet") if path.is_file())
-    return place if other == command else out / f"run-{command}.json", files
+    return out / (RECORD if other == command else f"run-{command}.json"), files
 
 
 def _described(path: str) -> dict[str, Any]:

@@ -326,7 +326,7 @@ def _tidy(
     frame["place"] = frame["place"].astype("Int64")
     whole = frame[(frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])]
     signed = whole["value"].where(whole["better"] == "smaller", -whole["value"])
-    order = {model: i for i, model in enumerate(whole["model"].iloc[np.argsort(signed, kind="stable")])}
+    order = {model: i for i, model in enumerate(whole["model"].iloc[np.argsort(signed.to_numpy(), kind="stable")])}
     frame["order"] = frame["model"].map(order)
     frame["column"] = frame["metric"].map({name: i for i, name in enumerate(columns)})
     blocks_in_order = frame.groupby(["segment", "group"], sort=False).ngroup()
@@ -385,11 +385,11 @@ def _compared(
 def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
     """Return sentences that say what the intervals rest on, and where the tests are not to be trusted."""
     found = []
-    if "unit_col" in result.spec:
+    if "repeated_units" in result.spec:
+        found.append(f"± takes all lists for independent: {PAIR_WARNINGS['repeated_units']}.")
+    elif "unit_col" in result.spec:
         unit = " and ".join(result.spec["unit_col"])
         found.append(f"Intervals and tests do not take the lists of one {unit} for independent.")
-    elif "repeated_units" in result.spec:
-        found.append(f"± takes the lists of a user for independent: {PAIR_WARNINGS['repeated_units']}.")
     if (result.summary["ci_low"].isna() & (result.summary["std"] == 0)).any():
         found.append(NO_INTERVAL)
     if not len(tests):
@@ -397,7 +397,8 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
     withheld = tests["verdict"][tests["verdict"].astype(str).str.startswith("check")]
     if len(withheld):
         why = ", ".join(f"{n} {str(text).removeprefix('check: ')}" for text, n in withheld.value_counts().items())
-        found.append(f"Where a verdict is withheld there is no mark, in {len(withheld)} of {len(tests)} tests ({why}).")
+        of_all = f"{len(withheld)} of {len(tests)} comparisons"
+        found.append(f"Where a verdict is withheld there is no mark, in {of_all} ({why}).")
     return (*found, *warning_sentences(tests))
 
 

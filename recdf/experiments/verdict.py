@@ -208,7 +208,7 @@ PAIR_WARNINGS = {
     "huge_values": "the values are too large to compute with",
     "different_lists": "only one of the models has a value for some lists, and the difference is that of the others",
     "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
-    "repeated_units": "a column of users repeats, and the test takes their lists for independent; unit_col= names it",
+    "repeated_units": "a column that repeats looks like users, whose lists are not independent; unit_col= names it",
     "mostly_zero": "95 % or more of the users get the same from both models, so that few users decide",
     "few_users_carry": "a few users have most of the weight, so that there is no verdict",
     "few_differ": "fewer than 50 users differ, so that the test errs more often than it says",
@@ -220,7 +220,7 @@ def warning_sentences(table: pd.DataFrame) -> list[str]:
     """Say what every warning of a comparison of models means, and how many of its rows carry it."""
     words = Counter(word for text in table["warning"].astype(str) for word in text.split("; ") if word)
     return [
-        f"{n} of {len(table)} tests {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
+        f"{n} of {len(table)} comparisons {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
         f"{f': {PAIR_WARNINGS[word]}' if word in PAIR_WARNINGS else ''}."
         for word, n in words.items()
     ]

@@ -88,7 +88,7 @@ def test_days_of_a_column_of_the_file(capsys):
     assert run(capsys, *CALL, "--day-col", "shown_at", "--expect-days", "1")[0] == 0
     assert "no column 'day'" in fails(capsys, *CALL, "--expect-days", "1")
     times.assign(shown_at="soon").to_parquet("pred.parquet")
-    assert "values in 'shown_at' that are no days" in refused(
+    assert "no days in 'shown_at', or values that are none" in refused(
         capsys, *CALL, "--day-col", "shown_at", "--expect-days", "1"
     )
 

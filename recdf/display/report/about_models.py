@@ -60,8 +60,9 @@ def leaderboard_section(subject: Subject) -> Section:
         rows.append((Shown(name, name.text.casefold()), *cells))
     shown, more = cut(rows, subject.max_rows)
     at = "" if subject.k is None else f" at k = {subject.k}"
+    mean = "weighted mean" if "weight" in subject.result.spec else "mean"
     table = Table(
-        f"Metrics{at}, mean over {_lists(subject)}", tuple(map(visible, head)), tuple(align), shown,
+        f"Metrics{at}, {mean} over {_lists(subject)}", tuple(map(visible, head)), tuple(align), shown,
         csv_of(subject.board.frame), "leaderboard.csv", more=more,
     )  # fmt: skip
     return Section(

@@ -243,7 +243,7 @@ def belief(subject: Subject) -> list[Sentence]:
     if side != "two-sided":
         found = "larger" if side == "greater" else "smaller"
         said.append((f"The tests are one-sided: they can show that a model has {found} values, and nothing else.",))
-    return [*said, *((text,) for text in warning_sentences(table) or ["No test carries a warning."])]
+    return [*said, *((text,) for text in warning_sentences(table) or ["No comparison carries a warning."])]
 
 
 def kind_of(verdict: object) -> Kind:
