@@ -12,6 +12,7 @@ from ..errors import EmptyPopulationError
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ..inputs.progress import Progress
+from ..inputs.sums import exact_sums
 from .columns import (
     Codes,
     Floats,
@@ -168,7 +169,7 @@ def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sa
         if mask is not None:
             part = np.where(mask, part, 0.0)
         if not single:
-            part = np.bincount(unit, weights=part).astype(np.float64, copy=False)
+            part = exact_sums(part, unit, int(unit[-1]) + 1)
         if mask is None:
             taken[id(values)] = part
         return part

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
+from ..inputs.sums import exact_sums
 from .columns import Codes, Floats, Mask, Spec, metric_specs, metric_values, read_weight, share
 from .options import Columns, RaiseOrDrop
 from .stats.arms import Sample
@@ -226,11 +227,11 @@ def fill(covariate: Covariate, missing: Mask) -> Covariate:
 
 def sum_by(sample: Sample, clusters: Codes) -> Sample:
     """Sums per cluster; a mean becomes the ratio to the number of rows."""
-    _, own = np.unique(clusters, return_inverse=True)
+    present, own = np.unique(clusters, return_inverse=True)
     rows = np.ones(len(own))
 
     def sums(values: Floats | None) -> Floats:
-        return np.bincount(own, weights=rows if values is None else values).astype(np.float64)
+        return exact_sums(rows if values is None else values, own, len(present))
 
     x = (None, None) if sample.x_num is None else (sums(sample.x_num), sums(sample.x_den))
     return Sample(sums(sample.num), sums(sample.den), *x)

@@ -156,7 +156,8 @@ def evaluate_parquet(
         # This comes first, so that an `out` that cannot be written to is refused before anything is read.
         staging = None if folder is None else stack.enter_context(staged(folder, overwrite=overwrite))
         call = replace(call, given=as_frames(given, call.options))  # made once here, since every part reads them
-        asked = FileCall.of(call, Source(true_path, "true"), Source(pred_path, "pred"))
+        true, pred = Source(true_path, "true"), Source(pred_path, "pred")
+        asked = FileCall.of(replace(call, files={"true": true.read, "pred": pred.read}), true, pred)
         row_bytes = {role: source.row_bytes(asked.names[role]) for role, source in asked.sources.items()}
         n_bytes = sum(source.n_rows * row_bytes[role] for role, source in asked.sources.items())
         whole = n_bytes * WHOLE_COPIES <= limit if buckets is None else buckets == 1
