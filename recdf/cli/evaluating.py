@@ -196,6 +196,7 @@ def _read(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str
     """Read `true`, `pred` and the side tables, with ids of the same types in all of them."""
     paths = {"true": given.true, "pred": given.pred, **paths}
     columns = ["score", "rank", "relevance", *(one for name, one in options.items() if name.endswith("_col"))]
+    columns += [one.split("=")[0] for one in getattr(given, "carry", None) or []]
     columns = [one for one in columns if isinstance(one, str)]
     frames = read_files(paths, _keys(options), as_columns(options.get("by")), columns)
     read = {name: {"files": len(FileSet.of(paths[name]).paths), "rows": len(frame)} for name, frame in frames.items()}

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path
-from ..inputs.data_files import data_files, folder_columns, unified
+from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
 from ..inputs.frames import is_view
 from ..inputs.threads import n_threads
 
@@ -57,7 +57,7 @@ class Source:
             for i, (file, stored) in enumerate(zip(self.files, of_file, strict=True))
         }
         folders = pa.schema([(name, pa.dictionary(pa.int32(), values.type)) for name, values in named.items()])
-        self._pandas = json.loads((physical[0].metadata or {}).get(b"pandas", b"null"))
+        self._pandas = pandas_metadata(physical[0].metadata)
         self.files_schema, _ = unified([pa.schema(list(physical[0])), folders])
         # Most files of a frame have the same columns, of which there may be very many.
         bare = [schema.remove_metadata() for schema in physical]
@@ -144,7 +144,7 @@ class Source:
             column = column.storage
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        return column.cast(self.schema.field(name).type)
+        return cast(column, self.schema.field(name).type, name, self.role)
 
     def _add_categories(self, name: str, values: pa.Array) -> None:
         own = values.cast(self.schema.field(name).type)
@@ -171,11 +171,9 @@ class Source:
         return pd.DataFrame(found)
 
     def _metadata_of(self, name: str) -> dict[bytes, bytes]:
-        """Return what pandas wrote of one column. A column that was an index becomes an ordinary one."""
-        if self._pandas is None:
-            return {}
+        """Return what pandas wrote of one column."""
         own = [column for column in self._pandas["columns"] if column["name"] == name]
-        return {b"pandas": json.dumps({**self._pandas, "index_columns": [], "columns": own}).encode()}
+        return {b"pandas": json.dumps({**self._pandas, "columns": own}).encode()}
 
 
 def _one_zero(column: pa.Array) -> pa.Array:
