@@ -78,10 +78,12 @@ def _as_frames(
 def _as_frame(table: Any) -> pd.DataFrame:
     """Return a frame with the dtypes that pandas wrote, in which integers beside nulls stay integers."""
     metadata = {b"pandas": json.dumps(pandas_metadata(table.schema.metadata)).encode()}
+    frame: pd.DataFrame
     try:
-        return table.replace_schema_metadata(metadata).to_pandas(integer_object_nulls=True)
+        frame = table.replace_schema_metadata(metadata).to_pandas(integer_object_nulls=True)
     except (TypeError, ValueError):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
-        return table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
+        frame = table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
+    return frame
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,8 @@ def sessions(ids):
 
 def joined(frame):
     users = frame[["user_id", "variant"]].drop_duplicates()
-    tables = [
-        rd.join_experiment(frame[["user_id", "session", "x", "y"]], shuffled(users, len(frame)), how=how, over="session")
-        for how in ("mean", "sum")
-    ]
+    lists = frame[["user_id", "session", "x", "y"]]
+    tables = [rd.join_experiment(lists, shuffled(users), how=how, over="session") for how in ("mean", "sum")]
     return pd.concat(tables, axis=1).loc[:, lambda both: ~both.columns.duplicated()].sort_values("user_id")
 
 
