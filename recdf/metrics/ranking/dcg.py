@@ -197,7 +197,6 @@ def ndcg(
 
     Examples
     --------
-    >>> import recdf as rd
     >>> round(rd.ndcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3), 6)
     0.919721
     """
@@ -242,19 +241,6 @@ def dcg(
     -------
     Σ_{i ≤ k} gain(g_i) · disc(i), where g_i is the gain of the item at rank i, 0 for a miss.
 
-    Parameters
-    ----------
-    gain : {"linear", "exp2", "binary"}, default "linear"
-        "linear": gain(g) = g. "exp2": gain(g) = 2^g − 1. "binary": gain(g) = 1 for g > 0.
-    discount : {"log", "jk", "none"} or function, default "log"
-        "log": disc(i) = 1/log_b(i + 1). "jk": disc(i) = 1/max(1, log_b i), so that ranks up to b are not
-        discounted. "none": disc(i) = 1. A function takes the rank and returns the discount.
-    base : float, default 2
-        Base b of the logarithm.
-    tied : {"ranked", "averaged"}, default "ranked"
-        "ranked": equal scores have the ranks that the option `ties` gives them. "averaged": they share the mean
-        discount of their ranks.
-
     Notes
     -----
     Use it when the amount of gain matters, for instance as a sum over sessions. Do not compare users by it: a user with
@@ -266,7 +252,6 @@ def dcg(
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.dcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
     1.5
     """
@@ -301,7 +286,6 @@ def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "li
 
     Examples
     --------
-    >>> import recdf as rd
     >>> round(rd.rbp({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3, p=0.5), 6)
     0.625
     """
