@@ -32,6 +32,13 @@ class Sum(NamedTuple):
     over: Over = "pred"
 
 
+def _per_item(meaning: str) -> cached_property[np.ndarray]:
+    """Return an attribute of `Counts` that holds the sum of the same name."""
+    made: cached_property[np.ndarray] = cached_property(lambda counts: counts._sum(made.attrname))
+    made.__doc__ = meaning
+    return made
+
+
 class Counts:
     """Counts per item of the first k of the lists of one `by` value.
 
@@ -80,44 +87,19 @@ class Counts:
         """Number of items that the longest list shows."""
         return int(np.flatnonzero(self._sum("lengths")).max(initial=0))
 
-    @property
-    def shown(self) -> np.ndarray:
-        """How often each item was shown."""
-        return self._sum("shown")
-
-    @property
-    def n_lists_with(self) -> np.ndarray:
-        """Number of lists that show each item. It differs from `shown` only where repeated rows are kept."""
-        return self._sum("n_lists_with")
-
-    @property
-    def first_shown(self) -> np.ndarray:
-        """How often each item was shown at rank 1."""
-        return self._sum("first_shown")
+    shown = _per_item("How often each item was shown.")
+    n_lists_with = _per_item(
+        "Number of lists that show each item. It differs from `shown` only where repeated rows are kept."
+    )
+    first_shown = _per_item("How often each item was shown at rank 1.")
+    hits = _per_item("How often each item was a hit.")
+    relevant = _per_item("In how many lists each item was relevant, whether it was shown or not.")
+    had = _per_item("In how many lists the log has each item for the user of the list.")
+    new = _per_item("How often each item was shown to a user for whom the log does not have it.")
 
     def exposure(self, discount: str = "log") -> np.ndarray:
         """Rank-discounted exposure of each item: Σ 1 / log2(rank + 1), or `shown` without discount."""
         return self.shown.astype(np.float64) if discount == "none" else self._sum("exposure")
-
-    @property
-    def hits(self) -> np.ndarray:
-        """How often each item was a hit."""
-        return self._sum("hits")
-
-    @property
-    def relevant(self) -> np.ndarray:
-        """In how many lists each item was relevant, whether it was shown or not."""
-        return self._sum("relevant")
-
-    @property
-    def had(self) -> np.ndarray:
-        """In how many lists the log has each item for the user of the list."""
-        return self._sum("had")
-
-    @property
-    def new(self) -> np.ndarray:
-        """How often each item was shown to a user for whom the log does not have it."""
-        return self._sum("new")
 
     def needs_true(self, otherwise: str) -> None:
         """Raise if there is no `true`."""
