@@ -78,7 +78,7 @@ CONVENTIONS: dict[str, Convention] = {
             metrics=_plain("hitrate hits precision recall rprecision mapr mrr ndcg bpref"),
             differs={
                 "*": "trec_eval keeps scores in 32 bits: scores that differ less than that are ties for it. "
-                "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of true.",
+                "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of true."
             },
         ),
         Convention(
@@ -216,11 +216,7 @@ CONVENTIONS: dict[str, Convention] = {
             "candidate list itself, re-sorted.",
             order="score",
             options={"users": "pred"},
-            metrics={
-                "ndcg": {"ideal": "listed", "tied": "averaged"},
-                "dcg": {"tied": "averaged"},
-                "auc": {},
-            },
+            metrics={"ndcg": {"ideal": "listed", "tied": "averaged"}, "dcg": {"tied": "averaged"}, "auc": {}},
             differs={"*": "Only a list of candidates is seen: relevant items that are not among them do not count."},
         ),
     )

@@ -222,11 +222,7 @@ def order_source(frame: pd.DataFrame, options: Options) -> Order:
 
 
 def read_pred(
-    frame: pd.DataFrame,
-    order: Order,
-    options: Options,
-    role: str = "pred",
-    findings: dict[str, Findings] | None = None,
+    frame: pd.DataFrame, order: Order, options: Options, role: str = "pred", findings: dict[str, Findings] | None = None
 ) -> Table:
     """Read `pred`, or other recommended lists; its numbers are scores or ranks."""
     name, by = order["column"], as_columns(options.by)

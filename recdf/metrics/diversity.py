@@ -99,11 +99,7 @@ def _clipped(similarity: np.ndarray) -> np.ndarray:
 
 @metric(bounds=(0.0, None), arguments=("true", "pred", "aspects"))
 def a_ndcg(
-    lists: Lists,
-    alpha: float = 0.5,
-    *,
-    ideal: Literal["greedy", "even"] = "greedy",
-    aspect_col: str | None = None,
+    lists: Lists, alpha: float = 0.5, *, ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None
 ) -> np.ndarray:
     """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at least 0.
 
@@ -273,11 +269,7 @@ def _sums(of_categories: np.ndarray) -> np.ndarray:
 
 
 @metric(
-    bounds=(0.0, None),
-    better="smaller",
-    needs=("items",),
-    arguments=("log", "pred"),
-    unknown=("category", "log_users"),
+    bounds=(0.0, None), better="smaller", needs=("items",), arguments=("log", "pred"), unknown=("category", "log_users")
 )
 def calibration(
     lists: Lists,

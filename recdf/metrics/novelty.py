@@ -54,11 +54,7 @@ def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
 
 @metric(bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",))
 def surprisal(
-    lists: Lists,
-    *,
-    base: Base = "users",
-    normalize: bool = False,
-    divisor: Literal["shown", "k"] = "shown",
+    lists: Lists, *, base: Base = "users", normalize: bool = False, divisor: Literal["shown", "k"] = "shown"
 ) -> np.ndarray:
     """Mean self-information of the recommended items, in bits; larger is better, at least 0.
 
