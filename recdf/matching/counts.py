@@ -161,23 +161,11 @@ LIST_ATTRIBUTES = ("lists", "matched", "by", "mine", "n_shown", "places", "rank"
 # ------------------------------------------------------------------------------------------------ sums
 
 
-def _shown(counts: ListCounts) -> np.ndarray:
-    return np.bincount(counts.item, minlength=counts.n_items)
-
-
 def _lists_with(counts: ListCounts) -> np.ndarray:
     repeat = counts.matched.repeat
     if not len(repeat):
         return counts.shown
     return counts.shown - np.bincount(counts.item[np.isin(counts.places, repeat)], minlength=counts.n_items)
-
-
-def _first_shown(counts: ListCounts) -> np.ndarray:
-    return np.bincount(counts.item[counts.rank == 1], minlength=counts.n_items)
-
-
-def _exposure(counts: ListCounts) -> np.ndarray:
-    return counts.per_item(1.0 / np.log2(counts.rank + 1.0))
 
 
 def _hits(counts: ListCounts) -> np.ndarray:
@@ -201,23 +189,19 @@ def _had(counts: ListCounts) -> np.ndarray:
     return np.bincount(log.pairs[1], weights=n_of_user[log.pair_user], minlength=counts.n_items)
 
 
-def _new(counts: ListCounts) -> np.ndarray:
-    return counts.per_item(~counts.matched.seen()[counts.places])
-
-
 # The sums that a metric of exposure may name. "lengths" is the number of lists by how many items they show.
 SUMS: dict[str, Sum] = {
     one.name: one
     for one in (
         Sum("lengths", lambda counts: np.bincount(counts.n_shown), "lists"),
-        Sum("shown", _shown),
+        Sum("shown", lambda counts: np.bincount(counts.item, minlength=counts.n_items)),
         Sum("n_lists_with", _lists_with),
-        Sum("first_shown", _first_shown),
-        Sum("exposure", _exposure),
+        Sum("first_shown", lambda counts: np.bincount(counts.item[counts.rank == 1], minlength=counts.n_items)),
+        Sum("exposure", lambda counts: counts.per_item(1.0 / np.log2(counts.rank + 1.0))),
         Sum("hits", _hits),
         Sum("relevant", _relevant, "true"),
         Sum("had", _had, "log"),
-        Sum("new", _new),
+        Sum("new", lambda counts: counts.per_item(~counts.matched.seen()[counts.places])),
     )
 }
 OF_LOG = ("had", "new")

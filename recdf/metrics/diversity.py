@@ -69,11 +69,6 @@ def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
     Mean of sim(i, j) over the pairs of items in the first k, which is 1 − ild. Undefined for fewer than two items with
     features.
 
-    Parameters
-    ----------
-    similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
-        As in `ild`.
-
     Notes
     -----
     Use it in place of `ild` where similarity is easier to explain: it is 1 − ild. A small value alone is no merit,
