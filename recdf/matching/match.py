@@ -26,7 +26,7 @@ from ..inputs.threads import keep_freed_memory
 from .grouping import offsets
 from .hits import HitArrays, Hits
 from .item_weights import item_weights_of
-from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
+from .list_keys import ListCodes, at_heads, encode_by, first_rows, key_frame, place_of, population_of, run_heads, split
 from .list_weights import list_weights
 from .lists import Matched
 from .overlap import Overlap, compared, overlap_of
@@ -105,8 +105,12 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
         users = "pred" if options.population.given is None else options.users
-        return true_frame, pred_frame, options.updated(
-            users=users, relevance_col=False, min_relevance=None, propensity_col=None, propensity_floor=0.0
+        return (
+            true_frame,
+            pred_frame,
+            options.updated(
+                users=users, relevance_col=False, min_relevance=None, propensity_col=None, propensity_floor=0.0
+            ),
         )
     true_frame = as_frame(true, "true", options.user_col, options.item_col)
     if isinstance(true, Mapping) and options.population.rule == "true":
@@ -238,6 +242,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         order=rows.order,
         relevance_col=rows.true.number_col,
         overlap=_overlap(rows, codes, ranked, (true_list, n_pred), compare),
+        first={} if compare else _first_rows(rows, codes, ranked, (key, true_list, of_list)),
         sides=Sides(rows.doors, side_codes, codes.items, labels, _base(rows, codes, key)),
         judged_only=options.judged_only,
         has_true=rows.has_true,
@@ -251,6 +256,25 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         ),
         responses=cache(lambda name: responses_of(rows.true, true, name)),
     )
+
+
+def _first_rows(
+    rows: _Rows, codes: _Codes, ranked: _RankedLists, places: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return, by frame that names the population, the row where each list first stands in it; -1 for nowhere."""
+    key, true_list, of_list = places
+    found: dict[str, np.ndarray] = {}
+    for role in rows.options.population.frames:
+        if role == "true":
+            first = np.append(rows.true.frame_rows(ranked.true.first), -1).take(true_list)
+        elif role == "pred":
+            first = np.full(len(key), -1, np.int64)
+            first[of_list] = rows.pred.frame_rows(ranked.pred.first)
+        else:
+            assert codes.users_key is not None
+            first = first_rows(codes.users_key, codes.n_keys).take(key)
+        found[role] = first
+    return found
 
 
 def _true_lists(table: Table, lists: Ranked, gain: np.ndarray) -> TrueLists:

@@ -21,8 +21,11 @@ import pyarrow as pa
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
 from ..evaluation.publishing import made, staging_folder
 from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
+from .hashing import part_of
+from .local import Cells, Memory
+from .packed import dealt
+from .sizes import memory_bytes
 from .source import Source, as_frame
-from .store import Store, memory_bytes, part_of
 
 __all__ = ["FILES", "deal_impressions"]
 
@@ -73,15 +76,16 @@ def deal_impressions(
     with ExitStack() as stack:
         stack.enter_context(made(out))
         folder = stack.enter_context(staging_folder(out))
+        memory = Memory(np.inf if n_parts == 1 else 0)
         stores = {
-            role: stack.enter_context(closing(Store(folder / f"{role}.arrow", n_parts, source.fields(names[role]))))
+            role: stack.enter_context(closing(Cells(folder, n_parts, source.fields(names[role]), memory)))
             for role, source in sources.items()
         }
         for role, source in sources.items():
             if user_col not in names[role]:  # from_impressions raises the error
                 from_impressions(**_heads(sources), user_col=user_col, **options)
             for table in source.batches(names[role], BATCH_ROWS):
-                stores[role].add(table, _parts(table[user_col], n_parts))
+                stores[role].extend([dealt(table, _parts(table[user_col], n_parts), n_parts)])
         spec = _write(_measured(stores, n_parts, {"user_col": user_col, **options}), folder)
         for name in FILES:
             os.replace(folder / name, out / name)
@@ -119,7 +123,7 @@ def _parts(user: pa.ChunkedArray, n_parts: int) -> np.ndarray:
     return part
 
 
-def _measured(stores: Mapping[str, Store], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
+def _measured(stores: Mapping[str, Cells], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
     """Yield the two tables of each part that has rows."""
     for part in range(n_parts):
         frames: dict[str, Any] = {role: as_frame(store.read(part)) for role, store in stores.items()}

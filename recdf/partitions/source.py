@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path
 from ..inputs.threads import n_threads
-
-READ_ROWS = 2**16  # rows of one record batch
+from .sizes import Sizes
 
 
 class Source:
@@ -32,10 +31,10 @@ class Source:
     frequency of each column of pandas periods, which are stored as integers.
     """
 
-    def __init__(self, path: Any, role: str) -> None:
+    def __init__(self, path: Any, role: str, read_rows: int = Sizes.read_rows) -> None:
         import pyarrow.dataset as ds  # imported here, to keep the import of recdf fast
 
-        self.role = role
+        self.role, self.read_rows = role, read_rows
         files = _files(path, role)
         # The folders of a partitioned data set (model=als/...) are columns, as for pandas.read_parquet.
         layout = ds.HivePartitioning.discover(infer_dictionary=True)
@@ -92,7 +91,7 @@ class Source:
             known, stored = self.stored(fragment, names)
             # Without pre-buffering, a column chunk is decompressed page by page, so row groups may be of any size.
             with pq.ParquetFile(fragment.path, metadata=fragment.metadata, pre_buffer=False, buffer_size=2**20) as file:
-                for batch in file.iter_batches(READ_ROWS, columns=stored, use_threads=n_threads() > 1):
+                for batch in file.iter_batches(self.read_rows, columns=stored, use_threads=n_threads() > 1):
                     columns = {
                         name: pa.repeat(pa.scalar(known[name], self.schema.field(name).type), len(batch))
                         if name in known

@@ -14,7 +14,7 @@ from recdf.evaluation import exposure_sums as merging
 from recdf.evaluation import part as measuring
 from recdf.evaluation import storage
 from recdf.metrics import call as calling
-from recdf.partitions import dealt_files as dealing
+from recdf.partitions import packed as dealing
 from recdf.partitions import results
 
 pytestmark = [
