@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..errors import OptionError
 from ..inputs.conventions import CONVENTIONS
 from ..inputs.options import CHOICES, DESCRIPTION, NAMES, Options
 
@@ -28,6 +29,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments, allow_abbrev=False)  # an abbreviation would break when an option is added
+        self.register("action", None, _Given)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
@@ -35,6 +37,25 @@ class Parser(argparse.ArgumentParser):
     def flags(self) -> dict[str, str]:
         """Return the long flag of every argument, by the name that it has in Python."""
         return {action.dest: action.option_strings[-1] for action in self._actions if action.option_strings}
+
+
+class _Given(argparse.Action):
+    """Store one value, or the values of all places where the flag of a list stands. One value given twice is an error.
+
+    Options of --config stand first. The flag --config ends them, so that a flag behind it replaces what the file gave.
+    """
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        seen = vars(namespace).setdefault("seen", set())
+        again = self.dest in seen
+        if isinstance(values, list):
+            values = [*(getattr(namespace, self.dest) if again else []), *values]
+        elif again:
+            raise argparse.ArgumentError(self, "given twice; expected one value")
+        setattr(namespace, self.dest, values)
+        seen.add(self.dest)
+        if self.dest == "config":
+            seen.intersection_update({"config"})
 
 
 def flag(name: str) -> str:
@@ -83,6 +104,30 @@ def local(text: str) -> Path:
     return Path(text)
 
 
+def as_pairs(flag: str, texts: Iterable[str], expected: str) -> dict[str, str]:
+    """Return name → value from texts such as A=0.5; a name that is there twice is an error."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not equals:
+            raise OptionError(f"{flag} {text}; expected {expected}")
+        if name in pairs:
+            raise OptionError(f"{flag} {text}: {name} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def as_numbers(flag: str, texts: Iterable[str] | None, expected: str) -> dict[str, float] | None:
+    """Return name → number from texts such as A=0.5, or None without texts."""
+    numbers = {}
+    for name, value in as_pairs(flag, texts or [], expected).items():
+        try:
+            numbers[name] = float(value)
+        except ValueError:
+            raise OptionError(f"{flag} {name}={value}; expected {expected}") from None
+    return numbers or None
+
+
 def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> None:
     """Check the folder of the results before any work is done, instead of when they are written."""
     if folder is None:
@@ -117,7 +162,7 @@ def _add_option(group: Any, name: str, kind: Any, text: str) -> None:
     elif name == "like":
         shape["metavar"] = "{" + ",".join(CONVENTIONS) + "}"  # not choices: the error of recdf suggests the closest
     elif Sequence[str] in typing.get_args(kind):
-        shape |= {"nargs": "+", "action": "extend", "metavar": "COLUMN"}
+        shape |= {"nargs": "+", "metavar": "COLUMN"}
     elif kind is float or float in typing.get_args(kind):
         shape |= {"type": float, "metavar": "NUMBER"}
     elif name.endswith("_col"):
@@ -164,7 +209,7 @@ def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str
         if choices:
             shape["choices"] = re.findall(r'"(.*?)"', choices[1])
         elif "list of str" in kind:
-            shape |= {"nargs": "+", "action": "extend", "metavar": "NAME"}
+            shape |= {"nargs": "+", "metavar": "NAME"}
         elif isinstance(default, int) or kind.startswith("int"):
             shape |= {"type": int, "metavar": "N"}
         elif "float" in kind:

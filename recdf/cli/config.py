@@ -30,19 +30,24 @@ def with_config(argv: Sequence[str], parser: argparse.ArgumentParser, command: s
     OptionError
         If the file has a key that the command has no flag for, or a value that no flag takes.
     """
-    path = _config_of(argv)
+    at = 1 + list(argv).index(command)
+    path, typed = _without_config(argv[at:])
     if path is None:
         return list(argv)
     try:
-        keys = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        keys = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"--config {path} is no TOML file: {error}") from None
     tables = [name for name, value in keys.items() if isinstance(value, dict)]
     if tables:
         if command not in tables:
             raise OptionError(f"--config {path} has no table [{command}]; it has {', '.join(tables)}")
+        if len(tables) < len(keys):
+            beside = next(name for name in keys if name not in tables)
+            raise OptionError(f"--config {path}: {beside} stands outside of the tables; move it into [{command}]")
         keys = keys[command]
     actions = {name: action for action in parser._actions for name in _names(action)}
+    seen: dict[str, str] = {}
     before: list[str] = []
     after: list[str] = []
     for key, value in keys.items():
@@ -52,30 +57,28 @@ def with_config(argv: Sequence[str], parser: argparse.ArgumentParser, command: s
             raise OptionError(f"--config {path}: recdf {command} has no option {key!r}{closest(key, known)}")
         if not action.option_strings:
             after.append(str(value))
-        elif not _is_given(action, argv):
+        elif action.dest in seen:
+            raise OptionError(f"--config {path}: {key} is given twice, as {seen[action.dest]} too")
+        else:
+            seen[action.dest] = key
             before += _as_arguments(action, key, value, path)
-    at = 1 + list(argv).index(command)
-    typed = list(argv)[at:]
     positional = [] if typed and not typed[0].startswith("-") else after
-    return [*argv[:at], *positional, *before, *typed]
+    return [*argv[:at], *positional, *before, f"--config={path}", *typed]
 
 
-def _config_of(argv: Sequence[str]) -> str | None:
-    for place, word in enumerate(argv):
-        if word == "--config" and place + 1 < len(argv):
-            return argv[place + 1]
+def _without_config(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the path of the first --config, and the other words."""
+    for place, word in enumerate(words):
+        if word == "--config" and place + 1 < len(words):
+            return words[place + 1], [*words[:place], *words[place + 2 :]]
         if word.startswith("--config="):
-            return word.partition("=")[2]
-    return None
+            return word.partition("=")[2], [*words[:place], *words[place + 1 :]]
+    return None, list(words)
 
 
 def _names(action: argparse.Action) -> list[str]:
     """Return the keys of an argument: its flags without dashes, or its name if it has no flag."""
     return [flag.lstrip("-") for flag in action.option_strings] or [action.dest]
-
-
-def _is_given(action: argparse.Action, argv: Sequence[str]) -> bool:
-    return any(word == flag or word.startswith(f"{flag}=") for word in argv for flag in action.option_strings)
 
 
 def _as_arguments(action: argparse.Action, key: str, value: Any, path: str) -> list[str]:
@@ -87,8 +90,12 @@ def _as_arguments(action: argparse.Action, key: str, value: Any, path: str) -> l
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in values):
         raise OptionError(f"--config {path}: {key} = {value!r}; expected text, a number, or a list of them")
-    if len(values) > 1 and action.nargs is None and not isinstance(action, argparse._ExtendAction):
+    if len(values) > 1 and action.nargs is None:
         raise OptionError(f"--config {path}: {key} = {value!r}; expected one value")
+    if not values and action.nargs != "*":
+        raise OptionError(f"--config {path}: {key} = []; expected a value; leave the key out for the default")
+    if not values:
+        return [flag]
     # Flag and value are one word, since a value may begin with a dash.
     join = "=" if flag.startswith("--") else ""
     return [f"{flag}{join}{one}" for one in values]

@@ -15,7 +15,7 @@ from ..experiments.compare_variants import compare_variants
 from ..experiments.health import experiment_health
 from ..experiments.join import join_experiment
 from ..experiments.report import report_table
-from .arguments import FILES, add_out, add_parameters, check_out, given_parameters, local
+from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, given_parameters, local
 from .files import read_beside
 from .output import note, print_tables, verdicts_fail, write_files
 
@@ -49,13 +49,11 @@ def add_compare(commands: Any) -> None:
     )
     _add_results(command, "comparison.parquet")
     what = command.add_argument_group("what is compared")
-    what.add_argument("--model", nargs="+", action="extend", metavar="NAME", help="models (default: all)")
+    what.add_argument("--model", nargs="+", metavar="NAME", help="models (default: all)")
     what.add_argument("--baseline", metavar="NAME", help="model that the others are compared with (default: all pairs)")
-    what.add_argument("--metric", nargs="+", action="extend", metavar="NAME", help="such as ndcg@10 (default: all)")
+    what.add_argument("--metric", nargs="+", metavar="NAME", help="such as ndcg@10 (default: all)")
     what.add_argument("--model-col", metavar="COLUMN", help="column of the model (default: that of evaluate --by)")
-    what.add_argument(
-        "--user-col", nargs="+", action="extend", metavar="COLUMN", help="what is independent (default: the list key)"
-    )
+    what.add_argument("--user-col", nargs="+", metavar="COLUMN", help="what is independent (default: the list key)")
     options = command.add_argument_group("options")
     add_parameters(options, compare_models, OF_MODELS)
     add_parameters(options, compare_variants, OF_BOTH)
@@ -120,14 +118,12 @@ def add_experiment(commands: Any) -> None:
     what.add_argument(
         "--metric",
         nargs="+",
-        action="extend",
         metavar="NAME",
         help="columns such as ndcg@10, or ratios of sums such as ctr=hits@10/n_pred (default: all columns)",
     )
     what.add_argument(
         "--covariate",
         nargs="+",
-        action="extend",
         metavar="COLUMN",
         help="columns of the assignment from before the experiment (CUPED), for all metrics, "
         "or for one as ndcg@10=COLUMN",
@@ -135,33 +131,27 @@ def add_experiment(commands: Any) -> None:
     what.add_argument(
         "--cap",
         nargs="+",
-        action="extend",
         metavar="NAME=QUANTILE",
         help="values above this quantile of all users count as the quantile, such as revenue@10=0.999",
     )
     what.add_argument(
         "--proportion",
         nargs="+",
-        action="extend",
         metavar="NAME",
         help="metrics of 0 and 1 to compare by Fisher's exact test, such as hitrate@10",
     )
     what.add_argument(
         "--expected",
         nargs="+",
-        action="extend",
         metavar="NAME=SHARE",
         help="planned share of every variant, such as A=0.9 "
         "B=0.1 (default: equal); users that do not fit it make the verdict invalid",
     )
-    what.add_argument(
-        "--segment", nargs="+", action="extend", metavar="COLUMN", help="columns of the assignment: compare within each"
-    )
+    what.add_argument("--segment", nargs="+", metavar="COLUMN", help="columns of the assignment: compare within each")
     columns = command.add_argument_group("columns")
     columns.add_argument(
         "--user-col",
         nargs="+",
-        action="extend",
         metavar="COLUMN",
         help="key of the assignment (default: the columns of the list key that it has)",
     )
@@ -214,7 +204,7 @@ def _experiment(given: argparse.Namespace) -> int:
         "covariates": _covariates(given.covariate, metrics, joined.columns),
         "expected": expected,
         "time_col": given.period_col,
-        "cap": _caps(given.cap),
+        "cap": as_numbers("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999"),
         "test": dict.fromkeys(given.proportion or [], "proportion"),
     }
     specs = {name: spec or name for name, spec in metrics.items()}
@@ -222,7 +212,8 @@ def _experiment(given: argparse.Namespace) -> int:
     if segments:
         tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
     how = options.get("correction", "holm")
-    lines = [_health(health, join, given.expected is not None)]
+    n_compared = len(joined[join["user_col"]].drop_duplicates())
+    lines = [_health(health, join, given.expected is not None, tables["comparison"], n_compared)]
     lines.append(f"\nAll users, {_adjusted(tables['comparison'], how)}\n\n{_compact(tables['comparison'])}")
     if segments:
         head = f"By {' and '.join(segments)}, {_adjusted(tables['segments'], how)}"
@@ -238,12 +229,7 @@ def _shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float
     if given is None:
         return dict.fromkeys(labels, 1.0)
     shares = {}
-    for text in given:
-        name, _, number = text.rpartition("=")
-        try:
-            part = float(number)
-        except ValueError:
-            raise OptionError(f"--expected {text}; expected a variant and its share, as A=0.5") from None
+    for name, part in (as_numbers("--expected", given, "a variant and its share, as A=0.5") or {}).items():
         # A planned variant that nobody was assigned to is a finding, not a mistake.
         known = name in labels or not all(isinstance(label, str) for label in labels)
         shares[_label("expected", name, variants) if known else name] = part
@@ -257,7 +243,9 @@ def _metrics(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, A
         name, _, ratio = text.partition("=")
         pair = tuple(ratio.split("/"))
         is_ratio = text not in columns and len(pair) == 2
-        metrics[name if is_ratio else text] = pair if is_ratio else None
+        value = pair if is_ratio else None
+        if metrics.setdefault(name if is_ratio else text, value) != value:
+            raise OptionError(f"--metric {text}: {name} is given twice")
     return metrics
 
 
@@ -274,18 +262,6 @@ def _covariates(
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
 
 
-def _caps(given: Sequence[str] | None) -> dict[str, float] | None:
-    """Metric → quantile."""
-    found = {}
-    for text in given or []:
-        name, _, number = text.rpartition("=")
-        try:
-            found[name] = float(number)
-        except ValueError:
-            raise OptionError(f"--cap {text}; expected a metric and a quantile, as revenue@10=0.999") from None
-    return found or None
-
-
 def _with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
     """Return the assignment with a text column read as times, if it holds times."""
     if name is None or name not in assignment.columns or not pd.api.types.is_string_dtype(assignment[name].dtype):
@@ -296,8 +272,10 @@ def _with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
         return assignment
 
 
-def _health(health: pd.DataFrame, join: dict[str, Any], planned: bool) -> str:
-    """Return the table of users per variant, and one line for each conclusion from it."""
+def _health(
+    health: pd.DataFrame, join: dict[str, Any], planned: bool, compared: pd.DataFrame, n_compared: int
+) -> str:
+    """Return the table of assigned users, and one line for each conclusion; the sample ratio is of those compared."""
     table = pd.DataFrame(
         {
             "variant": health["variant"].astype(str),
@@ -311,8 +289,10 @@ def _health(health: pd.DataFrame, join: dict[str, Any], planned: bool) -> str:
     first = health.iloc[0]
     lines = [_text(table), ""]
     plan = "planned shares" if planned else "equal shares (say otherwise with --expected)"
+    part = f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
+    broken = compared["warning"].str.split("; ").map(lambda named: "sample_ratio" in named).any()
     lines += [
-        _verdict("sample ratio", first["srm_p"], first["srm_flag"], f"fits {plan}", f"DOES NOT FIT {plan}"),
+        _verdict(f"sample ratio{part}", compared["srm_p"].min(), broken, f"fits {plan}", f"DOES NOT FIT {plan}"),
         _verdict(
             "missing metrics", first["missing_p"], first["missing_flag"], "alike in all variants", "DIFFER by variant"
         ),
@@ -326,7 +306,7 @@ def _health(health: pd.DataFrame, join: dict[str, Any], planned: bool) -> str:
     return "\n".join(lines)
 
 
-def _verdict(what: str, p: float, flagged: str, good: str, bad: str) -> str:
+def _verdict(what: str, p: float, flagged: Any, good: str, bad: str) -> str:
     if pd.isna(p):
         return f"{what}: not tested ({'nobody or everybody' if what == 'missing metrics' else 'too few users'})"
     return f"{what}: {bad if flagged else good}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"

@@ -19,7 +19,7 @@ from ..inputs.options import CHOICES, NAMES, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
-from .arguments import FILES, add_options, add_out, check_out, given_options, in_flags
+from .arguments import FILES, add_options, add_out, as_pairs, check_out, given_options, in_flags
 from .files import is_address, is_text_file, read_beside, read_files
 from .output import failed, note, print_tables, verbose, write_files
 
@@ -65,21 +65,16 @@ def add_evaluate(commands: Any) -> None:
     )
     add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
     what = command.add_argument_group("metrics")
-    what.add_argument(
-        "-m", "--metrics", required=True, nargs="+", action="extend", metavar="METRIC", help="such as ndcg@10"
-    )
+    what.add_argument("-m", "--metrics", required=True, nargs="+", metavar="METRIC", help="such as ndcg@10")
     what.add_argument("--item-by", metavar="COLUMN", help="column of --items: also evaluate within each group of items")
     what.add_argument(
         "--carry",
         nargs="+",
-        action="extend",
         metavar="COLUMN",
         help="columns of --pred to copy into per_user.parquet, constant within a list, or reduced, such as time=min "
         "(first, last, min, max)",
     )
-    what.add_argument(
-        "-k", nargs="+", action="extend", type=int, help="cut-offs of metrics that name none (default 10)"
-    )
+    what.add_argument("-k", nargs="+", type=int, help="cut-offs of metrics that name none (default 10)")
     add_options(command.add_argument_group("options"))
     command.set_defaults(run=_evaluate, parser=command)
 
@@ -115,8 +110,8 @@ def _evaluate(given: argparse.Namespace) -> None:
     if given.item_by is not None:
         options["item_by"] = given.item_by
     if given.carry is not None:
-        rules = (text.rpartition("=") if "=" in text else (text, "=", "constant") for text in given.carry)
-        options["carry"] = {name: rule for name, _, rule in rules}
+        rules = [text if "=" in text else f"{text}=constant" for text in given.carry]
+        options["carry"] = as_pairs("--carry", rules, "a column and a rule, as time=min")
     options["k"] = given.k or 10
     if stream:
         _refuse_empty(given, {name: Source(getattr(given, name), name).n_rows for name in ("true", "pred")})

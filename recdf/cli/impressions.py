@@ -16,7 +16,7 @@ from ..evaluation.publishing import made, staging_folder
 from ..inputs.impressions import from_impressions
 from ..partitions.deal_impressions import FILES as WRITTEN
 from ..partitions.deal_impressions import deal_impressions
-from .arguments import FILES, add_out, add_parameters, check_out, given_parameters, local
+from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, given_parameters, local
 from .files import is_text_file, read_files
 from .output import print_tables
 
@@ -73,8 +73,9 @@ def _impressions(given: argparse.Namespace) -> None:
     options |= {name: _span(options[name]) for name in SPANS if name in options}
     if given.rank_by_time:
         options["rank_col"] = None
-    if given.relevance:
-        options["relevance"] = dict(_gain(text) for text in given.relevance)
+    relevance = as_numbers("--relevance", given.relevance, "an event and its gain, such as clicked=1")
+    if relevance is not None:
+        options["relevance"] = relevance
     if given.clicks or given.purchases or "session_gap" in options:
         options.setdefault("time_col", "time")
     options = {"user_col": "user_id", "item_col": "item_id", **options}
@@ -95,14 +96,6 @@ def _span(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _gain(text: str) -> tuple[str, float]:
-    name, equals, number = text.partition("=")
-    try:
-        return name, float(number if equals else "none")
-    except ValueError:
-        raise OptionError(f"--relevance {text}: expected an event and its gain, such as clicked=1") from None
 
 
 def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -> dict[str, Path]:

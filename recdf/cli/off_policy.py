@@ -62,12 +62,11 @@ def add_ope(commands: Any) -> None:
     options = command.add_argument_group("options")
     add_parameters(options, ope_estimate, (*COLUMNS, *SLATES, *INTERVALS))
     options.add_argument(
-        "--cluster", nargs="+", metavar="COLUMN", help="rows that belong together (default user_id), or none"
+        "--cluster", nargs="*", metavar="COLUMN", help="rows that belong together (default user_id), or none"
     )
     for name in ("reward", "weight"):
-        options.add_argument(
-            f"--{name}-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=f"possible {name}s (--method bounded)"
-        )
+        pair: dict[str, Any] = {"nargs": "+", "type": float, "metavar": ("LOW", "HIGH")}
+        options.add_argument(f"--{name}-range", **pair, help=f"possible {name}s (--method bounded)")
     command.set_defaults(run=_ope, parser=command)
 
 
@@ -76,7 +75,7 @@ def _ope(given: argparse.Namespace) -> None:
     options = given_parameters(given, ("estimators", *COLUMNS, *SLATES, *INTERVALS))
     more = ("clip", "cluster", "reward_range", "weight_range")
     options |= {name: value for name in more if (value := getattr(given, name)) is not None}
-    if given.cluster is not None and [name.lower() for name in given.cluster] == ["none"]:
+    if given.cluster is not None and [name.lower() for name in given.cluster] in ([], ["none"]):
         options["cluster"] = None
     log = _read_log(given, options)
     by = {"by": given.by} if given.by else {}

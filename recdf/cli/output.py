@@ -37,8 +37,7 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
     if fail_on:
         group.add_argument(
             "--fail-on",
-            nargs="+",
-            action="extend",
+            nargs="*",
             choices=FAIL_ON,
             metavar="{" + ",".join(FAIL_ON) + "}",
             default=[],

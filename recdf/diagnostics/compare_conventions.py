@@ -16,7 +16,7 @@ from ..inputs.options import Options, takes_options
 from ..inputs.progress import Progress
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
-from ..metrics.compute import compute, mean
+from ..metrics.compute import defined_values, mean, settled
 from ..metrics.metric import find
 
 __all__ = ["compare_conventions"]
@@ -124,9 +124,10 @@ class _Measure:
         if key not in self.matched:
             self.matched[key] = self.stack.enter_context(Call(options).match(*self.frames))
         request = find(metric).request({}, self.k, options)
-        values = next(iter(compute(self.matched[key], request, options).values()))
-        undefined = int(np.isnan(values).sum())
-        return mean(values, self.matched[key].weight), len(values) - undefined, undefined
+        found = next(iter(defined_values(self.matched[key], request, options).values()))
+        values = settled(found, request, options)
+        n = int(np.count_nonzero(~np.isnan(values)))
+        return mean(values, self.matched[key].weight), n, int(np.isnan(found).sum())
 
     def n_lists(self, record: Convention) -> int:
         """Return the number of lists by a convention; 0 if its options refuse the frames."""

@@ -18,7 +18,7 @@ from ..inputs.frames import column
 from ..inputs.options import Options
 from ..matching.hits import Hits
 from ..matching.lists import Matched
-from ..metrics.compute import compute
+from ..metrics.compute import defined_values, settled
 from ..metrics.record import Request
 from .moments import Moments
 from .summary import SUMMARY
@@ -83,9 +83,13 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
         inside[np.repeat(np.arange(matched.n_items), labels.length)[labels.code == group]] = True
         with within(matched, inside) as part:
             population = _population(matched, part, options)
-            values = [v[population] for one in accuracy for v in compute(part, one, options).values()]
+            found = [(one, v) for one in accuracy for v in defined_values(part, one, options).values()]
+            undefined = [v[population] for _, v in found]
+            values = [settled(v, one, options) for v, (one, _) in zip(undefined, found, strict=True)]
             weight = None if part.weight is None else part.weight[population]
-        moments.append(Moments.of(values, matched.list_by[population], len(matched.by), weight))
+        list_by = matched.list_by[population]
+        of_group = Moments.of(values, list_by, len(matched.by), weight)
+        moments.append(of_group.counting(undefined, list_by, weight))
     columns = [name for one in accuracy for name in one.columns]
     return ItemGroups(pd.Series(labels.names), columns, moments, without_group(matched, item_by))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -37,7 +37,8 @@ class WeightSums:
 class Moments:
     """Sums over the lists of each group, as (groups × columns) arrays.
 
-    rows : lists of each group (one number per group) · n : lists with a value · total : sum of the values ·
+    rows : lists of each group (one number per group) · n : lists with a value · undefined : lists for which the metric
+    is not defined, also where they count with a value · total : sum of the values ·
     squares : sum of the squared differences from the group's mean · se : standard error of the mean where it does not
     follow from the squares, since the lists are not independent. With `weights`, `total` is Σ w x and `squares` is
     Σ w (x − m)², and lists of weight 0 are left out as if there were none.
@@ -45,6 +46,7 @@ class Moments:
 
     rows: np.ndarray
     n: np.ndarray
+    undefined: np.ndarray
     total: np.ndarray
     squares: np.ndarray
     weights: WeightSums | None = None
@@ -79,12 +81,12 @@ class Moments:
                     squares = _sums(off if missing is None else np.where(missing, 0.0, off), start, rows)
                 found.append((n.astype(np.float64), total, squares))
         n, total, squares = (np.stack(each, axis=1) for each in zip(*found, strict=True))
-        return cls(rows, n, total, squares)
+        return cls(rows, n, rows[:, None] - n, total, squares)
 
     def __add__(self, other: Moments) -> Moments:
         """Add the moments of two parts; squares are about the common mean, so that no digits cancel (Chan et al. 1979).
         """
-        n, total = self.n + other.n, self.total + other.total
+        n, undefined, total = self.n + other.n, self.undefined + other.undefined, self.total + other.total
         mine, theirs = self.mass, other.mass
         with np.errstate(invalid="ignore", divide="ignore"):
             apart = (self.total / mine - other.total / theirs) ** 2 * (mine / (mine + theirs)) * theirs
@@ -99,7 +101,15 @@ class Moments:
                     if one.weights is not None
                 ]
             weights = WeightSums(*(one + two for one, two in zip(*parts, strict=True)))
-        return Moments(self.rows + other.rows, n, total, squares, weights)
+        return Moments(self.rows + other.rows, n, undefined, total, squares, weights)
+
+    def counting(
+        self, columns: Iterable[np.ndarray], group: np.ndarray, weight: np.ndarray | None = None
+    ) -> Moments:
+        """Return the moments with the undefined lists of these columns, which are NaN there whatever they count as."""
+        there = True if weight is None else weight > 0
+        found = [np.bincount(group, np.isnan(column) & there, len(self.rows)) for column in columns]
+        return replace(self, undefined=np.stack(found, axis=1))
 
     @property
     def mass(self) -> np.ndarray:
@@ -109,7 +119,8 @@ class Moments:
     def take(self, groups: np.ndarray) -> Moments:
         """Return the moments of some groups."""
         weights = None if self.weights is None else WeightSums(*(one[groups] for one in self.weights.arrays()))
-        return Moments(self.rows[groups], self.n[groups], self.total[groups], self.squares[groups], weights)
+        n, undefined, total, squares = (one[groups] for one in (self.n, self.undefined, self.total, self.squares))
+        return Moments(self.rows[groups], n, undefined, total, squares, weights)
 
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
         """Return the columns of the summary that follow from the moments."""
@@ -135,7 +146,7 @@ class Moments:
             "ci_low": value - half,
             "ci_high": value + half,
             "n": count,
-            "n_undefined": self.rows[:, None] - count,
+            "n_undefined": self.undefined.astype(np.int64),
             **found,
         }
 
@@ -159,7 +170,8 @@ def _weighted(columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, w
         n = sums(defined.astype(np.float64))
         found.append((n, total, sums(with_off * off), mass, sums(w * w), sums(w * with_off), sums(with_off**2)))
     n, total, squares, *of_weights = (np.stack(each, axis=1) for each in zip(*found, strict=True))
-    return Moments(np.bincount(group, minlength=n_groups), n, total, squares, WeightSums(*of_weights))
+    rows = np.bincount(group, minlength=n_groups)
+    return Moments(rows, n, rows[:, None] - n, total, squares, WeightSums(*of_weights))
 
 
 def clustered(

@@ -31,7 +31,7 @@ from ..matching.lists import Matched
 from ..matching.overlap import Overlap
 from ..matching.side_tables.digest import Described
 from ..metrics.call import Call
-from ..metrics.compute import compute
+from ..metrics.compute import defined_values, settled
 from ..metrics.unknown import unknown_counts
 from .carry import carried_columns
 from .exposure_sums import ExposureSums, exposure_sums
@@ -194,16 +194,23 @@ def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Mea
         Progress(len(call.requests), "evaluate") as progress,
     ):
         columns: dict[str, np.ndarray] = {}
+        undefined: list[np.ndarray] = []
         for request in call.per_list if len(matched) else []:
-            columns.update(compute(matched, request, options))
+            for name, values in defined_values(matched, request, options).items():
+                columns[name] = settled(values, request, options)
+                undefined.append(values)
             progress.add()
         n_by = len(matched.by)
+        moments = None
+        if columns:
+            moments = Moments.of(columns.values(), matched.list_by, n_by, matched.weight)
+            moments = moments.counting(undefined, matched.list_by, matched.weight)
         measured = Measured(
             by=matched.by,
             order=matched.order,
             relevance_col=matched.relevance_col,
             n_lists=np.bincount(matched.list_by, minlength=n_by),
-            moments=Moments.of(columns.values(), matched.list_by, n_by, matched.weight) if columns else None,
+            moments=moments,
             counts=matched.counts,
             side_counts=matched.side_counts,
             overlap=matched.overlap,

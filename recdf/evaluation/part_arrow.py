@@ -113,7 +113,7 @@ def _measured(measured: Measured) -> Iterator[_Piece]:
 
 def _moments(piece: str, moments: Moments) -> Iterator[_Piece]:
     of_weights = () if moments.weights is None else moments.weights.arrays()
-    arrays = (moments.n, moments.total, moments.squares, *of_weights)
+    arrays = (moments.n, moments.undefined, moments.total, moments.squares, *of_weights)
     details = {"columns": moments.n.shape[1], "arrays": len(arrays)}
     yield _Piece(piece, details, np.concatenate([one.ravel() for one in arrays]), moments.rows)
 
@@ -207,8 +207,9 @@ def _exposure(pieces: list[_Piece]) -> ExposureSums | None:
 
 def _moments_of(piece: _Piece) -> Moments:
     details = piece.details
-    n, total, squares, *of_weights = _floats(piece).reshape(details["arrays"], -1, details["columns"])
-    return Moments(_integers(piece), n, total, squares, WeightSums(*of_weights) if of_weights else None)
+    arrays = _floats(piece).reshape(details["arrays"], -1, details["columns"])
+    n, undefined, total, squares, *of_weights = arrays
+    return Moments(_integers(piece), n, undefined, total, squares, WeightSums(*of_weights) if of_weights else None)
 
 
 def _integers(piece: _Piece) -> np.ndarray:

@@ -17,7 +17,7 @@ from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest,
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
-from ..inputs.per_user_columns import evaluated, list_columns, warn_of_weights
+from ..inputs.per_user_columns import evaluated, list_columns, refuse_mixed_models, warn_of_weights
 from ..inputs.tables import read_weights
 from ..metrics.metric import METRICS
 from .moments import Moments, clustered
@@ -75,11 +75,12 @@ def summarize(
         to one. There must be one row per list (and `by` value of the evaluation): a join that repeats lists is refused.
     by : str or list of str, optional
         Columns to group by; [] for none. By default the `by` columns of the evaluation. A merge can lose which columns
-        those are; if there may be some, an error then asks for them. A null is a group of its own. Columns that are
-        given are taken as they are: name that of the recommenders among them, or their rows are averaged together.
+        those are; if there may be some, an error then asks for them, and so it does where columns are given without
+        that of the recommenders, whose rows would be averaged together. A null is a group of its own.
     user_col : str or list of str, optional
         Columns that together name a list, including `by` columns; a list may occur only once. By default those that the
-        evaluation recorded, or, where a join has lost its attrs, all columns before `n_true`.
+        evaluation recorded, or, where a join has lost its attrs, all columns before `n_true`. Columns that are named
+        here and not in `by` are averaged over, such as folds.
     metrics : list of str, optional
         Metric columns. By default those that the evaluation recorded. A merge loses that record; then all columns named
         like `ndcg@10` or `rprecision`, so that metrics under names of your own must be given here.
@@ -108,7 +109,8 @@ def summarize(
     NullKeyError
         If a unit is null.
     DataError
-        If a list occurs in several rows, a metric column is not numeric, or a weight is null, negative or infinite.
+        If a list occurs in several rows, a group has lists of several recommenders, a metric column is not numeric, or
+        a weight is null, negative or infinite.
 
     Examples
     --------
@@ -145,6 +147,8 @@ def summarize(
     if not 0 < confidence < 1:
         raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
     _refuse_repeated_lists(per_user, keys, spec)
+    if not keys:
+        refuse_mixed_models(per_user, by, units, "name all columns of the list key in user_col=")
     for name in names:
         if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..inputs.options import Options
 from ..matching.counts import Counts
-from ..metrics.compute import compute_counts
+from ..metrics.compute import compute_counts, settled
 from ..metrics.record import Request
 from .item_groups import ItemGroups
 from .moments import Moments
@@ -103,8 +103,9 @@ def exposure_rows(
             groups: dict[object, float] = value if isinstance(value, dict) else {None: value}
             for group, part in groups.items():
                 named = name if group is None else f"{name}[{group}]"
-                undefined = n_lists[by] if np.isnan(part) else 0
-                rows.append((by, number, named, request.k, part, n_lists[by] - undefined, undefined))
+                counted = float(settled(np.array(part), request, options))
+                n, undefined = (0 if np.isnan(one) else n_lists[by] for one in (counted, part))
+                rows.append((by, number, named, request.k, counted, n, n_lists[by] - undefined))
     found = pd.DataFrame(rows, columns=["_by", "_metric", "metric", "k", "value", "n", "n_undefined"])
     for name in STATISTICS[1:]:
         found[name] = np.nan

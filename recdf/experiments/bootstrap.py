@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..errors import EmptyPopulationError
 from ..inputs.options import as_columns
-from ..inputs.per_user_columns import warn_of_weights
+from ..inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ..inputs.progress import Progress
 from .columns import (
     Codes,
@@ -61,7 +61,8 @@ def bootstrap_ci(
     metrics : str, list of str or mapping
         As in `compare_variants`. Rows where a metric is null are not part of its mean.
     by : str or list of str, optional
-        Columns of groups (model, segment) that get an interval each.
+        Columns of groups (model, segment) that get an interval each. Lists of several recommenders in one group are an
+        error, which asks for their column.
     unit : str or list of str, default "user_id"
         Columns of what is resampled: rows of one unit stay together (sessions of a user).
     n_resamples : int, default 1000
@@ -90,7 +91,8 @@ def bootstrap_ci(
     EmptyPopulationError
         If there are no rows.
     OptionError, DataError
-        An option out of range; a metric that is infinite or not numeric, a negative denominator.
+        An option out of range; several recommenders in one group; a metric that is infinite or not numeric, a negative
+        denominator.
 
     References
     ----------
@@ -114,6 +116,7 @@ def bootstrap_ci(
     by_cols = by_columns(per_user, "per_user", by, RESULT_COLUMNS)
     units = require(per_user, "per_user", as_columns(unit))
     specs = metric_specs(metrics, per_user, "per_user")
+    refuse_mixed_models(per_user, by_cols, units, "drop them from per_user")
     warn_of_weights(per_user, "per_user", [*by_cols, *(name for pair in specs.values() for name in pair)])
     columns = read_metrics(per_user, specs, {}, "drop", "per_user")
     group, groups = group_codes(per_user, "per_user", by_cols)

@@ -155,7 +155,8 @@ def compare_variants_from_moments(
     better = directions(measured(specs), smaller_is_better, larger_is_better)
     _check_shares(table, settings)
     arms = Arms.of(table.groups, table.variants, control, "moments")
-    ratio = check_sample_ratio(expected, health, table.groups, table.variants.tolist(), lambda: _count_users(table))
+    variants = table.variants.tolist()
+    ratio = check_sample_ratio(expected, health, table.groups, variants, lambda: _count_users(table, health))
 
     def compare_both(group: int, treatment: int) -> list[Row]:
         pairs = (_pair(table, metric, group, (arms.control, treatment), settings) for metric in range(len(specs)))
@@ -193,9 +194,11 @@ def _check_shares(table: MomentTable, settings: Settings) -> None:
             raise no_share(name)
 
 
-def _count_users(table: MomentTable) -> UnitCounts:
+def _count_users(table: MomentTable, health: pd.DataFrame | None) -> UnitCounts:
     """Users per variant, whatever their metric; those of several segments may be the same users."""
     users = table.n_users[:, :, 0]
+    if health is not None:
+        users = np.where(np.isnan(users), np.asarray(table.moments.n)[:, :, 0], users)
     if np.isnan(users).any():
         raise OptionError(
             "expected= counts users, also those whose metric is null, so moments need the column 'n_null' (0 if no "

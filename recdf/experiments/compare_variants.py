@@ -23,7 +23,7 @@ from .options import (
     VariantTest,
     check_literal,
 )
-from .sample_ratio import check_sample_ratio, count_units, shares_change
+from .sample_ratio import KnownUsers, check_sample_ratio, count_units, shares_change
 from .samples import Metric, covariate_specs, read_metrics, subset
 from .stats.proportions import is_binary
 from .two_sample import Row, Settings
@@ -124,7 +124,8 @@ def compare_variants(
         Planned share of every variant. When users (or clusters) per variant do not fit it (χ², p < 0.001), in the
         segment or over all of them, the verdict is "invalid: sample ratio".
     health : DataFrame, optional
-        What `experiment_health` found, in place of `expected`.
+        What `experiment_health` found, in place of `expected`. The users in `data` are tested by its planned shares,
+        and so is whether the variants have lost different shares of their assigned users on the way to `data`.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better. Default: what recdf knows of columns such as first_rank@10; for
         ratios and for columns of other names larger is better. With `smaller_is_better` alone, all others are larger.
@@ -159,7 +160,8 @@ def compare_variants(
         `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error), `statistic`, `df`,
         `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same test finds with power 0.8 at the
         unadjusted alpha), `confidence`, `method`, `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and
-        strata), `n_covariate_missing`, `warning`, `verdict`.
+        strata), `n_covariate_missing`, `srm_p` (of the sample ratio of the users compared; the smallest where several
+        tests are made), `warning`, `verdict`.
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
@@ -235,7 +237,8 @@ def compare_variants(
     _check_metrics(columns, settings, strata, cluster)
     rows = read_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     arms = Arms.of(rows.groups, rows.variants, control, "data")
-    ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows))
+    known = KnownUsers(data, rows)
+    ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows), known)
     checks = Checks(ratio, shares_change(data, None if time_col in as_columns(strata) else time_col, rows))
     with Progress(len(arms.groups) * len(arms.treatments), "compare_variants", progress) as shown:
 

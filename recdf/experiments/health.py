@@ -13,6 +13,7 @@ from ..errors import DataError, OptionError, examples
 from ..inputs.options import as_columns
 from .assigned_users import in_several_variants
 from .columns import Codes, Floats, Mask, by_columns, distinct, frame_of, group_codes, key_codes, require, share
+from .same_users import digest_users, hash_users
 from .stats.counts import equal_shares_test, share_test
 
 __all__ = ["experiment_health"]
@@ -53,7 +54,8 @@ def experiment_health(
         variant who are in another one too), and, the same in all rows of a group, `n_unassigned` (users of
         `per_user` in no variant of any group), `srm_chi2`, `srm_p` (null when an expected count is below 8), `srm_flag`
         ("sample_ratio" or ""), `missing_chi2`, `missing_p` (null when nobody or everybody is missing; exact, by
-        Fisher's test, when an expected count is below 8), `missing_flag` ("missing_metrics" or "").
+        Fisher's test, when an expected count is below 8), `missing_flag` ("missing_metrics" or ""). `users_digest`
+        names the user's column and a sample of hashes, by which `compare_variants` knows that it compares these users.
 
     Raises
     ------
@@ -105,6 +107,7 @@ class _Counted:
     with_metrics: Codes
     n_multi: Codes
     n_unassigned: int
+    digest: list[str]
 
 
 def _count_users(
@@ -134,6 +137,9 @@ def _count_users(
     def per_cell(chosen: Mask) -> Codes:
         return np.bincount(cell[chosen], minlength=len(groups) * len(names)).reshape(len(groups), len(names))
 
+    single = ~several[user]
+    hashed = hash_users(assignment[single], keys, "assignment")
+    own = (group * len(names) + variant)[single]
     return _Counted(
         groups[by_cols],
         names,
@@ -142,6 +148,7 @@ def _count_users(
         per_cell(~several[who] & measured[who]),
         per_cell(several[who]),
         n_users - n_assigned,
+        digest_users(hashed, own, len(groups) * len(names), keys),
     )
 
 
@@ -166,6 +173,7 @@ def _health_table(counted: _Counted, srm: Floats, lost: Floats, alpha: float) ->
             "missing_chi2": lost[repeat, 0],
             "missing_p": lost[repeat, 1],
             "missing_flag": np.where(lost[repeat, 1] < alpha, "missing_metrics", ""),
+            "users_digest": counted.digest,
         }
     result = pd.concat([counted.groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     order = np.lexsort([pd.factorize(result["variant"], sort=True)[0], repeat])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, examples, kind_of
-from .columns import Codes, Floats, Mask, column_codes, distinct, require
+from .columns import Codes, Floats, Mask, column_codes, distinct, group_codes, key_codes, require
 from .experiment_rows import ExperimentRows
 from .health import planned_shares
+from .same_users import hash_users, key_of, others
 from .stats.counts import LEAST_EXPECTED, independence_test, share_test
 
 __all__: list[str] = []
@@ -24,10 +26,11 @@ PERIODS = 10
 
 
 class SampleRatio(NamedTuple):
-    """Per group: whether the users per variant do not fit the plan, and whether that was tested at all."""
+    """Per group: whether the users per variant do not fit the plan, whether that was tested at all, and the p of it."""
 
     fails: Mask
     checked: Mask
+    p: Floats
 
 
 class UnitCounts(NamedTuple):
@@ -43,16 +46,17 @@ def check_sample_ratio(
     groups: pd.DataFrame,
     variants: list[Any],
     count: Callable[[], UnitCounts],
+    users: KnownUsers | None = None,
 ) -> SampleRatio:
-    """The sample ratio from the planned shares and the counted units, or from what `experiment_health` found."""
+    """Test the units that are compared against the planned shares, or against those of `experiment_health`."""
     if expected is not None and health is not None:
         raise OptionError("expected and health are both given; the health table has the expected shares already")
     if health is not None:
-        return _from_health(health, groups, variants)
+        return _from_health(health, groups, variants, count, users)
     if expected is not None:
         return _from_plan(planned_shares(expected, variants), variants, count())
-    nothing = np.zeros(len(groups), bool)
-    return SampleRatio(nothing, nothing)
+    n = len(groups)
+    return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
 
 
 def _from_plan(shares: Mapping[Any, float], variants: list[Any], counts: UnitCounts) -> SampleRatio:
@@ -65,7 +69,24 @@ def _from_plan(shares: Mapping[Any, float], variants: list[Any], counts: UnitCou
 
     p = np.array([p_value(units) for units in counts.by_group])
     overall = np.nan if counts.overall is None else p_value(counts.overall)
-    return SampleRatio((p < ALPHA) | (overall < ALPHA), ~np.isnan(p) | ~np.isnan(overall))
+    return SampleRatio((p < ALPHA) | (overall < ALPHA), ~np.isnan(p) | ~np.isnan(overall), np.fmin(p, overall))
+
+
+class KnownUsers(NamedTuple):
+    """The rows that are compared, where they are known, to be set against the users of a health table."""
+
+    data: pd.DataFrame
+    rows: ExperimentRows
+
+    def counts(self, keys: list[str]) -> UnitCounts:
+        """Users per variant by the key of the health table."""
+        (codes,), _ = key_codes([("data", self.data)], keys)
+        return count_units(replace(self.rows, users=codes, clusters=None))
+
+    def any_other(self, digests: Any, keys: list[str]) -> bool:
+        """Whether users of a group and variant are not those of its digest."""
+        hashed = hash_users(self.data, keys, "data")
+        return any(others(one, hashed[mine]).any() for one, mine in zip(digests.ravel(), self.rows.cells, strict=True))
 
 
 def count_units(rows: ExperimentRows) -> UnitCounts:
@@ -85,11 +106,52 @@ def count_units(rows: ExperimentRows) -> UnitCounts:
     return UnitCounts(by_group, overall)
 
 
-def _from_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]) -> SampleRatio:
-    """What a table of `experiment_health` says of every group; one without segments speaks for all groups."""
+def _from_health(
+    health: pd.DataFrame,
+    groups: pd.DataFrame,
+    variants: list[Any],
+    count: Callable[[], UnitCounts],
+    known: KnownUsers | None,
+) -> SampleRatio:
+    """Test the units that are compared by the planned shares of a health table, which must be of the same users.
+
+    Of the users of the table some may be left out, such as those who were not exposed, but alike in all variants.
+    """
+    table, at = _read_health(health, groups, variants)
+
+    def cells(name: str) -> Any:
+        return table[name].to_numpy().reshape(-1, len(variants))[at]
+
+    assigned, counts = cells("n_assigned").astype(np.float64), count()
+    keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table.columns else []
+    by_key = known is not None and bool(keys) and all(name in known.data.columns for name in keys)
+    users = known.counts(keys) if known is not None and by_key else counts
+    # Rows without a key may be several of a user.
+    if by_key or known is None or known.rows.clusters is None:
+        whole = len(set(at.tolist())) == 1 and users.overall is not None
+        compared = users.overall[None] if whole and users.overall is not None else users.by_group
+        wrong = (compared > assigned[: len(compared)]).any(axis=1)
+        if wrong.any() or (known is not None and by_key and known.any_other(cells("users_digest"), keys)):
+            worst = int(np.argmax(wrong))
+            raise _other_users(variants, assigned[worst], compared[worst])
+    if len(table) > len(variants):  # each segment was checked by itself
+        counts = counts._replace(overall=None)
+    own = _from_plan(dict(zip(variants, cells("expected_share")[0], strict=True)), variants, counts)
+    left_out = np.full(len(groups), np.nan)
+    if np.array_equal(users.by_group, counts.by_group):  # else users came in clusters
+        pairs = zip(users.by_group, assigned, strict=True)
+        left_out = np.array([independence_test([some, of - some])[1] for some, of in pairs])
+    flagged = (cells("srm_flag") != "").any(axis=1)
+    tested = ~np.isnan(cells("srm_p").astype(np.float64)).all(axis=1)
+    p = np.fmin(own.p, left_out)
+    return SampleRatio(flagged | own.fails | (left_out < ALPHA), tested | own.checked, p)
+
+
+def _read_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]) -> tuple[pd.DataFrame, Codes]:
+    """The rows of a health table by group and variant, and which of its groups each group of the comparison is in."""
     if not isinstance(health, pd.DataFrame):
         raise TypeError(f"health is {kind_of(health)}; expected the table of rd.experiment_health")
-    require(health, "health", ["variant", "srm_p", "srm_flag"])
+    require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
     lacking = [name for name in variants if name not in health["variant"].tolist()]
     if lacking:
         raise OptionError(
@@ -100,18 +162,28 @@ def _from_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]
     unknown = [name for name in by if name not in groups.columns]
     if unknown:
         raise OptionError(f"health is by {by}, but the comparison is not by {unknown}; make it without them")
-    one = health.drop_duplicates(by) if by else health.iloc[:1]
-    flagged, tested = (one["srm_flag"] != "").to_numpy(), one["srm_p"].notna().to_numpy()
-    if not by:
-        n = len(groups)
-        return SampleRatio(np.full(n, flagged[0]), np.full(n, tested[0]))
-    place = {key: i for i, key in enumerate(zip(*(one[name] for name in by), strict=True))}
-    keys = list(zip(*(groups[name] for name in by), strict=True))
+    of_row, labels = group_codes(health, "health", by)
+    variant = pd.Index(variants).get_indexer(pd.Index(health["variant"]))
+    order = np.lexsort([variant, of_row])
+    order = order[variant[order] >= 0]
+    if not np.array_equal(variant[order], np.tile(np.arange(len(variants)), len(labels))):
+        raise OptionError("health has not one row for each variant; pass the table of experiment_health with all rows")
+    place = {key: i for i, key in enumerate(labels[by].itertuples(index=False, name=None))} if by else {(): 0}
+    keys = list(groups[by].itertuples(index=False, name=None)) if by else [()] * len(groups)
     absent = [key for key in keys if key not in place]
     if absent:
         raise OptionError(f"health has no rows for {by} {absent[0]}; make it with by={by} from the same assignment")
-    at = [place[key] for key in keys]
-    return SampleRatio(flagged[at], tested[at])
+    return health.iloc[order], np.array([place[key] for key in keys], np.int64)
+
+
+def _other_users(variants: list[Any], assigned: Floats, compared: Floats) -> OptionError:
+    def counts(n: Floats) -> str:
+        return ", ".join(f"{int(users):,} of {name!r}" for name, users in zip(variants, n, strict=True))
+
+    return OptionError(
+        f"health was made of other users than data: it counts {counts(assigned)}, and data has {counts(compared)}. "
+        "Pass what experiment_health gives for the assignment that data was joined with"
+    )
 
 
 def shares_change(data: pd.DataFrame, time_col: str | None, rows: ExperimentRows) -> Mask:

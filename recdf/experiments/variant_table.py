@@ -24,7 +24,7 @@ RESULT_COLUMNS = [
     "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
     "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
     "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
-    "warning", "verdict",
+    "srm_p", "warning", "verdict",
 ]  # fmt: skip
 
 
@@ -99,6 +99,7 @@ def decide(tested: Tested, checks: Checks, decisions: Decisions, settings: Setti
     result["p_adj"], result["reject"] = adjusted_columns(result, families)
     verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, checks.ratio.checked[group])
     result["verdict"] = pd.Series(verdicts, dtype=str)
+    result["srm_p"] = checks.ratio.p[group]
     result["confidence"] = settings.confidence
     result = result[[*by_cols, *RESULT_COLUMNS]]
     result.attrs["recdf_comparison"] = {

@@ -71,7 +71,9 @@ nan_score : {"raise", "last", "drop"}, default "raise"
     What happens to rows with a null score or rank: they raise an error, they are ranked last, or they are dropped as if
     they had not been given.
 undefined : {"nan", "zero", "raise"}, default "nan"
-    What stands for the value of a metric where a list has none, such as recall of a list without relevant items.
+    What stands for the value of a metric where a list has none, such as recall of a list without relevant items. "zero"
+    never gives the best value: where smaller values are better it is the worst bound, such as 1 of ils, and a metric
+    that has no such bound (first_rank, rmse) stays undefined there. `n_undefined` counts these lists in any case.
 like : str or Convention, optional
     Convention of another library, as `conventions_table()` lists them. It sets the defaults of all of the above and of
     the parameters of metrics. Options that are given explicitly take precedence."""

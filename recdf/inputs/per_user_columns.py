@@ -7,12 +7,12 @@ they cannot tell.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from ..errors import WeightWarning, outside_recdf
+from ..errors import DataError, WeightWarning, outside_recdf
 
 
 def evaluated(per_user: pd.DataFrame) -> Mapping[str, Any]:
@@ -51,3 +51,30 @@ def list_columns(per_user: pd.DataFrame) -> list[Any]:
         return []
     counts = [columns.index(name) for name in ("n_rows", "n_true") if name in columns]
     return columns[: min(counts)]
+
+
+def refuse_mixed_models(per_user: pd.DataFrame, by: Sequence[Any], key: Sequence[Any], keep: str) -> None:
+    """Raise if recommenders would be averaged together: a group of `by` has the same lists for each of them.
+
+    `key` are columns that the caller names as parts of a list, and `keep` says how to average on purpose. Without what
+    `evaluate` wrote, a column tells recommenders apart if all lists stand once under each of its values.
+    """
+    spec, columns = evaluated(per_user), list(per_user.columns)
+    apart = [name for name in spec.get("by", []) if name in columns and name not in (*by, *key)]
+    lists = [*by, *(name for name in spec.get("user_col", []) if name in columns)]
+    mixed = len(lists) > len(by) and bool(apart) and len(per_user[apart].drop_duplicates()) > 1
+    found = apart if mixed and per_user.duplicated(lists).any() else []
+    first = list_columns(per_user) or columns[: max((columns.index(name) for name in key), default=-1) + 1]
+    listed = [name for name in first if name not in by]
+    words = per_user.select_dtypes(["object", "string", "category"]).columns
+    for name in [] if apart else [*listed[:-1], *(one for one in words if one not in first)]:
+        lists = [*by, *(one for one in listed if one != name)]
+        dated = pd.api.types.is_datetime64_any_dtype(per_user[name])
+        n = 1 if name in (*by, *key) or dated or len(lists) == len(by) else per_user[name].nunique(dropna=False)
+        if 1 < n <= len(per_user) / n and not per_user.duplicated([*lists, name]).any():
+            found += [name] if (per_user.groupby(lists, dropna=False, observed=True).size() == n).all() else []
+    if found:
+        raise DataError(
+            f"per_user has each list for several values of {found}, whose rows would be averaged together; pass "
+            f"by={[*found, *by]}, or {keep} if their mean is meant"
+        )

@@ -19,7 +19,13 @@ Floats = npt.NDArray[np.float64]
 
 
 def compute(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:
-    """Compute the values per list of one request, by column."""
+    """Compute the values per list of one request, by column, with what undefined ones count as."""
+    found = defined_values(matched, request, options)
+    return {column: settled(values, request, options) for column, values in found.items()}
+
+
+def defined_values(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:
+    """Compute the values per list of one request, by column; undefined ones are NaN, or raise where that is asked."""
     lists = matched.at(request.k)
     found = _run(request, lists)
     parts = found if isinstance(found, tuple) else (found,)
@@ -40,22 +46,25 @@ def compute(matched: Matched, request: Request, options: Options) -> dict[str, F
         if request.metric.name in count:
             empty = (lists.n_true if count[request.metric.name] == "n_true" else lists.n_pred) == 0
             values = np.where(empty, np.nan, values)
-        result[column] = _settle_undefined(column, values, options)
+        result[column] = _refuse_undefined(column, values, options)
     return result
 
 
 def compute_counts(
     counts: Iterable[Counts], request: Request, options: Options
 ) -> list[float | dict[object, float]]:
-    """Compute one request from the counts of each `by` value: a number, or a mapping of groups to numbers."""
+    """Compute one request from the counts of each `by` value: a number, or a mapping of groups to numbers.
+
+    Undefined numbers are NaN, or raise where that is asked.
+    """
     found: list[float | dict[object, float]] = []
     for one in counts:
         value = _run(request, one)
         parts = value if isinstance(value, dict) else {None: value}
         values = _onto_bounds(np.array(list(parts.values()), np.float64), request.metric.bounds)
-        values = _settle_undefined(request.columns[0], values, options)
-        settled: dict[object, float] = dict(zip(parts, values.tolist(), strict=True))
-        found.append(settled if isinstance(value, dict) else settled[None])
+        values = _refuse_undefined(request.columns[0], values, options)
+        numbers: dict[object, float] = dict(zip(parts, values.tolist(), strict=True))
+        found.append(numbers if isinstance(value, dict) else numbers[None])
     return found
 
 
@@ -88,18 +97,20 @@ def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
     return values
 
 
-def _settle_undefined(column: str, values: Floats, options: Options) -> Floats:
-    """Replace undefined values as the option `undefined` says: by NaN, by 0 or by an error."""
-    if options.undefined == "nan":
-        return values
-    missing = np.isnan(values)
-    if not missing.any():
-        return values
-    if options.undefined == "raise":
+def _refuse_undefined(column: str, values: Floats, options: Options) -> Floats:
+    """Return the values, or raise if one is undefined and the option `undefined` is "raise"."""
+    if options.undefined == "raise" and (missing := np.isnan(values)).any():
         raise UndefinedMetricError(
             f'{column} has no value for {missing.sum():,} of {len(values):,} lists; undefined="raise"'
         )
-    return np.where(missing, 0.0, values)
+    return values
+
+
+def settled(values: Floats, request: Request, options: Options) -> Floats:
+    """Replace undefined values by what they count as with `undefined="zero"`."""
+    if options.undefined != "zero" or not (missing := np.isnan(values)).any():
+        return values
+    return np.where(missing, request.metric.undefined_as_zero, values)
 
 
 def mean(values: Floats, weights: Floats | None = None) -> float:

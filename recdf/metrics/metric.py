@@ -17,7 +17,7 @@ from ..matching.counts import ListCounts
 from ..matching.side_tables.given import Given
 from ..matching.side_tables.records import SIDES
 from .call import Call, check_k
-from .compute import compute, compute_counts, mean
+from .compute import compute, compute_counts, mean, settled
 from .per_user import per_user_frame
 from .record import Kernel, MetricRecord, show
 
@@ -106,7 +106,10 @@ class ExposureMetric(Metric):
         with call.match(true, pred) as matched:
             if call.options.by:
                 raise OptionError(f"{self.name}(...) is one number; with by= use evaluate")
-            return compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
+            value = compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
+            if isinstance(value, dict):
+                return {group: float(settled(np.array(part), request, call.options)) for group, part in value.items()}
+            return float(settled(np.array(value), request, call.options))
 
     @property
     def per_user(self) -> NoReturn:

@@ -157,6 +157,18 @@ class MetricRecord:
         """Default of k; None is the whole list."""
         return self.k
 
+    @property
+    def undefined_as_zero(self) -> float:
+        """What an undefined value counts as with `undefined="zero"`, which must never be the best value there is.
+
+        Where a 0 could be that, it is the worst bound, or NaN without one: the value stays undefined.
+        """
+        low, high = self.bounds
+        if self.better is None or (self.better == "larger" and (high is None or high > 0)):
+            return 0.0
+        worst = high if self.better == "smaller" else low
+        return np.nan if worst is None else worst
+
     @cached_property
     def sides(self) -> tuple[str, ...]:
         """Side tables by keyword. The catalogue may always be given, since it may hold values."""

@@ -169,6 +169,7 @@ class _Target(NamedTuple):
     n_rows: int
     n_units: int
     flags: list[list[str]]
+    constant: bool
 
 
 def _pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
@@ -205,7 +206,8 @@ def _target(log: Log, some: Codes | None, plan: Plan) -> _Target:
     codes = np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
     counts = np.bincount(codes, minlength=rows.n_codes)
     rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)
-    return _Target(fitted, estimates, sums, present, counts, rewards, len(rows), rows.n_units, flags)
+    constant = weights.constant_reward is not None
+    return _Target(fitted, estimates, sums, present, counts, rewards, len(rows), rows.n_units, flags, constant)
 
 
 def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
@@ -223,6 +225,8 @@ def _difference(first: _Target, second: _Target, j: int, request: Request, plan:
     psi = second.sums[1 + j] - first.sums[1 + j]
     n_clusters = int(np.count_nonzero(first.present))
     se = float(standard_error(np.array([psi @ psi]), n_clusters, first.fitted.log.units)[0])
+    if first.constant or second.constant:  # rewards that do not vary tell nothing of the error
+        se = np.nan
     base, value = first.fitted.values[j], second.fitted.values[j]
     diff, half = value - base, NormalDist().inv_cdf((1 + plan.confidence) / 2) * se
     flags = [name for name in FLAGS if name in first.flags[j] or name in second.flags[j]]

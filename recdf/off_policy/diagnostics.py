@@ -16,7 +16,7 @@ from .estimate import check_weights
 from .estimators import Interaction
 from .flags import Evidence, find_flags, trust
 from .influence import estimate
-from .intervals import delta_intervals
+from .intervals import delta_intervals, without_variation
 from .plan import RAGGED, Plan, Ranges, read_plan, read_requests
 from .read_log import Log, LogColumns, read_log
 from .rows import Codes
@@ -147,7 +147,7 @@ def _diagnose(log: Log, some: Codes | None, plan: Plan) -> Diagnosis:
     check_weights(rows, weights, plan, log.columns)
     found = estimate(rows, plan.requests)
     one = found.rows[0]
-    limits = delta_intervals(found, plan.confidence)[0]
+    limits = without_variation(delta_intervals(found, plan.confidence)[0], weights.constant_reward, False)
     clustered, unclustered = bool(log.columns.cluster), log.columns.unclustered
     flags = find_flags(Evidence(one, weights, effective, found.n_clusters, clustered, unclustered, False, 0.0))
     p50, p99 = np.quantile(rows.weight, [0.5, 0.99])

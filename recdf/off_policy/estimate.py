@@ -16,7 +16,7 @@ from .columns import Groups, beside_groups, log_frame, repeats_users, split_grou
 from .estimators import Interaction, Request
 from .flags import Evidence, Method, find_flags, trust
 from .influence import Estimates, estimate
-from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals
+from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals, without_variation
 from .model_check import model_mismatch_z
 from .plan import RAGGED, Plan, Ranges, check_bounded, model_columns, read_plan, read_range, read_requests
 from .read_log import Log, LogColumns, read_log
@@ -199,6 +199,8 @@ def ope_estimate(
     where propensities were not logged at serving time, or where `trust` says so. The flags, in the order in which they
     decide `trust`:
 
+    * `no_variation`: all rows (or slates) of a weight above 0 have the same reward, as in a log of clicked rows only.
+      Standard errors and intervals are then null, and so they are without any reward.
     * `few_rewards`: ess_reward or ess_reward_expected is below 100; the second sees heavy rows that happen to have
       no reward. `low_ess`: ess is below 300, or below 1 % of the rows.
     * `dominated`: one row has more than a tenth of the weight.
@@ -351,6 +353,7 @@ def _row(
     model_only = request.estimator.rule == "model"
     evidence = Evidence(one, weights, effective, estimates.n_clusters, clustered, unclustered, model_only, model_z)
     flags = find_flags(evidence)
+    interval = without_variation(interval, weights.constant_reward, plan.method == "bounded")
     return Row(
         estimator=request.label,
         clip=np.nan if request.clip is None else request.clip,

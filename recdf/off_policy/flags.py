@@ -32,6 +32,7 @@ WIDE = 0.2
 
 # Each flag, and the word of `trust` that it gives; the first flag of an estimate that has a word decides.
 FLAGS: dict[str, str] = {
+    "no_variation": "do not use: rewards do not vary",
     "few_rewards": "do not use: few rewards",
     "low_ess": "do not use: few effective rows",
     "dominated": "do not use: one row dominates",
@@ -49,6 +50,8 @@ FLAGS: dict[str, str] = {
 
 # What a flag means and what to do, in a sentence for those who meet it first.
 MEANINGS: dict[str, str] = {
+    "no_variation": "all rewards under the target policy are equal, as in a log of clicked rows only, so there is no "
+    "interval; log the rows without a reward too",
     "few_rewards": "fewer than 100 effective rewards, seen or to be expected: too few to tell; collect more of the log",
     "low_ess": "few rows carry the weight: the target policy is too different from the logging policy",
     "dominated": "one row has more than a tenth of the weight, so the value rests on it",
@@ -89,6 +92,8 @@ def find_flags(found: Evidence) -> list[str]:
     z = found.weights.mean_cluster_z
     moved = abs(found.estimate.clip_change) + found.estimate.clip_change_se
     hold = {
+        # A log without any reward has few of them, which is flagged as that.
+        "no_variation": bool(found.weights.constant_reward),
         "few_rewards": min(found.effective.ess_reward, found.effective.ess_reward_expected) < FEW_REWARDS,
         "low_ess": not testable or found.effective.ess_share < LOW_ESS_SHARE,
         "dominated": found.effective.max_weight_share > DOMINATED,

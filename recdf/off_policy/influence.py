@@ -137,7 +137,7 @@ def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
     se = standard_error(squares, n_clusters, found.log.units).reshape(len(requests), 3)
     second = squares.reshape(len(requests), 3)[:, 0]
     # An estimate without any variance has nothing that could be unevenly spread.
-    spread = second > 0
+    spread = powers[:, 1] > 0
     even = np.divide(second**2, powers[:, 1], out=np.full(len(requests), float(n_clusters)), where=spread)
     skewness = np.divide(powers[:, 0], second**1.5, out=np.zeros(len(requests)), where=spread)
     changes = [value - values[whole] for value, whole in zip(values, full, strict=True)]

@@ -30,6 +30,14 @@ class Interval(NamedTuple):
     lift_ci_high: float
 
 
+def without_variation(found: Interval, reward: float | None, bounded: bool) -> Interval:
+    """Return the interval, or nulls where rewards do not vary; `reward` is then what they all are.
+
+    Such a standard error says nothing. Only a bounded interval can tell what follows from rewards that are all 0.
+    """
+    return found if reward is None or (bounded and reward == 0) else Interval(*[np.nan] * 6)
+
+
 def delta_intervals(found: Estimates, confidence: float) -> list[Interval]:
     """Value ± z·se."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)

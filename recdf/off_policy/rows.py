@@ -79,6 +79,17 @@ class Rows:
         ones = np.ones(piece.stop - piece.start) if self.first is None else self.first[piece].astype(np.float64)
         return self.weighted(ones, piece)
 
+    def constant_reward(self) -> float | None:
+        """Return the reward that all rows, or all units, of a weight above 0 have; None if their rewards vary."""
+        low, high = np.full(2, np.inf), np.full(2, -np.inf)
+        for piece in self.pieces():
+            reward, there = self.reward[piece].astype(np.float64, copy=False), self.weight[piece] > 0
+            shown = self.unit_sums(there.astype(np.float64), piece) > 0
+            for i, values in enumerate((reward[there], self.unit_sums(reward, piece)[shown])):
+                low[i], high[i] = min(low[i], values.min(initial=np.inf)), max(high[i], values.max(initial=-np.inf))
+        same = low[low == high]
+        return float(same[0]) if len(same) else None
+
     def unit_sums(self, values: Floats, piece: slice) -> Floats:
         """Sum of the values of each unit of a piece."""
         return values if self.first is None else np.add.reduceat(values, np.flatnonzero(self.first[piece]))

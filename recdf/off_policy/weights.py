@@ -17,7 +17,8 @@ class WeightNumbers(NamedTuple):
     """What the weights of one group say, before any clip.
 
     `mean_z` is (mean − 1)/se over independent rows, `mean_cluster_z` the same over clusters. Of slates, `mean` is over
-    all rows and the two z are those of the worst position.
+    all rows and the two z are those of the worst position. `constant_reward` is what all rows with a weight have, if
+    their rewards do not vary.
     """
 
     mean: float
@@ -26,6 +27,7 @@ class WeightNumbers(NamedTuple):
     mean_cluster_z: float
     n_matched: int
     all_one: bool
+    constant_reward: float | None
 
 
 class EffectiveNumbers(NamedTuple):
@@ -115,8 +117,9 @@ def weight_numbers(rows: Rows) -> WeightNumbers:
     if rows.cluster is not None and abs(z) > CLUSTERS_ARE_ASKED_ABOVE:
         cluster_z = _worst_z(mean - 1, _cluster_errors(rows, mean, count))
     return WeightNumbers(
-        float(total.sum() / count.sum()), largest, z, cluster_z, matched, smallest == 1.0 and largest == 1.0
-    )
+        float(total.sum() / count.sum()), largest, z, cluster_z, matched, smallest == 1.0 and largest == 1.0,
+        rows.constant_reward(),
+    )  # fmt: skip
 
 
 def _row_errors(rows: Rows, mean: Floats, count: Floats) -> Floats:

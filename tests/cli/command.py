@@ -34,3 +34,10 @@ def refused(capsys, *arguments):
     assert err.count("\n") == 1
     assert "Traceback" not in err
     return err
+
+
+def instead(call, arguments):
+    """A call with these arguments, which replace flags with one value that the call has already."""
+    again = [place for place, word in enumerate(call) if str(word).startswith("--") and word in arguments]
+    kept = [word for place, word in enumerate(call) if not {place, place - 1} & set(again)]
+    return [*kept, *arguments]

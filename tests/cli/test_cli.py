@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli.command import WITH_RECDF, fails, run
+from cli.command import WITH_RECDF, fails, instead, run
 
 import recdf as rd
 from recdf.inputs.options import CHOICES, NAMES
@@ -278,8 +278,8 @@ def test_errors_are_one_line(capsys, files, arguments, expected):
     Path("latin.csv").write_bytes("user_id,item_id\nZoë,1\n".encode("latin-1"))
     csv("long_row.csv", "user_id,item_id\n1,2,3\n")
     csv("notes.txt", "user_id,item_id\n")
-    call = ["evaluate", "--true", "true.csv", "--pred", "pred.csv", "--by", "model", *arguments]
-    assert expected in fails(capsys, *call)
+    call = ["evaluate", "--true", "true.csv", "--pred", "pred.csv", "--by", "model"]
+    assert expected in fails(capsys, *instead(call, arguments))
 
 
 def test_warnings_are_one_line_each(capsys, files):

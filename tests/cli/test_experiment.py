@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from cli.command import fails, run
+from cli.command import fails, instead, run
 from cli.shop import GROUPS, METRICS, SHOP, sessions, shown, written
 
 import recdf as rd
@@ -136,6 +136,27 @@ def test_experiment_says_that_the_sample_ratio_is_wrong(capsys, folder):
     assert f"{n} users with metrics but no variant, left out" in out
 
 
+def test_experiment_tests_the_users_whom_it_compares(capsys, folder):
+    """All assigned users fit the plan; of those with lists, the only ones compared, B has few."""
+    table = shown().per_user
+    light = GROUPS.loc[GROUPS["variant"] == "B", "user_id"].head(120)
+    GROUPS.to_parquet("groups.parquet")
+    result = shown()
+    type(result)(table[~table["user_id"].isin(light)], result.summary, result.spec).to_parquet("fewer")
+    call = ["experiment", "fewer", "--assignment", "groups.parquet", "--control", "A", "--missing", "drop"]
+    code, out, _ = run(capsys, *call, "--fail-on", "invalid", "--out", "out")
+    assert code == 1
+    health = written("out/health.parquet")
+    assert not health["srm_flag"].any()
+    n = len(table) - table["user_id"].isin(light).sum()
+    assert f"sample ratio of the {n} users compared: DOES NOT FIT equal shares" in out
+    assert "invalid: sample ratio" in out
+    assert (written("out/comparison.parquet")["srm_p"] < 0.001).all()
+    page = rd.report(result, "r.html", experiment=written("out/comparison.parquet"), health=health).read_text()
+    assert "The users who are compared do not fit the plan" in page
+    assert "Sample ratio as planned" not in page
+
+
 def test_experiment_by_variant_model_and_with_integer_variants(capsys, folder):
     numbers = {"A": 0, "B": 1}
     lists = SHOP.shown.assign(variant=SHOP.shown["variant"].map(numbers), model="m")
@@ -206,8 +227,8 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
     ],
 )
 def test_experiment_fails_in_one_line(capsys, folder, arguments, expected):
-    call = ["experiment", "ab", "--assignment", "groups.csv", "--control", "A", "--missing", "zero", *arguments]
-    assert expected in fails(capsys, *call)
+    call = ["experiment", "ab", "--assignment", "groups.csv", "--control", "A", "--missing", "zero"]
+    assert expected in fails(capsys, *instead(call, arguments))
 
 
 @pytest.mark.parametrize("command", ["compare models", "experiment ab --assignment groups.csv --control A"])

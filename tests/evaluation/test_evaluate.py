@@ -169,7 +169,7 @@ def test_undefined(undefined):
     expected = np.nan if undefined == "nan" else 0.0
     np.testing.assert_array_equal(result.per_user["recall@3"], [1.0, 1.0, expected])
     assert result.summary[["value", "n", "n_undefined"]].to_numpy().tolist() == (
-        [[1.0, 2, 1]] if undefined == "nan" else [[2 / 3, 3, 0]]
+        [[1.0, 2, 1]] if undefined == "nan" else [[2 / 3, 3, 1]]
     )
 
 

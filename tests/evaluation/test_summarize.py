@@ -15,6 +15,7 @@ RESULT = quietly(
 )
 COLUMNS = {"recall@1": ("recall", 1), "recall@5": ("recall", 5), "ndcg@1": ("ndcg", 1), "ndcg@5": ("ndcg", 5)}
 COLUMNS["rprecision"] = ("rprecision", pd.NA)
+KEY = ["model", "user_id"]  # of a list; who names the model in it may average over models
 USERS = pd.DataFrame({"user_id": TRUE["user_id"].unique()})
 USERS["segment"] = pd.Series(np.where(USERS["user_id"] % 3 == 0, "new", "old"), dtype="str").where(USERS["user_id"] > 0)
 USERS["age"] = USERS["user_id"] % 4
@@ -48,7 +49,8 @@ def assert_same(found, expected, by):
 @pytest.mark.parametrize("confidence", [0.95, 0.8])
 def test_equals_pandas(by, confidence):
     joined = RESULT.per_user.merge(USERS, on="user_id", validate="many_to_one")
-    found = rd.summarize(joined, by=by, metrics=list(COLUMNS), confidence=confidence)
+    options = {"metrics": list(COLUMNS), "confidence": confidence, "user_col": KEY}
+    found = rd.summarize(joined, by=by, **options)
     assert_same(found, plain(joined, by, confidence), by)
     assert str(found["k"].dtype) == "Int64"
     assert str(found["n"].dtype) == str(found["n_undefined"].dtype) == "int64"
@@ -79,21 +81,21 @@ def test_the_metrics_are_found_again_after_a_join():
     metrics = found.loc[:, ["metric", "k"]].drop_duplicates()
     at = [(name, None if pd.isna(k) else k) for name, k in metrics.itertuples(index=False)]
     assert at == [("recall", 1), ("recall", 5), ("ndcg", 1), ("ndcg", 5), ("rprecision", None)]
-    found = rd.summarize(joined, by="segment", metrics=["rprecision", "age"])
+    found = rd.summarize(joined, by="segment", metrics=["rprecision", "age"], user_col=KEY)
     assert found["metric"].unique().tolist() == ["rprecision", "age"]
     assert found["k"].isna().all()
 
 
 def test_a_null_is_a_group_of_its_own():
     joined = RESULT.per_user.merge(USERS, on="user_id")
-    found = rd.summarize(joined, by="segment", metrics=["ndcg@5"])
+    found = rd.summarize(joined, by="segment", metrics=["ndcg@5"], user_col=KEY)
     assert found["segment"].isna().sum() == 1
     assert (found["n"] + found["n_undefined"]).sum() == len(joined)
 
 
 def test_groups_stand_in_order_of_first_appearance():
     joined = RESULT.per_user.merge(USERS, on="user_id").sample(frac=1, random_state=3)
-    found = rd.summarize(joined, by=["age", "city"], metrics=["ndcg@5"])
+    found = rd.summarize(joined, by=["age", "city"], metrics=["ndcg@5"], user_col=KEY)
     expected = joined[["age", "city"]].drop_duplicates()
     assert found[["age", "city"]].to_numpy().tolist() == expected.to_numpy().tolist()
 
@@ -153,7 +155,7 @@ def test_a_join_that_repeats_lists_is_refused(by):
 
 def test_the_same_users_of_several_models_are_no_repetition():
     assert RESULT.per_user["user_id"].duplicated().any()
-    rd.summarize(RESULT.per_user, by=[])
+    assert len(rd.summarize(RESULT.per_user, by="model")) == len(RESULT.summary)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,93 @@ def test_health_by_segment_speaks_for_its_segment(rng):
         compare(data, health=health)
 
 
+def experiment(rng, n=(1000, 1000), ids=0, **columns):
+    """Users of both variants, with the metric m and further columns."""
+    data = arms(rng.normal(size=n[0]), rng.normal(0.3, 1, n[1]), **columns)
+    return data.assign(user_id=data["user_id"] + ids)
+
+
+def health_of(data, **options):
+    return rd.experiment_health(data[["user_id"]], data.drop(columns="m"), **options)
+
+
+def test_health_of_another_experiment_is_refused(rng):
+    mine, plan = experiment(rng, (10_000, 5_000)), {"A": 2, "B": 1}
+    small = health_of(experiment(rng, (1_009, 991)))
+    with pytest.raises(OptionError, match=r"1,009 of 'A', 991 of 'B', and data has 10,000 of 'A', 5,000 of 'B'"):
+        compare(mine, health=small)
+    # As many users, but other ones; other users who are more; the same users, assigned by another draw.
+    for other in (
+        experiment(rng, (10_000, 5_000), ids=10**6),
+        experiment(rng, (20_000, 10_000), ids=10**6),
+        mine.assign(variant=rng.permutation(mine["variant"])),
+    ):
+        with pytest.raises(OptionError, match="made of other users than data"):
+            compare(mine, health=health_of(other, expected=plan))
+    own = health_of(mine, expected=plan)
+    assert compare(mine, health=own)["verdict"] == "better"
+    # The ids may be stored in another form, and the rows in another order.
+    other_form = mine.assign(user_id=mine["user_id"].astype("int32"), variant=mine["variant"].astype("category"))
+    assert compare(other_form.sample(frac=1, random_state=1), health=own)["verdict"] == "better"
+    text = mine.assign(user_id="u" + mine["user_id"].astype(str))
+    for kind in (object, "category", "str"):
+        assert compare(text.astype({"user_id": kind}), health=health_of(text, expected=plan))["verdict"] == "better"
+    with pytest.raises(OptionError, match="made of other users"):
+        rd.compare_variants_from_moments(rd.variant_moments(mine, "m"), control="A", health=small)
+
+
+def test_health_may_be_of_more_users_than_are_compared(rng, tmp_path):
+    data = experiment(rng, (3_000, 3_000), country=rng.choice(["x", "y"], 6_000), old=rng.random(6_000) < 0.3)
+    health = health_of(data)
+    health.to_parquet(tmp_path / "health.parquet")
+    health = pd.read_parquet(tmp_path / "health.parquet")
+    health.attrs = {}
+    assert compare(data[data["old"]], health=health)["verdict"] == "better"
+    assert compare(data, by="country", health=health)["verdict"] == "better"
+    assert compare(data[data["old"]], by="country", health=health_of(data, by="country"))["verdict"] == "better"
+    assert compare(data.assign(m=data["m"].where(~data["old"])), nan="drop", health=health)["verdict"] == "better"
+    renamed = data.rename(columns={"user_id": "customer"})
+    assert compare(renamed, user_col="customer", health=health)["verdict"] == "better"
+    visits = pd.concat([data, data])
+    assert compare(visits, cluster="user_id", health=health)["verdict"] == "better"
+    with pytest.raises(OptionError, match="made of other users"):
+        compare(visits.drop(columns="user_id"), health=health)
+    # Two variants of three.
+    third = experiment(rng, (10, 3_000), ids=10_000).replace({"variant": {"B": "C"}})
+    three = health_of(pd.concat([data, third[third["variant"] == "C"]]))
+    assert compare(data, health=three)["verdict"] == "better"
+    # Twenty of three thousand users: the same test that `expected=` makes.
+    assert rd.compare_variants_from_moments(rd.variant_moments(data, "m"), control="A", health=health)[
+        "verdict"].tolist() == ["better"]  # fmt: skip
+
+
+def test_the_sample_ratio_is_that_of_the_users_compared(rng):
+    # The treatment pulls light users into exposure; all assigned users fit the plan. Was "worse", silently.
+    n = 10_000
+    heavy, treated = rng.random(n) < 0.5, rng.random(n) < 0.5
+    seen = rng.random(n) < np.where(heavy, 0.6, 0.2 + 0.15 * treated)
+    day = pd.Timestamp("2026-09-01") + pd.to_timedelta(rng.integers(0, 300, n), unit="h")
+    groups = pd.DataFrame({"user_id": range(n), "variant": np.where(treated, "B", "A"), "seen_at": day.where(seen)})
+    rows = pd.DataFrame({"user_id": range(n), "m": heavy + rng.normal(size=n), "time": day})[seen]
+    health = rd.experiment_health(rows, groups, expected={"A": 1, "B": 1})
+    assert not health["srm_flag"].any()
+    users = rd.join_experiment(rows, groups, missing="zero", exposure_col="seen_at", time_col="time")
+    found = compare(users, health=health)
+    assert (found["verdict"], found["warning"]) == ("invalid: sample ratio", "sample_ratio")
+    exposed = rd.experiment_health(users, users, expected={"A": 1, "B": 1})
+    assert found["srm_p"] <= exposed["srm_p"].iloc[0] < 0.001
+    # Users without metrics who are left out, more of them in one arm: the users who are left would fit the plan.
+    lost = np.where(treated, rng.random(n) < 0.10, rng.random(n) < 0.06)
+    joined = rd.join_experiment(rows[["user_id", "m"]].assign(m=1.0), groups[["user_id", "variant"]], missing="nan")
+    part = joined.assign(m=rng.normal(size=n))[~lost]
+    assert stats.binomtest(int((part["variant"] == "A").sum()), len(part)).pvalue > 0.001
+    assert compare(part, health=health)["verdict"] == "invalid: sample ratio"
+    moments = rd.variant_moments(part, "m")
+    assert rd.compare_variants_from_moments(moments, control="A", health=health)["verdict"].tolist() == [
+        "invalid: sample ratio"
+    ]
+
+
 def test_shares_that_change_over_time_are_named(rng):
     # Ramp-up 90/10 in a good week, 10/90 in a bad one: pooled +.67 of a true −.15.
     week = np.repeat([1, 2], 5000)

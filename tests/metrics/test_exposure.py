@@ -114,7 +114,7 @@ def test_undefined():
     assert rd.evaluate(None, pred, "gini", items=[2], users="pred").summary[["n", "n_undefined"]].values.tolist() == [
         [0, 1]
     ]
-    assert rd.gini([2], pred, undefined="zero") == 0.0
+    assert rd.gini([2], pred, undefined="zero") == 1.0  # the worst value, since smaller is better
     with pytest.raises(rd.UndefinedMetricError, match="gini has no value"):
         rd.gini([2], pred, undefined="raise")
 

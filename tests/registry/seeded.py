@@ -173,6 +173,14 @@ def records(frame):
     return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).itertuples(index=False)]
 
 
+# What an undefined list counts as with undefined="zero" where smaller is better: the worst bound, if there is one.
+WORST = {"ils": 1.0, "fallout": 1.0, **dict.fromkeys(["first_rank", "rmse", "mae", "calibration"], math.nan)}
+
+
+def zero_of(name):
+    return WORST.get(name, 0.0)
+
+
 def oracle_values(lists, name, params, undefined="nan"):
     """What the oracle of a metric says: one row of floats per list, or for a metric of exposure its value."""
     assert name in oracles.ORACLES, f"add an @oracle function named {name} to the module of its family in tests/oracles"
@@ -183,7 +191,7 @@ def oracle_values(lists, name, params, undefined="nan"):
     for one in lists.values():
         value = function(one, **params)
         row = list(value.values()) if isinstance(value, dict) else [float(value)]
-        rows.append([0.0 if undefined == "zero" and math.isnan(x) else x for x in row])
+        rows.append([zero_of(name) if undefined == "zero" and math.isnan(x) else x for x in row])
     return np.array(rows, dtype=float)
 
 

@@ -41,7 +41,7 @@ def experiment_section(subject: Subject, tables: Tables, pen: Pen) -> tuple[Sect
             return None, []
         title = "Positions" if tables.over_time is None else "Over time"
         return Section("positions", title, drawings=tuple(drawings)), []
-    mark, sentence = _soundness(tables.health)
+    mark, sentence = _soundness(tables)
     parts = [
         comparison_table(
             table,
@@ -66,8 +66,19 @@ def _one_metric(table: pd.DataFrame) -> tuple[str, ...]:
     return (str(table["metric"].iloc[0]),) if "metric" in table.columns and len(table) else ()
 
 
-def _soundness(health: pd.DataFrame | None) -> tuple[Badge, Sentence]:
+def _soundness(tables: Tables) -> tuple[Badge, Sentence]:
     """Say what the sample ratio and the users without metrics mean for the effects."""
+    health, rows = tables.health, [row for one in tables.experiment.values() for row in one.to_dict("records")]
+    broken = [row for row in rows if "sample_ratio" in str(row["warning"]).split("; ")]
+    tested = [row["srm_p"] for row in rows if not pd.isna(row.get("srm_p", np.nan))]
+    if broken and (health is None or not health["srm_flag"].astype(bool).any()):
+        p = broken[0].get("srm_p", np.nan)
+        return Badge("error", "sample ratio"), (
+            f"The users who are compared do not fit the plan: {_users(pd.Series(broken[0]))}; p {_p(p)}. Find out why "
+            "before reading an effect.",
+        )
+    if health is None and tested:
+        return Badge("good", "sound"), (f"Sample ratio of the users who are compared as planned; p {_p(min(tested))}.",)
     if health is None:
         return Badge("warning", "not checked"), (
             "The sample ratio was not checked: pass health= (what rd.experiment_health returned).",
@@ -108,7 +119,7 @@ def experiment_headline(tables: Tables) -> tuple[Badge, Sentence] | None:
         f" ({where})" if where else "", f": {_effect(row)}, {_users(row)}.",
     )  # fmt: skip
     verdict, kind = str(row["verdict"]), kind_of(row["verdict"])
-    unsound = _soundness(tables.health)[0].kind == "error"
+    unsound = _soundness(tables)[0].kind == "error"
     if kind == "warning" or unsound:
         return Badge("warning", "withheld"), ("The verdict is withheld (", Name(verdict), "): ", *pair)
     if kind in ("better", "worse"):

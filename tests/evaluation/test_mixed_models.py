@@ -1,0 +1,104 @@
+"""A mean over the lists of several models is refused, by `summarize` and `bootstrap_ci` alike; honest calls pass."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+WORDS = "would be averaged together; pass by="
+
+
+@pytest.fixture(scope="module")
+def shop():
+    return rd.sample_shop()
+
+
+@pytest.fixture(scope="module")
+def result(shop):
+    return rd.evaluate(shop.true, shop.pred, ["ndcg", "recall"], by="model")
+
+
+def joined(result):
+    """A merge with segments, which loses what `evaluate` wrote on every version of pandas."""
+    users = result.per_user[["user_id"]].drop_duplicates()
+    users["segment"] = np.where(np.arange(len(users)) % 3 == 0, "new", "old")
+    table = result.per_user.merge(users, on="user_id", validate="many_to_one")
+    table.attrs = {}
+    return table
+
+
+@pytest.mark.parametrize("call", [rd.summarize, lambda table, by: rd.bootstrap_ci(table, "ndcg@10", by=by)])
+def test_segments_without_the_model(result, call):
+    table = joined(result)
+    known = table.copy()
+    known.attrs = result.per_user.attrs
+    with pytest.raises(rd.DataError, match=WORDS + r"\['model', 'segment'\]"):
+        call(table, "segment")
+    with pytest.raises(rd.DataError, match=WORDS + r"\['model', 'segment'\]"):
+        call(known, "segment")
+    last = table[[*(name for name in table.columns if name != "model"), "model"]]
+    with pytest.raises(rd.DataError, match=WORDS + r"\['model', 'segment'\]|repeat a list"):
+        call(last, "segment")
+    values = call(table, ["model", "segment"]).set_index(["model", "segment", "metric"])["value"]
+    expected = table.groupby(["model", "segment"])["ndcg@10"].mean()
+    metric = "ndcg" if call is rd.summarize else "ndcg@10"
+    assert values.loc[("knn", "new", metric)] == pytest.approx(expected.loc[("knn", "new")])
+    one = table[table["model"] == "knn"]
+    found = call(one, "segment").set_index(["segment", "metric"])["value"]
+    assert found.loc[("new", metric)] == pytest.approx(expected.loc[("knn", "new")])
+
+
+def test_all_lists_of_all_models(result):
+    for table in (result.per_user, pd.DataFrame(result.per_user.to_dict("list"))):
+        with pytest.raises(rd.DataError, match=WORDS + r"\['model'\]"):
+            rd.bootstrap_ci(table, "ndcg@10")
+        with pytest.raises(rd.DataError, match=WORDS + r"\['model'\]"):
+            rd.summarize(table, by=[])
+    bare = result.per_user[["model", "user_id", "ndcg@10"]].copy()
+    bare.attrs = {}
+    with pytest.raises(rd.DataError, match=WORDS + r"\['model'\]"):
+        rd.bootstrap_ci(bare, "ndcg@10")
+    assert len(rd.bootstrap_ci(bare, "ndcg@10", by="model")) == bare["model"].nunique()
+    with pytest.raises(rd.DataError, match=WORDS + r"\['model'\]"):
+        rd.summarize(result, by=[])
+
+
+def test_two_columns_of_recommenders_and_folds(shop):
+    folds = shop.pred.assign(fold=1)
+    pred = pd.concat([folds, folds.assign(fold=2)])
+    result = rd.evaluate(shop.true, pred, "ndcg", by=["model", "fold"])
+    for call in (rd.summarize, lambda table, by: rd.bootstrap_ci(table, "ndcg@10", by=by)):
+        with pytest.raises(rd.DataError, match=WORDS + r"\['fold', 'model'\]"):
+            call(result.per_user, "model")
+    # Who means the average over folds says so.
+    found = rd.summarize(result, by="model", user_col=["model", "fold", "user_id"], unit="user_id")
+    one = rd.evaluate(shop.true, shop.pred, "ndcg", by="model").summary
+    np.testing.assert_allclose(found["value"], one["value"])
+    kept = rd.bootstrap_ci(result.per_user.drop(columns="fold"), "ndcg@10", by="model")
+    np.testing.assert_allclose(kept["value"], one["value"])
+
+
+@pytest.mark.parametrize("attrs", [True, False])
+def test_sessions_days_and_variants_are_no_models(attrs):
+    rng = np.random.default_rng(0)
+    sessions = pd.DataFrame({"user_id": rng.integers(0, 40, 200), "session_id": range(200), "item_id": 1})
+    panel = pd.DataFrame({"user_id": np.repeat(np.arange(40), 3), "session_id": [0, 1, 2] * 40, "item_id": 1})
+    days = panel.assign(session_id=pd.to_datetime(["2026-01-01", "2026-01-02", "2026-01-03"] * 40))
+    for rows, key in (
+        (sessions, ["user_id", "session_id"]),
+        (panel, ["user_id", "session_id"]),
+        (days, ["session_id", "user_id"]),
+    ):
+        result = rd.evaluate(rows, rows, "ndcg@1", user_col=key)
+        table = result.per_user.assign(country=lambda t: t["user_id"] % 2)
+        table["segment"] = "s" + table["country"].astype(str)
+        if not attrs:
+            table.attrs = {}
+        assert len(rd.summarize(table, by="segment")) == 2
+        assert len(rd.bootstrap_ci(table, "ndcg@1", by="segment")) == 2
+        assert len(rd.summarize(table, by="segment", unit="user_id")) == 2
+    # Every user has the lists of the own variant alone: no list stands in two variants.
+    own = pd.DataFrame({"variant": ["A", "B"] * 20, "user_id": range(40), "segment": ["x"] * 40, "ndcg@1": 0.5})
+    own = own.sort_values("variant").assign(**{"ndcg@1": np.arange(40.0)})
+    assert len(rd.bootstrap_ci(own, "ndcg@1", by="segment")) == 1

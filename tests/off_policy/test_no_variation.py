@@ -1,0 +1,90 @@
+"""A log whose rewards do not vary, such as one of clicked rows only, tells nothing; a log with other rows does."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.cli import main
+
+BOUNDS = {"method": "bounded", "reward_range": (0.0, 1.0), "weight_range": (0.0, 3.0)}
+LIMITS = ["se", "ci_low", "ci_high", "lift_se", "lift_ci_low", "lift_ci_high"]
+
+
+def clicks(n=4000, seed=0):
+    """Impressions of two items; the target policy shows them the other way round."""
+    rng = np.random.default_rng(seed)
+    item = rng.random(n) < 0.4
+    log = pd.DataFrame({"user_id": np.arange(n), "reward": (rng.random(n) < 0.3) * 1.0})
+    return log.assign(propensity=np.where(item, 0.4, 0.6), target_propensity=np.where(item, 0.6, 0.4))
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "bootstrap"}, BOUNDS, {"cluster": None}])
+@pytest.mark.parametrize("value", [1.0, 0.25])
+def test_clicked_rows_only(options, value):
+    log = clicks()
+    whole = rd.ope_estimate(log, **options)
+    assert whole["trust"].tolist() == ["ok", "ok"]
+    table = rd.ope_estimate(log[log["reward"] > 0].assign(reward=value), **options)
+    assert table["flags"].str.startswith("no_variation").all()
+    assert table["trust"].tolist() == ["do not use: rewards do not vary"] * 2
+    assert table[LIMITS].isna().all(axis=None)
+
+
+def test_no_reward_at_all_has_a_bounded_interval_alone():
+    log = clicks().assign(reward=0.0)
+    table = rd.ope_estimate(log)
+    assert table[LIMITS].isna().all(axis=None)
+    assert table["trust"].tolist() == ["do not use: few rewards"] * 2
+    bounded = rd.ope_estimate(log, **BOUNDS)
+    assert bounded["trust"].tolist() == ["use the interval only: few rewards"] * 2
+    assert (bounded["ci_high"] > 0).all()
+
+
+def test_one_group_and_one_target():
+    log = clicks().assign(country=lambda log: np.where(log["reward"] * (log["user_id"] % 3 == 0) > 0, "x", "y"))
+    table = rd.ope_estimate(log, by="country", estimators="snips").set_index("country")
+    assert table.loc["x", "trust"] == "do not use: rewards do not vary"
+    assert table.loc["y", "trust"] == "ok"
+    # Policy b shows what was clicked, and nothing else.
+    only = log["target_propensity"].where(log["reward"] > 0, 0.0)
+    both = pd.concat([log.assign(model="a"), log.assign(model="b", target_propensity=only)])
+    found = rd.ope_estimate(both, by="model", estimators="snips").set_index("model")
+    assert found["flags"].str.contains("no_variation").to_dict() == {"a": False, "b": True}
+    compared = rd.ope_compare(both, estimators="snips").iloc[0]
+    assert compared["trust"] == "do not use: rewards do not vary"
+    assert compared[["se", "ci_low", "ci_high"]].isna().all()
+    diagnosed = rd.ope_diagnostics(both, by="model").set_index("model")
+    assert diagnosed.loc["b", "trust"] == "do not use: rewards do not vary"
+    assert diagnosed.loc["a", "trust"] == "ok"
+
+
+def test_slates_that_were_all_clicked_once():
+    rng = np.random.default_rng(1)
+    n = 2000
+    log = pd.DataFrame({"user_id": np.repeat(np.arange(n), 3), "slate": np.repeat(np.arange(n), 3)})
+    log["position"] = np.tile([1, 2, 3], n)
+    log["propensity"], log["target_propensity"] = 0.5, rng.choice([0.4, 0.6], 3 * n)
+    log["reward"] = (log["position"] == np.repeat(rng.integers(1, 4, n), 3)) * 1.0
+    options = {"unit": "slate", "interaction": "independent", "estimators": "snips"}
+    assert rd.ope_estimate(log, **options)["flags"].str.contains("no_variation").all()
+    log.loc[log["slate"] < 100, "reward"] = 0.0
+    assert not rd.ope_estimate(log, **options)["flags"].str.contains("no_variation").any()
+
+
+def test_the_command_and_the_page_say_why(tmp_path, capsys):
+    log = clicks()
+    log = log[log["reward"] > 0].assign(item_id="a")
+    log.to_csv(tmp_path / "log.csv", index=False)
+    assert main(["ope", str(tmp_path / "log.csv")]) == 0
+    printed = capsys.readouterr().out
+    assert "do not use: rewards do not vary" in printed
+    assert "no_variation: all rewards under the target policy are equal" in printed
+    shop = rd.sample_shop()
+    result = rd.evaluate(shop.true, shop.pred, "ndcg", by="model")
+    rd.report(result, tmp_path / "report.html", off_policy=rd.ope_estimate(log))
+    words = re.sub("<[^>]+>", " ", (tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "2 of them should not be used" in words
+    assert "no variation" in words
