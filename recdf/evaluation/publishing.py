@@ -25,7 +25,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
     """
     target = Path(folder).absolute()
     with made(target), staging_folder(target, wait=True) as staging:
-        _refuse_present(target, overwrite)
+        refuse_present(target, (PER_USER, SUMMARY_FILE), overwrite)
         yield staging
         _publish(staging, target, overwrite)
 
@@ -144,7 +144,7 @@ def _new_staging(parent: Path) -> tuple[Path, int | None]:
 
 def _publish(staging: Path, target: Path, overwrite: bool) -> None:
     with _locked(target):
-        _refuse_present(target, overwrite)
+        refuse_present(target, (PER_USER, SUMMARY_FILE), overwrite)
         try:
             folders = [one for one in (staging / PER_USER, target / PER_USER) if one.is_dir()]
             if folders and (target / PER_USER).exists():
@@ -162,8 +162,9 @@ def _publish(staging: Path, target: Path, overwrite: bool) -> None:
                 os.close(handle)
 
 
-def _refuse_present(target: Path, overwrite: bool) -> None:
-    present = [name for name in (PER_USER, SUMMARY_FILE) if (target / name).exists()]
+def refuse_present(target: Path, names: Sequence[str], overwrite: bool) -> None:
+    """Raise if a folder holds one of these files and it may not be replaced."""
+    present = [name for name in names if (target / name).exists()]
     if present and not overwrite:
         raise FileExistsError(f"{target} already holds {present[0]}; pass overwrite=True to replace the result")
 

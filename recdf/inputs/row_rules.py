@@ -1,8 +1,8 @@
-"""The rules for rows of `true` and `pred`: one table, for frames in memory and for files that are read in batches.
+"""The rules for rows of `true` and `pred`: one table, for frames in memory and for frames whose rows are in parts.
 
-Contract: a reader says which rows of a batch break a rule, and in which column. `RowFindings.add` returns which rows to
-drop. After the last batch `RowFindings.settle` raises the error of the first broken rule, or counts the dropped rows.
-Where the rows of a frame are read in several places, each place returns its `Findings`, and their sum is settled.
+Contract: a reader says which rows break a rule, and in which column. `find` returns its `Findings`, and which rows to
+drop. `Findings.settle` raises the error of the first broken rule, or counts the dropped rows. Where the rows of a frame
+are read in several places, each place returns its `Findings`, and their sum is settled.
 """
 
 from __future__ import annotations
@@ -23,15 +23,19 @@ N_EXAMPLES = 5
 
 
 class Broken(NamedTuple):
-    """Rows of one batch that break a rule in one column: a bool per row, and some of the values."""
+    """Rows that break a rule in one column: a bool per row, and some of the values."""
 
     rule: RowRule
     where: str  # the column as messages name it, such as pred['score']
     rows: np.ndarray
     some: np.ndarray | None = None
 
+    def counted(self) -> Count:
+        some = [] if self.some is None else self.some[:1000].tolist()
+        return Count(int(np.count_nonzero(self.rows)), list(dict.fromkeys(some))[:N_EXAMPLES])
 
-@dataclass
+
+@dataclass(frozen=True)
 class Count:
     """How often a rule was broken in one column, and a few of the values."""
 
@@ -253,45 +257,18 @@ class Findings:
         return cls(found["n_rows"], broken, {RULES[rule]: n for rule, n in found["dropped"]})
 
 
-class RowFindings:
-    """The broken rules of one frame, over all of its batches."""
-
-    def __init__(self, role: str, options: Options) -> None:
-        self.role, self.options = role, options
-        self._found: dict[RowRule, dict[str, Count]] = {}
-        self._dropped: dict[RowRule, int] = {}
-
-    @property
-    def failed(self) -> bool:
-        """Whether `settle` will raise, so that rows need not be kept."""
-        return self.found(0).refuses(self.options)
-
-    def add(self, broken: Iterable[Broken]) -> np.ndarray | None:
-        """Record the broken rules of a batch, and return which of its rows to drop; None if there is none."""
-        found, gone = list(broken), None
-        for rule in reversed(RULES):  # a row with a null id counts only for that, whatever its score
-            here = [one for one in found if one.rule is rule]
-            if not here:
-                continue
-            for one in here:
-                self._note(one)
-            if rule.answer(self.options) == "drop":
-                rows = np.logical_or.reduce([one.rows for one in here])
-                new = rows if gone is None else rows & ~gone
-                self._dropped[rule] = self._dropped.get(rule, 0) + int(np.count_nonzero(new))
-                gone = rows if gone is None else gone | rows
-        return gone
-
-    def _note(self, one: Broken) -> None:
-        count = self._found.setdefault(one.rule, {}).setdefault(one.where, Count(0, []))
-        count.n += int(np.count_nonzero(one.rows))
-        if one.some is not None and len(count.some) < N_EXAMPLES:
-            count.some = list(dict.fromkeys([*count.some, *one.some[:1000].tolist()]))[:N_EXAMPLES]
-
-    def found(self, n_rows: int) -> Findings:
-        """Return what was found in all batches, which have `n_rows` rows together."""
-        return Findings(n_rows, self._found, self._dropped)
-
-    def settle(self, n_rows: int) -> dict[str, int]:
-        """Raise the error of the first rule that was broken and is not to be dropped; else count the dropped rows."""
-        return self.found(n_rows).settle(self.role, self.options)
+def find(broken: Iterable[Broken], n_rows: int, options: Options) -> tuple[Findings, np.ndarray | None]:
+    """Return what was found in some rows, of which there are `n_rows`, and which to drop; None if there is none."""
+    found, gone = list(broken), None
+    counts: dict[RowRule, dict[str, Count]] = {}
+    dropped: dict[RowRule, int] = {}
+    for rule in reversed(RULES):  # a row with a null id counts only for that, whatever its score
+        here = [one for one in found if one.rule is rule]
+        if not here:
+            continue
+        counts[rule] = {one.where: one.counted() for one in here}
+        if rule.answer(options) == "drop":
+            rows = np.logical_or.reduce([one.rows for one in here])
+            dropped[rule] = int(np.count_nonzero(rows if gone is None else rows & ~gone))
+            gone = rows if gone is None else gone | rows
+    return Findings(n_rows, counts, dropped), gone

@@ -22,6 +22,8 @@ from ..errors import OptionError
 from ..evaluation.part import ListRows, PartResult, measure
 from ..evaluation.storage import Written, write_files
 from ..inputs.progress import Progress
+from ..inputs.row_rules import Findings
+from ..inputs.tables import read_true
 from ..inputs.threads import n_threads
 from .file_labels import FileLabels
 from .local import ROW, FilesEngine, Memory
@@ -30,6 +32,7 @@ from .results import PLACE, Results
 from .run import Run
 from .shipped import Here
 from .sizes import Sizes
+from .source import as_frame
 from .work import part_of_bucket, rows_table
 
 
@@ -99,8 +102,21 @@ class FilesRun(Run[Any]):
             total = found.result if total is None else total + found.result
             self.engine.progress.add(found.n_rows)
             pa.default_memory_pool().release_unused()
+        if total is None:
+            return None
+        if any(found.refuses(self.call.options) for found in total.findings.values()):
+            total = replace(total, findings={**total.findings, "true": self._findings_of_true()})
         # Messages name the number of all buckets, also of those without rows.
-        return None if total is None else replace(total, buckets=frozenset(range(self.n_buckets)))
+        return replace(total, buckets=frozenset(range(self.n_buckets)))
+
+    def _findings_of_true(self) -> Findings:
+        """Read `true` once more, since a message shows the first wrong values in the order of the rows."""
+        found: dict[str, Findings] = {}
+        total = Findings(0)
+        for table in self.engine.chunks(self.frames["true"], self.needed.schemas["true"].names):
+            read_true(as_frame(table), self.call.options, found)
+            total += found["true"]
+        return total
 
     def _measured(self, bucket: int, true: list[pa.Table], pred: list[pa.Table]) -> _Measured:
         """Measure one bucket. It runs in several threads, so it changes nothing of `self`."""

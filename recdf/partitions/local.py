@@ -162,7 +162,7 @@ class FilesEngine:
                 one.made.extend(made)
 
         # One thread more keeps the rows, in their order. Where it fails, the threads that do the work end too.
-        done = stream(lambda table: [one.of(table) for one in together], self._chunks(later.frame, names))
+        done = stream(lambda table: [one.of(table) for one in together], self.chunks(later.frame, names))
         with closing(done) as found:
             for _ in stream(keep, found, most=1):
                 pass
@@ -170,7 +170,7 @@ class FilesEngine:
             one.done = True
         return later.made
 
-    def _chunks(self, frame: Any, names: Sequence[str]) -> Iterator[pa.Table]:
+    def chunks(self, frame: Any, names: Sequence[str]) -> Iterator[pa.Table]:
         if not isinstance(frame, Source):
             yield from frame
             return

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
-from ..evaluation.publishing import made, staging_folder
+from ..evaluation.publishing import made, refuse_present, staging_folder
+from ..evaluation.storage import local_path
 from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
 from .hashing import part_of
 from .local import Cells, Memory
@@ -27,7 +28,7 @@ from .packed import dealt
 from .sizes import memory_bytes
 from .source import Source, as_frame
 
-__all__ = ["FILES", "deal_impressions"]
+__all__ = ["FILES", "impressions_parquet"]
 
 FILES = ("true.parquet", "pred.parquet", "impressions.json")
 
@@ -37,30 +38,44 @@ BYTES_PER_BYTE = 6
 TEXT_BYTES = 32  # estimated size of a string
 
 
-def deal_impressions(
-    paths: Mapping[str, Any], out: Path, *, user_col: str, memory_limit: int | str | None = None, **options: Any
+def impressions_parquet(
+    log_path: Any,
+    out: Any,
+    *,
+    clicks_path: Any = None,
+    purchases_path: Any = None,
+    user_col: str = "user_id",
+    memory_limit: int | str | None = None,
+    overwrite: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Write `true.parquet`, `pred.parquet` and `impressions.json` (rules and counts) into a folder.
+    """Turn parquet files of a log of impressions, which may be larger than memory, into files of `true` and `pred`.
+
+    The users are divided into parts by a hash of their id, and `from_impressions` attributes the events of one part
+    after another. `rd.evaluate_parquet` reads what is written.
 
     Parameters
     ----------
-    paths : mapping
-        The paths by role: "log", and "clicks" and "purchases" if there are any. A path is a parquet file, a folder of
-        such files, or a glob.
-    out : Path
-        Folder to write to. It is made if it does not exist. The three files replace older ones of the same names, and
-        if the call fails, none of them is replaced.
-    user_col : str
+    log_path : path, or list of paths
+        Parquet files with one row per impression: a file, a folder, or a glob such as "log/*.parquet".
+    out : path
+        Folder for `true.parquet`, `pred.parquet` and `impressions.json`, the record of rules and counts. It is made if
+        it does not exist. If the call fails, files of an earlier call stay as they are.
+    clicks_path, purchases_path : path, or list of paths, optional
+        Parquet files with one row per event: user, item and time.
+    user_col : str, default "user_id"
         Column of the user, which has the same name in all files.
     memory_limit : int or str, optional
-        The most memory to use: bytes, or text such as "1GB". By default it is a quarter of the machine's memory.
+        Memory to use: bytes, or text such as "1GB". By default it is a quarter of the machine's memory.
+    overwrite : bool, default False
+        Replace files that `out` already holds.
     **options
-        The options of `from_impressions`.
+        The other options of `from_impressions`: columns, and rules of attribution.
 
     Returns
     -------
     dict
-        The spec of `from_impressions`, with the counts of all parts together.
+        The spec of `from_impressions`, with the counts of all parts together. `impressions.json` holds it too.
 
     Raises
     ------
@@ -69,33 +84,51 @@ def deal_impressions(
         the message says so.
     FileNotFoundError
         If a path matches no file.
+    FileExistsError
+        If `out` holds one of the files and `overwrite` is False.
+
+    Notes
+    -----
+    Use it for a log that does not fit in memory; the command `recdf impressions` does the same. For frames in memory,
+    use `from_impressions`. The rows are those of one call of it, one part of the users after another.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, pandas as pd, recdf as rd
+    >>> log = pd.DataFrame({"user_id": [1, 1, 2], "session_id": 1, "item_id": ["tea", "mug", "tea"],
+    ...     "position": [0, 1, 0], "clicked": [False, True, False]})
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = pathlib.Path(name)
+    ...     log.to_parquet(folder / "log.parquet")
+    ...     spec = rd.impressions_parquet(folder / "log.parquet", folder / "lists", clicked_col="clicked")
+    ...     files = folder / "lists/true.parquet", folder / "lists/pred.parquet"
+    ...     result = rd.evaluate_parquet(*files, "hits@10", user_col=["user_id", "session_id"])
+    >>> spec["counts"]["impressions"], result.per_user["hits@10"].tolist()
+    (3, [1.0, 0.0])
     """
-    sources = {role: Source(path, role) for role, path in paths.items()}
-    names = {role: list(source.schema.names) for role, source in sources.items()}
-    n_parts = _n_parts(sources, memory_bytes(memory_limit))
+    given = {"log": log_path, "clicks": clicks_path, "purchases": purchases_path}
+    sources = {role: Source(path, role) for role, path in given.items() if path is not None}
+    target, limit, options = local_path(out), memory_bytes(memory_limit), {"user_col": user_col, **options}
+    if not all(user_col in source.schema.names for source in sources.values()):
+        heads: dict[str, Any] = {role: as_frame(source.schema.empty_table()) for role, source in sources.items()}
+        from_impressions(**heads, **options)  # raises the error of the column
+    n_parts = _n_parts(sources, limit)
+    memory = Memory(np.inf if n_parts == 1 else 0)
     with ExitStack() as stack:
-        stack.enter_context(made(out))
-        folder = stack.enter_context(staging_folder(out))
-        memory = Memory(np.inf if n_parts == 1 else 0)
-        stores = {
-            role: stack.enter_context(closing(Cells(folder, n_parts, source.fields(names[role]), memory)))
-            for role, source in sources.items()
-        }
+        stack.enter_context(made(target))
+        folder = stack.enter_context(staging_folder(target))
+        refuse_present(target, FILES, overwrite)
+        cells = {}
         for role, source in sources.items():
-            if user_col not in names[role]:  # from_impressions raises the error
-                from_impressions(**_heads(sources), user_col=user_col, **options)
-            for table in source.batches(names[role], BATCH_ROWS):
-                stores[role].extend([dealt(table, _parts(table[user_col], n_parts), n_parts)])
-        spec = _write(_measured(stores, n_parts, {"user_col": user_col, **options}), folder)
+            names = source.schema.names
+            cells[role] = stack.enter_context(closing(Cells(folder, n_parts, source.fields(names), memory)))
+            tables = source.batches(names, BATCH_ROWS)
+            cells[role].extend(dealt(table, _parts(table[user_col], n_parts), n_parts) for table in tables)
+        spec = _write(_measured(cells, n_parts, options), folder)
         for name in FILES:
-            os.replace(folder / name, out / name)
+            os.replace(folder / name, target / name)
     warn_of_counts(spec["counts"], [role for role in sources if role != "log"])
     return spec
-
-
-def _heads(sources: Mapping[str, Source]) -> dict[str, Any]:
-    """Return frames without rows, on which `from_impressions` raises its errors about columns."""
-    return {role: as_frame(source.schema.empty_table()) for role, source in sources.items()}
 
 
 def _n_parts(sources: Mapping[str, Source], limit: int) -> int:
@@ -123,15 +156,15 @@ def _parts(user: pa.ChunkedArray, n_parts: int) -> np.ndarray:
     return part
 
 
-def _measured(stores: Mapping[str, Cells], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
+def _measured(cells: Mapping[str, Cells], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
     """Yield the two tables of each part that has rows."""
     for part in range(n_parts):
-        frames: dict[str, Any] = {role: as_frame(store.read(part)) for role, store in stores.items()}
+        frames: dict[str, Any] = {role: as_frame(one.read(part)) for role, one in cells.items()}
         if n_parts > 1 and not any(map(len, frames.values())):
             continue
         try:
             with warnings.catch_warnings():
-                for category in (NoOverlapWarning, DuplicateWarning):  # `deal_impressions` warns once for all parts
+                for category in (NoOverlapWarning, DuplicateWarning):  # `impressions_parquet` warns once for all parts
                     warnings.simplefilter("ignore", category)
                 found = from_impressions(**frames, **options)
         except RecdfError as error:
