@@ -110,6 +110,12 @@ def _run(given: argparse.Namespace) -> int:
             traceback.print_exc()
         print(f"recdf {given.command}: error: {_one_line(error, flags)}", file=sys.stderr)
         return 2
+    except Exception as error:  # a trace would end with 1, which says that the result was refused
+        if given.verbose:
+            traceback.print_exc()
+        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        print(f"recdf {given.command}: error: a defect of recdf: {what} (-v shows where)", file=sys.stderr)
+        return 2
     return code
 
 

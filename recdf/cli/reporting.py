@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from ..display.report.page import report
-from ..errors import OptionError, closest
+from ..errors import DataError, OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
 from .arguments import FILES, local
 from .files import read_beside
@@ -62,7 +63,7 @@ def _report(given: argparse.Namespace) -> None:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     result = read_parquet(given.results)
     paths = {name: getattr(given, name) for name in TABLES}
-    tables: dict[str, Any] = {name: pd.read_parquet(path) for name, path in paths.items() if path is not None}
+    tables: dict[str, Any] = {name: _read(name, path) for name, path in paths.items() if path is not None}
     segments = None
     if given.segments is not None:
         keys = list(result.spec["user_col"])
@@ -74,6 +75,16 @@ def _report(given: argparse.Namespace) -> None:
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})
     print_tables(given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written})
+
+
+def _read(name: str, path: Path) -> pd.DataFrame:
+    """Read a table beside the result."""
+    try:
+        return pd.read_parquet(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"--{name.replace('_', '-')} {path}: no such file") from None
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        raise DataError(f"--{name.replace('_', '-')} {path} cannot be read as a parquet file: {error}") from error
 
 
 def _baseline(name: str | None, result: Evaluation) -> Any:

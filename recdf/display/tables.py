@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, closest, kind_of
+from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.definitions import better_of
 from ..evaluation.result import Evaluation
 
@@ -35,8 +35,18 @@ class ModelValues(NamedTuple):
     by_model: dict[str, Floats]
 
 
+# Columns of the tables that recdf makes which hold numbers; a file that was made or changed elsewhere may hold text.
+NUMBERS = {
+    "count", "share", "diff", "rel_diff", "ci_low", "ci_high", "p_adj", "value", "confidence", "n_users", "n_control",
+    "n_treatment", "wins", "ties", "losses", "n_assigned", "expected_share", "missing_rate", "srm_p", "missing_p",
+}  # fmt: skip
+
+
 def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFrame:
-    """Return the frame if it has these columns; the error names the first that is missing and where it comes from."""
+    """Return the frame if it has these columns, and numbers where recdf writes numbers.
+
+    The error names the first column that is missing, or holds no numbers, and where the table should come from.
+    """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"{role} is {kind_of(frame)}; expected {source}")
     for name in names:
@@ -45,6 +55,9 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
             raise ColumnError(
                 f"{role} has no column {name!r}; it has {have}; expected {source}{closest(name, frame.columns)}"
             )
+    for name in frame.columns:
+        if name in NUMBERS and not pd.api.types.is_numeric_dtype(frame[name].dtype) and len(frame):
+            raise DataError(f"{role}[{name!r}] is {frame[name].dtype}; expected numbers: pass {source}")
     return frame
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..inputs.options import as_columns
 from .publishing import settle
+from .received import check_received
 from .shown import result_html, result_text
 from .storage import local_path, read_tables, write_tables
 from .storage_parts import is_in_parts, read_parts
@@ -288,7 +289,8 @@ def read_parquet(folder: Any) -> Evaluation:
     FileNotFoundError
         If a file is missing.
     DataError
-        If a file is truncated, damaged, or holds no recdf result.
+        If a file is truncated, damaged, or holds no recdf result, or if the spec, `per_user` and the summary do not fit
+        each other, such as a mean that is not that of the rows.
 
     Examples
     --------
@@ -300,4 +302,6 @@ def read_parquet(folder: Any) -> Evaluation:
     0       u       1       1    1.0
     """
     settle(local_path(folder))
-    return Evaluation(*(read_parts(folder) if is_in_parts(folder) else read_tables(folder)))
+    tables = read_parts(folder) if is_in_parts(folder) else read_tables(folder)
+    check_received(*tables, folder)
+    return Evaluation(*tables)

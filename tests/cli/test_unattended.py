@@ -17,6 +17,7 @@ from cli.command import WITH_RECDF, fails, refused, run
 from cli.frames import CALL, PRED, TRUE, expected
 
 import recdf as rd
+from recdf.cli import evaluating
 from recdf.cli import files as cli_files
 
 pytestmark = pytest.mark.usefixtures("in_their_folder")
@@ -215,3 +216,36 @@ def test_the_commands_of_the_page_end_with_the_codes_that_it_gives(capsys):
     assert len(commands) > 8
     for command, code in commands:
         assert (command, run(capsys, *shlex.split(command))[0]) == (command, int(code))
+
+
+# ------------------------------------------------------------------------------------------ tables from elsewhere
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda table: table.assign(diff="much"), "comparison['diff'] is"),
+        (lambda table: table.assign(n_users=None), "comparison['n_users'] is object; expected numbers"),
+        (lambda table: table.drop(columns="ties"), "comparison has no column 'ties'"),
+    ],
+)
+def test_a_report_of_a_changed_table_says_what_is_wrong(capsys, change, words):
+    assert run(capsys, *CALL, "--out", "night")[0] == 0
+    assert run(capsys, "compare", "night", "--out", "night")[0] == 0
+    change(pd.read_parquet("night/comparison.parquet")).to_parquet("changed.parquet")
+    assert words in fails(capsys, "report", "night", "--comparison", "changed.parquet")
+
+
+def test_a_report_of_a_table_without_rows_or_of_no_table(capsys):
+    assert run(capsys, *CALL, "--out", "night")[0] == 0
+    pd.DataFrame(columns=["variant"]).to_parquet("empty.parquet")
+    assert "health has no column" in fails(capsys, "report", "night", "--health", "empty.parquet")
+    Path("text.parquet").write_text("no parquet")
+    assert "--health text.parquet cannot be read" in fails(capsys, "report", "night", "--health", "text.parquet")
+    assert fails(capsys, "report", "night", "--health", "no.parquet").endswith("--health no.parquet: no such file\n")
+
+
+def test_a_defect_of_recdf_is_one_line_and_no_refusal(capsys, monkeypatch):
+    monkeypatch.setattr(evaluating, "evaluate", lambda *_, **__: {}["night"])
+    line = fails(capsys, *CALL)
+    assert line == "recdf evaluate: error: a defect of recdf: KeyError: 'night' (-v shows where)\n"

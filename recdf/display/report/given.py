@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError, kind_of
+from ...errors import DataError, OptionError, kind_of
 from ...evaluation.definitions import definitions
 from ...evaluation.result import Evaluation
 from ...experiments.report import COMPARED
@@ -21,7 +21,8 @@ from ..tables import check_model, need, summary_of
 __all__: list[str] = []
 
 # Columns that a table beside the result must have.
-EXPERIMENT = (*COMPARED, "control", "treatment", "n_control", "n_treatment")
+MODELS = (*COMPARED, "baseline", "model", "n_users", "rel_diff", "wins", "ties", "losses")
+EXPERIMENT = (*COMPARED, "control", "treatment", "n_control", "n_treatment", "rel_diff")
 HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
 CHECK = ("finding", "severity", "count", "share", "effect")
 OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
@@ -92,7 +93,7 @@ def read_subject(result: Any, baseline: Any, k: int, comparison: pd.DataFrame | 
     if comparison is None:
         comparison = _own_comparison(result, summary, columns, base, len(models))
     else:
-        comparison = need(comparison, "comparison", ["baseline", "model", "n_users", *COMPARED], SOURCE)
+        comparison = need(comparison, "comparison", MODELS, SOURCE)
     # With a baseline, the marks of the leaderboard are those of the comparison; no test is made twice.
     marked = comparison if own and base is not None else None
     board = _board(result, summary, columns, base, marked)
@@ -168,6 +169,10 @@ def read_tables(
         need(check, "check", CHECK, "what rd.check returned")
     if off_policy is not None:
         need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
+    given = {"experiment": experiment, "health": health, "off_policy": off_policy}
+    empty = [name for name, table in given.items() if isinstance(table, pd.DataFrame) and table.empty]
+    if empty:
+        raise DataError(f"{empty[0]} has no rows; leave it out, or pass the table that was meant")
     if log is not None and exposure is None:
         raise OptionError("log= is for the picture of the long tail, which needs exposure= (from rd.exposure_table)")
     return Tables(dict(by_name), health, check, segments, off_policy, exposure, log, position, over_time)
