@@ -26,7 +26,7 @@ from ..evaluation.evaluate import evaluate
 from ..evaluation.part import PartResult
 from ..inputs.options import NAMES, check_names
 from ..matching.side_tables.given import Given, as_frames
-from ..matching.side_tables.records import SIDE_TABLES, SIDES
+from ..matching.side_tables.records import SIDE_TABLES
 from ..metrics.call import Call
 from ..metrics.strings import parse
 from .engine_arguments import no_order, refuse_ties_by_row
@@ -111,8 +111,6 @@ def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     given = Given(**{name: options.pop(name, None) for name in SIDE_TABLES})
     item_by, carry = options.pop("item_by", None), options.pop("carry", None)
     call = Call.of(evaluate, options, given)
-    if item_by is not None and given.items is None:
-        raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(parse(asked.metrics, asked.k, call.options), true, item_by)
     call = replace(call, carry=carry_rules(carry, call.options, call.columns))
     refuse_ties_by_row(call.options, asked.options, engine.name)

@@ -23,7 +23,6 @@ from ..inputs.accepted import OptionArguments
 from ..inputs.options import takes_options
 from ..inputs.progress import Progress
 from ..matching.side_tables.given import Given, as_frames
-from ..matching.side_tables.records import SIDES
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.strings import parse
@@ -141,8 +140,6 @@ def evaluate_parquet(
     """
     given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
     call = Call.of(evaluate_parquet, options, given)
-    if item_by is not None and items is None:
-        raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(parse(metrics, k, call.options), true_path, item_by)
     call = replace(call, carry=carry_rules(carry, call.options, call.columns))
     limit, how = memory_bytes(memory_limit), sizes()

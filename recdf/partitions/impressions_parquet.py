@@ -22,9 +22,8 @@ from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
 from ..evaluation.publishing import made, refuse_present, staging_folder
 from ..evaluation.storage import local_path
 from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
-from .hashing import part_of
 from .local import Cells, Memory
-from .packed import dealt
+from .packed import bucket_of, dealt
 from .sizes import memory_bytes
 from .source import Source, as_frame
 
@@ -35,7 +34,7 @@ FILES = ("true.parquet", "pred.parquet", "impressions.json")
 BATCH_ROWS = 2**18
 # Attribution needs this many bytes for each byte of a part, the part itself included.
 BYTES_PER_BYTE = 6
-TEXT_BYTES = 32  # estimated size of a string
+MOST_BUCKETS = 2**15
 
 
 def impressions_parquet(
@@ -112,7 +111,8 @@ def impressions_parquet(
     if not all(user_col in source.schema.names for source in sources.values()):
         heads: dict[str, Any] = {role: as_frame(source.schema.empty_table()) for role, source in sources.items()}
         from_impressions(**heads, **options)  # raises the error of the column
-    n_parts = _n_parts(sources, limit)
+    n_bytes = sum(source.n_rows * source.row_bytes(source.schema.names) for source in sources.values())
+    n_parts = int(min(BYTES_PER_BYTE * n_bytes / limit + 1, MOST_BUCKETS))
     memory = Memory(np.inf if n_parts == 1 else 0)
     with ExitStack() as stack:
         stack.enter_context(made(target))
@@ -123,7 +123,7 @@ def impressions_parquet(
             names = source.schema.names
             cells[role] = stack.enter_context(closing(Cells(folder, n_parts, source.fields(names), memory)))
             tables = source.batches(names, BATCH_ROWS)
-            cells[role].extend(dealt(table, _parts(table[user_col], n_parts), n_parts) for table in tables)
+            cells[role].extend(dealt(table, _buckets(table[user_col], n_parts), n_parts) for table in tables)
         spec = _write(_measured(cells, n_parts, options), folder)
         for name in FILES:
             os.replace(folder / name, target / name)
@@ -131,29 +131,11 @@ def impressions_parquet(
     return spec
 
 
-def _n_parts(sources: Mapping[str, Source], limit: int) -> int:
-    """Return the number of parts that is needed for one part to fit into memory."""
-    width = {
-        role: sum(field.type.bit_width / 8 if _is_fixed(field.type) else TEXT_BYTES for field in source.schema)
-        for role, source in sources.items()
-    }
-    n_bytes = sum(source.n_rows * width[role] for role, source in sources.items())
-    return int(min(max(np.ceil(BYTES_PER_BYTE * n_bytes / limit), 1), 2**15))
-
-
-def _is_fixed(kind: Any) -> bool:
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal, pa.types.is_boolean)
-    return any(test(kind) for test in tests)
-
-
-def _parts(user: pa.ChunkedArray, n_parts: int) -> np.ndarray:
-    """Return the part of each row. Rows without a user go to the first part, which refuses or drops them."""
-    part = np.zeros(len(user), np.uint16)
-    if not user.null_count:
-        return part_of([user], n_parts)
-    known = user.is_valid().to_numpy().astype(bool)
-    part[known] = part_of([user.filter(pa.array(known))], n_parts)
-    return part
+def _buckets(user: pa.ChunkedArray, n_buckets: int) -> np.ndarray:
+    """Return the bucket of each row. Rows without a user are in the first one, which refuses or drops them."""
+    bucket = bucket_of(pa.table({"user": user}), ["user"], "user", n_buckets)
+    bucket[user.is_null().to_numpy()] = 0
+    return bucket
 
 
 def _measured(cells: Mapping[str, Cells], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:

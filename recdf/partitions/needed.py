@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..errors import ColumnError, DataError, EmptyPopulationError
 from ..evaluation.carry import check_carried
+from ..evaluation.exposure_sums import common_type
 from ..evaluation.item_groups import check_item_by
 from ..evaluation.summary import SUMMARY
 from ..inputs.frames import column
@@ -25,7 +26,7 @@ from ..inputs.tables import Order, order_source, read_users, relevance_source
 from ..matching.side_tables.given import Doors, read_sides
 from ..matching.values import RESPONSES
 from ..metrics.call import Call
-from .source import as_frame, common_type
+from .source import as_frame
 
 Schemas = Mapping[str, pa.Schema]
 

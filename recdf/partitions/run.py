@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import IdTypeError
+from ..evaluation.exposure_sums import common_type
 from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import Measured, PartResult, measure
 from ..inputs.codes import check_kinds
@@ -26,7 +27,7 @@ from .hashing import given_ids, part_of
 from .needed import Needed
 from .packed import PACKED, Packing, cast_table
 from .shipped import Handle, Here, Shared
-from .source import as_frame, common_type
+from .source import as_frame
 from .table_rows import HEAD, ascending, distinct, known_rows
 from .work import GAIN, SHARED_USER, WHERE, Comparing, Distinct, Gains, Listing, part_of_bucket
 

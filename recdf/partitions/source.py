@@ -95,7 +95,7 @@ class Source:
                     columns = {
                         name: pa.repeat(pa.scalar(known[name], self.schema.field(name).type), len(batch))
                         if name in known
-                        else _one_zero(self.plain(batch.column(name), name))
+                        else self.plain(batch.column(name), name)
                         for name in names
                     }
                     yield pa.table(columns)
@@ -157,11 +157,6 @@ class Source:
                 frame = plain.to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
-
-
-def _one_zero(column: pa.Array) -> pa.Array:
-    """Turn -0.0 into 0.0, because Arrow groups the two separately."""
-    return pc.add(column, pa.scalar(0.0, column.type)) if column.type in (pa.float32(), pa.float64()) else column
 
 
 def as_frame(table: pa.Table) -> pd.DataFrame:
@@ -240,16 +235,6 @@ def _of_column(metadata: dict[bytes, bytes], name: str) -> dict[bytes, bytes]:
     pandas["index_columns"] = []
     pandas["columns"] = [column for column in pandas["columns"] if column["name"] == name]
     return {b"pandas": json.dumps(pandas).encode()}
-
-
-def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
-    """Return a type that can hold the values of several columns, or None if there is none."""
-    wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-    schemas = [pa.schema([("key", wide.get(kind, kind))]) for kind in kinds]
-    try:
-        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
-    except (pa.ArrowException, TypeError):
-        return None
 
 
 def labels_as(labels: Any, kind: pa.DataType | None) -> Any:
