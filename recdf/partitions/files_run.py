@@ -12,11 +12,12 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import OptionError
 from ..evaluation.part import ListRows, PartResult, measure
@@ -36,15 +37,6 @@ from .source import as_frame
 from .work import part_of_bucket, rows_table
 
 
-class _Measured(NamedTuple):
-    """What was found in one bucket: its result, its rows with their places in the whole, and two counts."""
-
-    result: PartResult
-    rows: list[pa.Table]
-    n_rows: int
-    n_without_pred: int
-
-
 class FilesRun(Run[Any]):
     """One call on files that are dealt to buckets."""
 
@@ -60,7 +52,7 @@ class FilesRun(Run[Any]):
         self.files, self.sizes = files, sizes
         # `by` value × span + row orders the lists of the result, since `span` is larger than any row number.
         self.span = files.n_rows + 1 + (0 if self.needed.given is None else len(self.needed.given))
-        self.n_without_pred = 0  # lists of the population that `pred` lacks
+        self.some_without_pred = False  # whether `pred` lacks lists of the population
 
     @property
     def handle(self) -> Here:
@@ -95,12 +87,14 @@ class FilesRun(Run[Any]):
         assert self.shared  # made here, before threads use it
         total, every = None, self.needed.given is not None
         packed = self.packed
-        for found in self.engine.on_buckets(packed["true"], packed["pred"], self.n_buckets, self._measured, every):
-            for table in found.rows:
+        for n_rows, found, tables in self.engine.on_buckets(
+            packed["true"], packed["pred"], self.n_buckets, self._measured, every
+        ):
+            for table in tables:
                 results.add(table)
-            self.n_without_pred += found.n_without_pred
-            total = found.result if total is None else total + found.result
-            self.engine.progress.add(found.n_rows)
+                self.some_without_pred |= pc.min(table["n_pred"]).as_py() == 0
+            total = found if total is None else total + found
+            self.engine.progress.add(n_rows)
             pa.default_memory_pool().release_unused()
         if total is None:
             return None
@@ -118,25 +112,25 @@ class FilesRun(Run[Any]):
             total += found["true"]
         return total
 
-    def _measured(self, bucket: int, true: list[pa.Table], pred: list[pa.Table]) -> _Measured:
-        """Measure one bucket. It runs in several threads, so it changes nothing of `self`."""
+    def _measured(
+        self, bucket: int, true: list[pa.Table], pred: list[pa.Table]
+    ) -> tuple[int, PartResult, list[pa.Table]]:
+        """Measure one bucket: return its number of rows, its result, and its lists with their places in the whole.
+
+        It runs in several threads, so it changes nothing of `self`.
+        """
         tables = {"true": true[0], "pred": pred[0]}
         found = measure(self.shared.of(bucket), part_of_bucket(self.shared, bucket, tables))
-        lists = [rows for rows in found.rows.values() if len(rows)]
-        return _Measured(
-            found.without_rows(),
-            [self._placed(bucket, tables, rows) for rows in lists],
-            sum(map(len, tables.values())),
-            sum(int(np.count_nonzero(rows.columns["n_pred"] == 0)) for rows in lists),
-        )
+        placed = [self._placed(bucket, tables, rows) for rows in found.rows.values() if len(rows)]
+        return sum(map(len, tables.values())), found.without_rows(), placed
 
     # ----------------------------------------------------------------------------------------- results
 
     @cached_property
     def _stored(self) -> pa.Schema:
         """The columns of results that are kept until all are merged. The place of a list tells the others."""
-        told = {*self.needed.by, *([] if self.needed.given is None else self.needed.keys)}
-        return pa.schema([field for field in self.needed.per_user if field.name not in told])
+        keys = self.needed.key_fields if self.needed.given is None else []
+        return pa.schema([*keys, *self.needed.other_fields])
 
     def _placed(self, bucket: int, tables: Mapping[str, pa.Table], rows: ListRows) -> pa.Table:
         """Return the results of one bucket's lists, with their places in the whole."""
@@ -163,7 +157,7 @@ class FilesRun(Run[Any]):
                 labels.append(self.files.keys(block.select(keys), self.heads))
             else:
                 labels.append(given[keys].take(place % self.span).reset_index(drop=True))
-            carried = self.files.carried(block, self.n_without_pred > 0)
+            carried = self.files.carried(block, self.some_without_pred)
             numbers = block.select(call.result_columns).to_pandas()
             yield pd.concat([*labels, carried, numbers], axis=1)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic
 
 import pandas as pd
 import pyarrow as pa
@@ -32,14 +32,6 @@ from .table_rows import HEAD, ascending, distinct, known_rows
 from .work import GAIN, SHARED_USER, WHERE, Comparing, Distinct, Gains, Listing, part_of_bucket
 
 
-class Total(NamedTuple):
-    """The numbers of all buckets, the summary, and the spec."""
-
-    measured: Measured
-    summary: pd.DataFrame
-    spec: dict[str, Any]
-
-
 class Run(Generic[Frame]):
     """One call on frames whose rows are in parts."""
 
@@ -55,8 +47,11 @@ class Run(Generic[Frame]):
         """How workers get what they share."""
         raise NotImplementedError
 
-    def _finished(self, results: PartResult | None) -> Total:
-        """Raise the errors and give the warnings of all buckets, and make the summary. None: there is no row."""
+    def _finished(self, results: PartResult | None) -> tuple[Measured, pd.DataFrame, dict[str, Any]]:
+        """Raise the errors and give the warnings of all buckets. Return their numbers, the summary, and the spec.
+
+        None stands for the result where there is no row.
+        """
         if results is None:
             empty = {role: schema.empty_table() for role, schema in self.needed.schemas.items()}
             results = measure(self.shared.call, part_of_bucket(self.shared, 0, empty))
@@ -70,7 +65,7 @@ class Run(Generic[Frame]):
         )
         summary, spec = finish_summary(self.call, replace(results, measured=measured))
         summary.attrs["recdf"] = spec
-        return Total(measured, summary, dict(spec))
+        return measured, summary, dict(spec)
 
     # ----------------------------------------------------------------------- facts that need all the rows
 

@@ -33,12 +33,12 @@ def measure_whole(files: FileLabels, progress: Progress, together_rows: int) -> 
     ((bucket, rows),) = found.rows.items()
     # The first row, in the types of the files.
     heads = {role: table.slice(0, 1).cast(sources[role].fields(table.column_names)) for role, table in tables.items()}
-    keys = [] if needed.given is not None else needed.keys
-    labels = rows_table(rows, pa.schema([needed.per_user.field(name) for name in (*keys, *needed.call.carry)]))
+    keys = [] if needed.given is not None else list(needed.key_fields)
+    labels = rows_table(rows, pa.schema([*keys, *(needed.other_fields.field(name) for name in needed.call.carry)]))
     carried = files.carried(labels, bool((rows.columns["n_pred"] == 0).any()))
     rows = replace(
         rows,
-        keys=files.keys(labels.select(keys), heads) if keys else rows.keys,
+        keys=files.keys(labels.select(needed.keys), heads) if keys else rows.keys,
         by=by,
         carried={name: carried[name] for name in carried.columns},
     )
