@@ -49,6 +49,7 @@ from .errors import (
     TimeByWarning,
     UndefinedMetricError,
     WeightWarning,
+    WriteError,
 )
 from .evaluation.evaluate import evaluate
 from .evaluation.result import Evaluation, read_parquet
@@ -129,6 +130,7 @@ __all__ = [
     "TimeByWarning",
     "UndefinedMetricError",
     "WeightWarning",
+    "WriteError",
     "adjust_pvalues",
     "bootstrap_ci",
     "check",

@@ -62,6 +62,10 @@ class MissingExtraError(RecdfError, ImportError):
     """An optional library that a call needs is not installed."""
 
 
+class WriteError(RecdfError, OSError):
+    """Files cannot be written because the disk or a quota is full; what was there before is still there."""
+
+
 class EngineError(RecdfError, RuntimeError):
     """A job of Spark or Dask failed: a worker ended or ran out of memory, a file has gone, or versions differ."""
 

@@ -8,16 +8,15 @@ functions and never written twice.
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import signal
 import sys
-import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from io import TextIOWrapper
+from typing import Any, TextIO
 
 import pyarrow as pa
 
@@ -26,7 +25,7 @@ from ..errors import EmptyPopulationError, NoOverlapWarning, OptionError, RecdfE
 from . import deciding, demo, evaluating, impressions, off_policy, reporting
 from .arguments import Parser, in_flags, option_texts
 from .config import add_config, with_config
-from .output import add_output
+from .output import add_output, complain
 
 __all__ = ["main", "option_texts", "run"]
 
@@ -43,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0: the result is sound. 1: it is refused, or there is a finding that `--fail-on` asks about. 2: the call or a
-        file is wrong, after one line on stderr that says what. 130 after Ctrl-C, 143 after SIGTERM.
+        file is wrong, after one line on stderr that says what. 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 
     Examples
     --------
@@ -61,15 +60,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # --help, --version, or a usage error that has been printed
         return stop.code if isinstance(stop.code, int) else 2
     except (OptionError, OSError) as error:
-        print(f"recdf {command}: error: {_one_line(error, {})}", file=sys.stderr)
+        complain(f"recdf {command}: error: {_one_line(error, {})}")
         return 2
-    with _ended_by_sigterm(), warnings.catch_warnings():
-        warnings.simplefilter("always", RecdfWarning)
-        if not getattr(given, "allow_empty", True):
-            warnings.simplefilter("error", NoOverlapWarning)
-        seen: list[Warning | str] = []
-        warnings.showwarning = _show_warning(warnings.showwarning, given, seen)
-        code = _run(given)
+    seen: list[Warning | str] = []
+    try:
+        with _ended_by_signals(), warnings.catch_warnings():
+            warnings.simplefilter("always", RecdfWarning)
+            if not getattr(given, "allow_empty", True):
+                warnings.simplefilter("error", NoOverlapWarning)
+            warnings.showwarning = _show_warning(warnings.showwarning, given, seen)
+            code = _run(given)
+    except KeyboardInterrupt as stopped:
+        return 128 + (stopped.args or [signal.SIGINT])[0]
     return 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
 
 
@@ -79,6 +81,7 @@ def run() -> None:
     The threads of Arrow may abort a process that ends soon after they started (seen with pyarrow 26: exit code 134
     after a sound result). All files are closed and all output is written by then, so the process ends at once.
     """
+    _open_streams()
     code = main()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -86,59 +89,65 @@ def run() -> None:
     os._exit(code)
 
 
+def _open_streams() -> None:
+    """Open what the caller has closed (`>&-`): else a file that is written would get the number of a stream.
+
+    An ASCII terminal shows other letters as escapes.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # the lowest free number is that of the stream
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w", encoding="utf-8"))
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _run(given: argparse.Namespace) -> int:
     flags = given.parser.flags()
     try:
-        code = given.run(given) or 0
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except _Terminated:
-        return 128 + signal.SIGTERM
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+        return given.run(given) or 0
     except (EmptyPopulationError, NoOverlapWarning) as error:
         refused = not getattr(given, "allow_empty", False)
         if refused or not given.quiet:
             how = "; pass --allow-empty to go on all the same" if refused else ""
             what = "refused" if refused else "nothing to evaluate"
-            print(f"recdf {given.command}: {what}: {_one_line(error, flags)}{how}", file=sys.stderr)
+            complain(f"recdf {given.command}: {what}: {_one_line(error, flags)}{how}")
         return int(refused)
     except (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException) as error:
         if given.verbose:
-            traceback.print_exc()
-        print(f"recdf {given.command}: error: {_one_line(error, flags)}", file=sys.stderr)
+            complain(traceback.format_exc())
+        complain(f"recdf {given.command}: error: {_one_line(error, flags)}")
         return 2
     except Exception as error:  # a trace would end with 1, which says that the result was refused
         if given.verbose:
-            traceback.print_exc()
+            complain(traceback.format_exc())
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        print(f"recdf {given.command}: error: a defect of recdf: {what} (-v shows where)", file=sys.stderr)
+        complain(f"recdf {given.command}: error: a defect of recdf: {what} (-v shows where)")
         return 2
-    return code
-
-
-class _Terminated(KeyboardInterrupt):
-    """Raised at SIGTERM; code that cleans up after Ctrl-C also cleans up after this."""
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Make SIGTERM end the command as Ctrl-C does: temporary files are removed and the old result is kept."""
+def _ended_by_signals() -> Iterator[None]:
+    """Make Ctrl-C, SIGTERM and SIGHUP end the command in order: temporary files go, and the old result is kept.
 
-    def stop(*_: object) -> None:
-        raise _Terminated
+    A signal that the caller ignores, as `nohup` does with SIGHUP, stays ignored.
+    """
+    before: dict[int, Any] = {}
 
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not in the main thread, where no signal arrives
-        yield
-        return
+    def stop(number: int, _: object) -> None:
+        for one in before:  # a second signal does not stop the cleaning up
+            signal.signal(one, signal.SIG_IGN)
+        raise KeyboardInterrupt(number)  # code that cleans up after Ctrl-C cleans up after the others too
+
+    with suppress(ValueError):  # not in the main thread, where no signal arrives
+        for name in {"SIGINT", "SIGTERM", "SIGHUP"} & set(dir(signal)):
+            number = getattr(signal, name)
+            if signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
@@ -166,8 +175,6 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
 def _one_line(error: BaseException, flags: Mapping[str, str]) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # of Arrow, which names no file
-        return f"No space left on the device of --out or of the temporary folder ({tempfile.gettempdir()})"
     return in_flags(" ".join(str(error).split()) or type(error).__name__, flags)
 
 
@@ -189,7 +196,7 @@ def _show_warning(
         seen.append(message)
         if not given.quiet:
             text = in_flags(" ".join(str(message).split()), given.parser.flags())
-            print(f"recdf: warning: {text}", file=sys.stderr)
+            complain(f"recdf: warning: {text}")
         return None
 
     return show

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import os
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -96,12 +97,17 @@ def add_out(group: Any, text: str) -> None:
     group.add_argument("--overwrite", action="store_true", help="replace a result that is already there")
 
 
+def file(text: str) -> str:
+    """Return the path, glob or address of a file to read, with ~ for the home folder."""
+    return os.path.expanduser(text)
+
+
 def local(text: str) -> Path:
     """Return a path of this machine; results are written here, and copied to an address by another program."""
     if "://" in text:
         where = "expected a path of this machine: copy it to or from there"
         raise argparse.ArgumentTypeError(f"{text} is an address; {where}")
-    return Path(text)
+    return Path(text).expanduser()
 
 
 def as_pairs(flag: str, texts: Iterable[str], expected: str) -> dict[str, str]:
@@ -156,7 +162,7 @@ def _add_option(group: Any, name: str, kind: Any, text: str) -> None:
     if kind is bool:
         shape["action"] = "store_true"
     elif name == "users":
-        shape["metavar"] = "{" + ",".join(CHOICES[name]) + "} or FILE"
+        shape |= {"metavar": "{" + ",".join(CHOICES[name]) + "} or FILE", "type": file}
     elif name in CHOICES:
         shape["choices"] = CHOICES[name]
     elif name == "like":

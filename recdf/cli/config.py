@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ def add_config(command: Any) -> None:
     command.add_argument(
         "--config",
         metavar="FILE",
+        type=os.path.expanduser,
         help="TOML file of options, with the names of the flags as keys (by = 'model'), for this command, or in a "
         "table of its name ([evaluate]) beside those of others; a flag that is given wins",
     )

@@ -15,9 +15,9 @@ from ..experiments.compare_variants import compare_variants
 from ..experiments.health import experiment_health
 from ..experiments.join import join_experiment
 from ..experiments.report import report_table
-from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, given_parameters, local
+from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, file, given_parameters, local
 from .files import read_beside
-from .output import note, print_tables, verdicts_fail, write_files
+from .output import COMPARED, RESULT, digest_of, note, print_tables, verdicts_fail, write_files
 
 __all__ = ["add_compare", "add_experiment"]
 
@@ -61,7 +61,7 @@ def add_compare(commands: Any) -> None:
 
 
 def _compare(given: argparse.Namespace) -> int:
-    check_out(given.out, ["comparison.parquet"], given.overwrite)
+    check_out(given.out, COMPARED, given.overwrite)
     result = read_parquet(given.results)
     model_col = given.model_col or (result.spec["by"][0] if len(result.spec["by"]) == 1 else None)
     baseline = given.baseline
@@ -82,8 +82,9 @@ def _compare(given: argparse.Namespace) -> int:
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     how = given_parameters(given, OF_BOTH).get("correction", "holm")
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, {_adjusted(table, how)}"
+    wrote = _write(given, {"comparison": table}, result)
     print_tables(given, f"{head}\n\n{_compact(table)}", {"comparison": table})
-    _write(given, {"comparison": table}, result)
+    note(given, wrote)
     return verdicts_fail(given, table)
 
 
@@ -111,7 +112,7 @@ def add_experiment(commands: Any) -> None:
     )
     files = _add_results(command, "health.parquet, comparison.parquet and segments.parquet")
     files.add_argument(
-        "--assignment", required=True, metavar="FILE", help="one row per assigned user: id, variant, more"
+        "--assignment", type=file, required=True, metavar="FILE", help="one row per assigned user: id, variant, more"
     )
     what = command.add_argument_group("what is compared")
     what.add_argument("--control", required=True, metavar="NAME", help="variant that the others are compared with")
@@ -126,7 +127,7 @@ def add_experiment(commands: Any) -> None:
         nargs="+",
         metavar="COLUMN",
         help="columns of the assignment from before the experiment (CUPED), for all metrics, "
-        "or for one as ndcg@10=COLUMN",
+        "or for one as ndcg@10=COLUMN, for a ratio as ctr=COLUMN/COLUMN",
     )
     what.add_argument(
         "--cap",
@@ -171,8 +172,7 @@ def add_experiment(commands: Any) -> None:
 
 
 def _experiment(given: argparse.Namespace) -> int:
-    names = ["health", "comparison", *(["segments"] if given.segment else [])]
-    check_out(given.out, [f"{name}.parquet" for name in names], given.overwrite)
+    check_out(given.out, COMPARED, given.overwrite)
     result = read_parquet(given.results)
     options = given_parameters(given, (*OF_VARIANTS, *OF_BOTH))
     segments = given.segment or []
@@ -193,8 +193,9 @@ def _experiment(given: argparse.Namespace) -> int:
     join = joined.attrs["recdf_experiment"]
     expected = _shares(given.expected, joined[given.variant_col])
     health = experiment_health(
-        result.per_user, assignment, user_col=join["user_col"], variant_col=given.variant_col, expected=expected
-    )
+        result.per_user, assignment, user_col=join["user_col"], variant_col=given.variant_col, expected=expected,
+        cluster=options.get("cluster"),
+    )  # fmt: skip
     known = [name for name in result.spec["metrics"] if name in joined.columns]
     metrics = _metrics(given.metric, joined.columns) or dict.fromkeys(known)
     options |= {
@@ -218,8 +219,9 @@ def _experiment(given: argparse.Namespace) -> int:
     if segments:
         head = f"By {' and '.join(segments)}, {_adjusted(tables['segments'], how)}"
         lines.append(f"\n{head}\n\n{_compact(tables['segments'])}")
+    wrote = _write(given, {"health": health, **tables}, result)
     print_tables(given, "\n".join(lines), {**tables, "health": health})
-    _write(given, {"health": health, **tables}, result)
+    note(given, wrote)
     return verdicts_fail(given, *tables.values())
 
 
@@ -251,14 +253,15 @@ def _metrics(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, A
 
 def _covariates(
     given: Sequence[str] | None, metrics: Iterable[str], columns: Iterable[str]
-) -> dict[str, str | list[str]] | None:
-    """Metric → column or columns, from COLUMN for all metrics or metric=COLUMN for one."""
-    found: dict[str, list[str]] = {}
+) -> dict[str, Any] | None:
+    """Metric → column or columns, from COLUMN for all metrics or metric=COLUMN for one; A/B is a pair of columns."""
+    found: dict[str, list[Any]] = {}
     for text in given or []:
         metric, _, column = text.rpartition("=")
         named = {metric: column} if metric and text not in columns else dict.fromkeys(metrics, text)
         for name, one in named.items():
-            found.setdefault(name, []).append(one)
+            pair = tuple(one.split("/"))
+            found.setdefault(name, []).append(pair if one not in columns and len(pair) == 2 else one)
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
 
 
@@ -345,10 +348,7 @@ def _text(table: pd.DataFrame) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _write(given: argparse.Namespace, tables: dict[str, pd.DataFrame], result: Evaluation) -> None:
-    if given.out is None:
-        return
-    for table in tables.values():
-        table.attrs["recdf"] = result.spec  # pandas writes attrs, so that the file says what was evaluated
-    paths = write_files(given.out, {f"{name}.parquet": table for name, table in tables.items()})
-    note(given, f"\nwrote {paths}")
+def _write(given: argparse.Namespace, tables: dict[str, pd.DataFrame], result: Evaluation) -> str:
+    for table in tables.values():  # pandas writes attrs, so that the file says what was evaluated
+        table.attrs |= {"recdf": result.spec, RESULT: digest_of(given.results)}
+    return write_files(given, {f"{name}.parquet": table for name, table in tables.items()}, COMPARED)

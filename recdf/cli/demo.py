@@ -14,6 +14,7 @@ from ..diagnostics.tables import exposure_table, position_table
 from ..display.report.page import report
 from ..errors import MissingExtraError
 from ..evaluation.evaluate import evaluate
+from ..evaluation.publishing import staged_files
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import summarize
 from .arguments import add_out, check_out
@@ -45,16 +46,17 @@ def _demo(given: argparse.Namespace) -> None:
     result = evaluate(shop.true, shop.pred, DEMO_METRICS, by="model", value_col="value")
     joined = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = summarize(joined, by=["model", "segment"], metrics=["ndcg@10"])
-    print_tables(given, _demo_report(shop, result, segments), {"summary": result.summary, "segments": segments})
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in FRAMES:
-        getattr(shop, name).to_parquet(folder / f"{name}.parquet", index=False)
+    with staged_files(folder, [f"{name}.parquet" for name in FRAMES], overwrite=True) as staging:
+        for name in FRAMES:
+            getattr(shop, name).to_parquet(staging / f"{name}.parquet", index=False)
     result.to_parquet(folder, overwrite=overwrite)
+    shown = _write_report(folder / "report.html", shop, result)
+    print_tables(given, _demo_report(shop, result, segments), {"summary": result.summary, "segments": segments})
     note(
         given,
         f"""
 Wrote to {folder}: the frames ({", ".join(FRAMES)}) and the result (per_user, summary).
-{_write_report(folder / "report.html", shop, result)}
+{shown}
 
 Try next:
   recdf evaluate --true {folder / "true.parquet"} --pred {folder / "pred.parquet"} --by model -m ndcg mapr -k 5 20

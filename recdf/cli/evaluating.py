@@ -14,12 +14,12 @@ import pandas as pd
 from ..diagnostics.check import check
 from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import PER_USER, SUMMARY_FILE
+from ..evaluation.publishing import PER_USER, SUMMARY_FILE, sweep
 from ..inputs.options import CHOICES, NAMES, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
-from .arguments import FILES, add_options, add_out, as_pairs, check_out, given_options, in_flags
+from .arguments import FILES, add_options, add_out, as_pairs, check_out, file, given_options, in_flags
 from .files import is_address, is_text_file, read_beside, read_files
 from .output import failed, note, print_tables, verbose, write_files
 
@@ -44,9 +44,9 @@ def add_evaluate(commands: Any) -> None:
     files = _add_files(command)
     for name, one in SIDE_TABLES.items():
         if one.shape == "features":  # columns of the catalogue may be named in place of a file
-            files.add_argument(f"--{name}", nargs="+", metavar="FILE or COLUMN", help=one.flag)
+            files.add_argument(f"--{name}", type=file, nargs="+", metavar="FILE or COLUMN", help=one.flag)
         elif name != "items":  # a file of `check` too
-            files.add_argument(f"--{name}", metavar="FILE", help=one.flag)
+            files.add_argument(f"--{name}", type=file, metavar="FILE", help=one.flag)
     files.add_argument(
         "--allow-empty",
         action="store_true",
@@ -81,16 +81,21 @@ def add_evaluate(commands: Any) -> None:
 
 def _add_files(command: Any) -> Any:
     files = command.add_argument_group("files")
-    files.add_argument(
-        "--true", required=True, metavar="FILE", help="what is relevant: rows of user and item"
-    )
-    files.add_argument("--pred", required=True, metavar="FILE", help="what was recommended, best first")
-    files.add_argument("--items", metavar="FILE", help=SIDE_TABLES["items"].flag)
+    files.add_argument("--true", type=file, required=True, metavar="FILE", help="what is relevant: user and item")
+    files.add_argument("--pred", type=file, required=True, metavar="FILE", help="what was recommended, best first")
+    files.add_argument("--items", type=file, metavar="FILE", help=SIDE_TABLES["items"].flag)
     return files
+
+
+def _settle(given: argparse.Namespace) -> None:
+    """Bring back the files that a killed `recdf impressions` was about to replace."""
+    for path in (given.true, given.pred):
+        sweep(Path(path).parent)
 
 
 def _evaluate(given: argparse.Namespace) -> None:
     check_out(given.out, RESULT_FILES, given.overwrite)
+    _settle(given)
     started = time.perf_counter()
     options = given_options(given)
     names = [name for name, one in SIDE_TABLES.items() if one.shape != "features"]
@@ -191,7 +196,7 @@ def add_check(commands: Any) -> None:
         epilog=FILES,
     )
     files = _add_files(command)
-    files.add_argument("--log", metavar="FILE", help=SIDE_TABLES["log"].flag)
+    files.add_argument("--log", type=file, metavar="FILE", help=SIDE_TABLES["log"].flag)
     add_out(files, "folder for findings.parquet; without it nothing is written")
     command.add_argument("-k", type=int, default=10, help="cut-off that the findings refer to (default 10)")
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
@@ -200,14 +205,15 @@ def add_check(commands: Any) -> None:
 
 def _check(given: argparse.Namespace) -> int:
     check_out(given.out, [FINDINGS_FILE], given.overwrite)
+    _settle(given)
     options = given_options(given)
     frames = _read(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
     sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     found["effect"] = found["effect"].map(lambda text: in_flags(text, given.parser.flags()))
+    wrote = write_files(given, {FINDINGS_FILE: found}, [FINDINGS_FILE])
     print_tables(given, _findings(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found})
-    if given.out is not None:
-        note(given, f"\nwrote {write_files(given.out, {FINDINGS_FILE: found})}")
+    note(given, wrote)
     severe = {"error", "warning"} if failed(given, "warning") else {"error"}
     return int(found["severity"].isin(severe).any())
 

@@ -14,9 +14,9 @@ from ..off_policy.diagnostics import ope_diagnostics
 from ..off_policy.estimate import ope_estimate
 from ..off_policy.flags import MEANINGS
 from ..off_policy.target_from_recs import target_from_recs
-from .arguments import FILES, add_out, add_parameters, check_out, given_parameters
+from .arguments import FILES, add_out, add_parameters, check_out, file, given_parameters
 from .files import read_files
-from .output import note, print_tables, write_files
+from .output import ESTIMATED, note, print_tables, write_files
 
 __all__ = ["add_ope"]
 
@@ -41,10 +41,9 @@ def add_ope(commands: Any) -> None:
         epilog=FILES,
     )
     files = command.add_argument_group("files")
-    files.add_argument("log", metavar="LOG", help="one row per item that was shown, with its propensity")
-    files.add_argument(
-        "--pred", metavar="FILE", help="recommendations to estimate the value of (default: --target-col of LOG)"
-    )
+    files.add_argument("log", type=file, metavar="LOG", help="one row per item that was shown, with its propensity")
+    text = "recommendations to estimate the value of (default: --target-col of LOG)"
+    files.add_argument("--pred", type=file, metavar="FILE", help=text)
     add_out(files, "folder for ope.parquet, ope_diagnostics.parquet and, for several targets, ope_comparison.parquet")
     what = command.add_argument_group("what is estimated")
     add_parameters(what, ope_estimate, ("estimators",))
@@ -71,7 +70,7 @@ def add_ope(commands: Any) -> None:
 
 
 def _ope(given: argparse.Namespace) -> None:
-    check_out(given.out, [f"{name}.parquet" for name in ("ope", "ope_diagnostics", "ope_comparison")], given.overwrite)
+    check_out(given.out, ESTIMATED, given.overwrite)
     options = given_parameters(given, ("estimators", *COLUMNS, *SLATES, *INTERVALS))
     more = ("clip", "cluster", "reward_range", "weight_range")
     options |= {name: value for name in more if (value := getattr(given, name)) is not None}
@@ -90,9 +89,9 @@ def _ope(given: argparse.Namespace) -> None:
         tables["ope_comparison"] = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
         compared = tables["ope_comparison"]
         lines.append(_shown(compared, ["baseline", *given.by], ("diff", "ci_low", "ci_high"), "n_clusters"))
+    wrote = write_files(given, {f"{name}.parquet": table for name, table in tables.items()}, ESTIMATED)
     print_tables(given, "\n".join([*lines, _explained(tables["ope"])]), tables)
-    if given.out is not None:
-        note(given, f"\nwrote {write_files(given.out, {f'{name}.parquet': table for name, table in tables.items()})}")
+    note(given, wrote)
 
 
 def _one_interaction(options: dict[str, Any]) -> bool:

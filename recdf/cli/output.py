@@ -1,26 +1,42 @@
-"""The output of a command: tables on stdout in the format of `--format`, notes and warnings on stderr.
+"""The output of a command: files, tables on stdout in the format of `--format`, notes and warnings on stderr.
 
-Contract: with `--format json` or `csv`, stdout holds only the tables, so that another program can read it.
+Contract: files are written first. With `--format json` or `csv`, stdout holds only the tables, so that another program
+can read it. A reader of stdout that has ended, or a stderr that takes nothing, does not change what the command does.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ..evaluation.publishing import staging_folder
+from ..evaluation.publishing import RUN, SUMMARY_FILE, staged_files
 
-__all__ = ["FAIL_ON", "add_output", "failed", "note", "print_tables", "verbose", "verdicts_fail", "write_files"]
+__all__ = [
+    "COMPARED", "ESTIMATED", "FAIL_ON", "RESULT", "add_output", "complain", "digest_of", "failed", "note",
+    "print_tables", "say", "verbose", "verdicts_fail", "write_files",
+]  # fmt: skip
 
 FAIL_ON = ("error", "warning", "invalid")
+
+# The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
+COMPARED = ("comparison.parquet", "segments.parquet", "health.parquet")
+ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
+RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
+
+
+def digest_of(result: Path) -> str:
+    """Return a digest that tells a stored result from others."""
+    return hashlib.sha256((result / SUMMARY_FILE).read_bytes()).hexdigest()
 
 
 def add_output(command: Any, *, fail_on: bool = True) -> None:
@@ -42,19 +58,39 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             metavar="{" + ",".join(FAIL_ON) + "}",
             default=[],
             help="exit with code 1, after all is printed and written, on: error, a finding of recdf check of that "
-            "severity (always so there); warning, any warning; invalid, a verdict that is invalid",
+            "severity (always so there); warning, any warning, also of a row; invalid, a verdict that is invalid",
         )
+
+
+def say(text: str, end: str = "\n") -> None:
+    """Print on stdout."""
+    try:
+        print(text, end=end, flush=True)
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "stdout") from error
+
+
+def complain(text: str) -> None:
+    """Print on stderr, if that takes it."""
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def print_tables(given: argparse.Namespace, text: str, tables: Mapping[str, pd.DataFrame]) -> None:
     """Print the tables of a result: as `text` for a terminal, or all of them as JSON, or the first one as CSV."""
     if given.format == "json":
         records = {name: _records(table) for name, table in tables.items()}
-        print(json.dumps(next(iter(records.values())) if len(records) == 1 else records, ensure_ascii=False))
+        plain = "utf" not in (sys.stdout.encoding or "utf").lower()
+        say(json.dumps(next(iter(records.values())) if len(records) == 1 else records, ensure_ascii=plain))
     elif given.format == "csv":
-        print(next(iter(tables.values())).to_csv(index=False), end="")
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(encoding="utf-8")  # an escape of a terminal would be another id
+        say(next(iter(tables.values())).to_csv(index=False), end="")
     elif not given.quiet:
-        print(text)
+        say(text)
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -78,24 +114,30 @@ def _json_cell(cell: Any) -> Any:
 
 def note(given: argparse.Namespace, text: str) -> None:
     """Print a note beside the tables: on stdout for a terminal, on stderr where stdout is for another program."""
-    if not given.quiet:
-        print(text, file=sys.stdout if given.format in (None, "table") else sys.stderr)
+    if text and not given.quiet:
+        (say if given.format in (None, "table") else complain)(text)
 
 
 def verbose(given: argparse.Namespace, text: str) -> None:
     """Print the progress of the command on stderr if -v was given."""
     if given.verbose:
-        print(f"recdf: {text}", file=sys.stderr)
+        complain(f"recdf: {text}")
 
 
-def write_files(folder: Path, tables: Mapping[str, pd.DataFrame]) -> str:
-    """Write tables to files of these names and return their paths; all are complete before one takes its place."""
-    with staging_folder(folder.absolute()) as staging:
+def write_files(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], names: Iterable[str]) -> str:
+    """Write tables to files of --out in one step and return a note of it, which is empty without --out.
+
+    `names` are those of all files that a run may write: none of an older run stays beside the new ones.
+    """
+    if given.out is None:
+        return ""
+    digest = hashlib.sha256(b"".join(table.to_parquet(index=False) for table in tables.values())).hexdigest()
+    with staged_files(given.out, names, overwrite=given.overwrite) as staging:
         for name, table in tables.items():
-            table.to_parquet(staging / name, index=False)
-        for name in tables:
-            os.replace(staging / name, folder / name)
-    return ", ".join(str(folder / name) for name in tables)
+            written = pd.DataFrame(table, copy=False)
+            written.attrs = {**table.attrs, RUN: digest}
+            written.to_parquet(staging / name, index=False)
+    return "\nwrote " + ", ".join(str(given.out / name) for name in tables)
 
 
 def failed(given: argparse.Namespace, what: str) -> bool:
@@ -104,6 +146,7 @@ def failed(given: argparse.Namespace, what: str) -> bool:
 
 
 def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame) -> int:
-    """Return the exit code for tables of verdicts: 1 with `--fail-on invalid` if one of them is invalid."""
+    """Return the exit code for tables of verdicts: 1 if `--fail-on` names a warning or an invalid verdict of a row."""
     invalid = any(table["verdict"].astype(str).str.startswith("invalid").any() for table in tables)
-    return int(invalid and failed(given, "invalid"))
+    warned = any((table["warning"] != "").any() for table in tables)
+    return int((invalid and failed(given, "invalid")) or (warned and failed(given, "warning")))

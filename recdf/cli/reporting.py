@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pyarrow as pa
 
 from ..display.report.page import report
 from ..errors import DataError, OptionError, closest
+from ..evaluation.publishing import refuse_two_runs, settled
 from ..evaluation.result import Evaluation, read_parquet
-from .arguments import FILES, local
+from .arguments import FILES, file, local
 from .files import read_beside
-from .output import print_tables
+from .output import COMPARED, ESTIMATED, RESULT, digest_of, print_tables
 
 __all__ = ["add_report"]
 
@@ -52,7 +54,7 @@ def add_report(commands: Any) -> None:
     what.add_argument("--max-rows", type=int, default=500, metavar="N", help="rows shown of a table (default 500)")
     what.add_argument("--examples", action="store_true", help="show the examples of --check, which hold ids of users")
     tables = command.add_argument_group("tables beside the result")
-    tables.add_argument("--segments", type=str, metavar="FILE", help="one row per user: id and columns of segments")
+    tables.add_argument("--segments", type=file, metavar="FILE", help="one row per user: id and columns of segments")
     for name, text in TABLES.items():
         tables.add_argument(f"--{name.replace('_', '-')}", type=local, metavar="FILE", help=text)
     command.set_defaults(run=_report, parser=command)
@@ -62,8 +64,10 @@ def _report(given: argparse.Namespace) -> None:
     if given.out.exists() and not given.overwrite:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     result = read_parquet(given.results)
-    paths = {name: getattr(given, name) for name in TABLES}
-    tables: dict[str, Any] = {name: _read(name, path) for name, path in paths.items() if path is not None}
+    paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
+    tables: dict[str, Any] = dict(_read_all(paths))
+    if "comparison" in tables and tables["comparison"].attrs.get(RESULT, this := digest_of(given.results)) != this:
+        raise DataError(f"{given.comparison} compares another result than {given.results}; run recdf compare again")
     segments = None
     if given.segments is not None:
         keys = list(result.spec["user_col"])
@@ -75,6 +79,16 @@ def _report(given: argparse.Namespace) -> None:
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})
     print_tables(given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written})
+
+
+def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
+    """Read tables by flag while no writer is at work on their folders; refuse those of two runs in one folder."""
+    with settled(path.parent for path in paths.values()):
+        tables = {name: _read(name, path) for name, path in paths.items()}
+        for name, path in paths.items():
+            beside = [path.parent / one for kind in (COMPARED, ESTIMATED) if path.name in kind for one in kind]
+            refuse_two_runs({path: tables[name]} | {one: _read(name, one) for one in beside if one.exists()})
+    return tables
 
 
 def _read(name: str, path: Path) -> pd.DataFrame:

@@ -8,8 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-# So many values are squared at a time.
-PART_ROWS = 2**15
+from ..inputs.sums import exact_sums
 
 
 @dataclass(frozen=True)
@@ -59,27 +58,20 @@ class Moments:
         """Compute the moments of each column (NaN: no value) in each group; `weight` is that of each list."""
         if weight is not None:
             return _weighted(columns, group, n_groups, weight)
-        rows = np.bincount(group, minlength=n_groups)
-        # Where the rows of each group stand together, they are summed without sorting.
-        order = None if (group[1:] >= group[:-1]).all() else np.argsort(group, kind="stable")
-        start = np.cumsum(rows) - rows
-        found = []
+        rows, found = np.bincount(group, minlength=n_groups), []
         with np.errstate(invalid="ignore", divide="ignore"):
-            for given in columns:
-                column = given if order is None else given[order]
-                missing, x, n, total = None, column, rows, _sums(column, start, rows)
+            for column in columns:
+                missing, x, n, total = None, column, rows, exact_sums(column, group, n_groups)
                 if np.isnan(total).any():
                     missing = np.isnan(column)
                     x = np.where(missing, 0.0, column)
-                    n, total = rows - _sums(missing, start, rows), _sums(x, start, rows)
+                    n, total = rows - np.bincount(group[missing], minlength=n_groups), exact_sums(x, group, n_groups)
                 mean = total / n
-                if n_groups == 1:
-                    squares = np.array([_squares(column, mean[0], missing is not None)])
-                else:
-                    off = x - np.repeat(mean, rows)
-                    off *= off
-                    squares = _sums(off if missing is None else np.where(missing, 0.0, off), start, rows)
-                found.append((n.astype(np.float64), total, squares))
+                off = x - (mean[0] if n_groups == 1 else mean[group])
+                off *= off
+                if missing is not None:  # keep a NaN that comes from an infinite mean, which has no spread
+                    off[missing] = 0.0
+                found.append((n.astype(np.float64), total, exact_sums(off, group, n_groups)))
         n, total, squares = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         return cls(rows, n, rows[:, None] - n, total, squares)
 
@@ -157,7 +149,7 @@ def _weighted(columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, w
     group, weight = group[counts], weight[counts]
 
     def sums(values: np.ndarray) -> np.ndarray:
-        return np.bincount(group, values, n_groups)
+        return exact_sums(values, group, n_groups)
 
     found = []
     for column in columns:
@@ -197,32 +189,11 @@ def clustered(
         for number, column in enumerate(columns):
             defined = ~np.isnan(column) & (weight > 0)
             off = np.where(defined, weight * (column - mean[group, number]), 0.0)
-            of_pair = np.bincount(place, weights=off, minlength=len(pair))
+            of_pair = exact_sums(off, place, len(pair))
             known = np.bincount(place, weights=defined, minlength=len(pair)) > 0
             u = np.bincount(group_of_pair[known], minlength=n_groups)
-            squares = np.bincount(group_of_pair, weights=of_pair**2, minlength=n_groups)
+            squares = exact_sums(of_pair**2, group_of_pair, n_groups)
             errors.append(np.where(u > 1, np.sqrt(u / (u - 1) * squares) / moments.mass[:, number], np.nan))
             counts.append(u)
     return np.stack(errors, axis=1), np.stack(counts, axis=1)
 
-
-def _squares(values: np.ndarray, mean: float, skip_nan: bool) -> float:
-    """Sum the squared differences from the mean, in parts that stay in a processor's cache."""
-    total = 0.0
-    for first in range(0, len(values), PART_ROWS):
-        part = values[first : first + PART_ROWS]
-        off = part - mean
-        off *= off
-        if skip_nan:  # keep a NaN that comes from an infinite mean, which has no spread
-            off[np.isnan(part)] = 0.0
-        total += float(off.sum())
-    return total
-
-
-def _sums(values: np.ndarray, start: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Sum each group, where the rows of a group stand together."""
-    if len(start) == 1:
-        return np.array([values.sum()], dtype=np.float64)
-    # A group without rows starts where the next group does, so reduceat would return the first row of that group.
-    sums = np.add.reduceat(np.append(values.astype(np.float64), 0.0), start)
-    return np.where(rows > 0, sums, 0.0)

@@ -15,6 +15,10 @@ Processes that work at the same time use locks, which the operating system relea
 
 Readers need no lock, so what they are guaranteed also holds on a file system without locks (Windows, some network
 drives). There a hidden folder counts as left behind when nothing in it changed for a day.
+
+Other commands write several files that belong together (`staged_files`). The older ones all move into the hidden folder
+before the first new one takes its place, so that files of two runs are never beside each other. A last rename, inside
+the hidden folder, ends the step: if the process ends before it, the next read or write brings the older files back.
 """
 
 from __future__ import annotations
@@ -25,12 +29,12 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, WriteError
 from .sealed import open_sealed
 
 try:
@@ -41,22 +45,29 @@ except ImportError:  # Windows
 __all__ = [
     "HEAD",
     "PER_USER",
+    "RUN",
     "SUMMARY_FILE",
     "made",
+    "refuse_two_runs",
     "repair_summary",
     "settle",
+    "settled",
     "staged",
+    "staged_files",
     "staging_folder",
     "sweep",
 ]
 
 PER_USER, SUMMARY_FILE = "per_user.parquet", "summary.parquet"
 HEAD = "_recdf"  # in a folder of files: what belongs to the rows, which other readers of parquet skip
-OLD = "old"  # in a hidden folder: the older result that is being replaced
+OLD = "old"  # in a hidden folder: the older result, or files, that are being replaced
+NEW, NAMES, REPLACED = "new", "names", "replaced"  # of several files: the new ones, what they are called, the end
 PREFIX = ".recdf-writing-"
+RUN = "recdf_run"  # in the attrs of tables that one run writes, which pandas stores: a digest of all of them
 DAY = 24 * 60 * 60
 MOST_TRIES = 100  # to make a hidden folder while other processes remove it; a folder such as /proc takes none
 BUSY = (errno.EWOULDBLOCK, errno.EAGAIN)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, on Windows, where nobody may have the old file open
 
 
@@ -72,7 +83,7 @@ def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
     """
     target = Path(folder).absolute()
     with made(target), staging_folder(target, wait=True) as staging:
-        refuse_present(target, (PER_USER, SUMMARY_FILE), overwrite)
+        _refuse_present(target, overwrite)
         yield staging
         _publish(staging, target, overwrite)
 
@@ -99,7 +110,14 @@ def _make(folder: Path) -> None:
         file = next((one for one in (folder, *folder.parents) if os.path.exists(one) and not os.path.isdir(one)), None)
         if file is not None:
             raise type(error)(f"{file} is a file; expected a folder, in which the result is written") from error
-        raise type(error)(f"the folder {folder} cannot be made: {error.strerror or error}") from error
+        raise _said(error, f"the folder {folder} cannot be made: {error.strerror or error}") from error
+
+
+def _said(error: OSError, text: str) -> OSError:
+    """Return an error of the same kind, or WriteError for a full disk, whose message names the folder."""
+    said = WriteError(text) if error.errno in FULL else type(error)(text)
+    said.errno = error.errno
+    return said
 
 
 @contextmanager
@@ -119,6 +137,10 @@ def _own_folder(parent: Path) -> Iterator[Path]:
     staging, lock = _new_staging(parent)
     try:
         yield staging
+    except OSError as error:  # that of Arrow names no file
+        if error.errno not in FULL or isinstance(error, WriteError):
+            raise
+        raise _said(error, f"nothing can be written into the folder {parent}: {os.strerror(error.errno)}") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         if lock is not None:
@@ -134,7 +156,8 @@ def _new_staging(parent: Path) -> tuple[Path, int | None]:
         except FileNotFoundError:  # another process removed the folder before its lock was held
             continue
         except OSError as error:
-            raise type(error)(f"nothing can be written into the folder {parent}: {error.strerror or error}") from error
+            text = f"nothing can be written into the folder {parent}: {error.strerror or error}"
+            raise _said(error, text) from error
         if staging.exists():
             return staging, lock
         if lock is not None:
@@ -144,7 +167,7 @@ def _new_staging(parent: Path) -> tuple[Path, int | None]:
 
 def _publish(staging: Path, target: Path, overwrite: bool) -> None:
     with _locked(target):
-        refuse_present(target, (PER_USER, SUMMARY_FILE), overwrite)
+        _refuse_present(target, overwrite)
         try:
             folders = [one for one in (staging / PER_USER, target / PER_USER) if one.is_dir()]
             if folders and (target / PER_USER).exists():
@@ -162,11 +185,47 @@ def _publish(staging: Path, target: Path, overwrite: bool) -> None:
                 os.close(handle)
 
 
-def refuse_present(target: Path, names: Sequence[str], overwrite: bool) -> None:
-    """Raise if a folder holds one of these files and it may not be replaced."""
+def _refuse_present(target: Path, overwrite: bool, names: Iterable[str] = (PER_USER, SUMMARY_FILE)) -> list[str]:
     present = [name for name in names if (target / name).exists()]
     if present and not overwrite:
         raise FileExistsError(f"{target} already holds {present[0]}; pass overwrite=True to replace the result")
+    return present
+
+
+@contextmanager
+def staged_files(folder: Any, names: Iterable[str], *, overwrite: bool) -> Iterator[Path]:
+    """Give a hidden folder for files; at the end of the block they replace those of `names` in `folder`, all of them.
+
+    `names` are all files that a run may write, so that none of an older run stays beside those of a newer one.
+    """
+    target = Path(folder).absolute()
+    with made(target), staging_folder(target, wait=True) as staging:
+        _refuse_present(target, overwrite, names)
+        (staging / NEW).mkdir()
+        yield staging / NEW
+        with _locked(target):
+            _publish_files(staging, target, _refuse_present(target, overwrite, names))
+
+
+def _publish_files(staging: Path, target: Path, held: list[str]) -> None:
+    new = sorted(os.listdir(staging / NEW))
+    for name in new:
+        with open(staging / NEW / name, "rb+") as file:
+            os.fsync(file.fileno())
+    if held in ([], new) and len(new) == 1:  # then one rename is enough, and the older file is never missing
+        _replace(staging / NEW / new[0], target / new[0])
+        return
+    (staging / NAMES).write_text("\n".join(new), encoding="utf-8")
+    (staging / OLD).mkdir()
+    try:
+        for name in held:
+            _replace(target / name, staging / OLD / name)
+        for name in new:
+            _replace(staging / NEW / name, target / name)
+        os.replace(staging / OLD, staging / REPLACED)
+    except BaseException:
+        _take_back(staging, target)
+        raise
 
 
 def _replace(source: Path, target: Path) -> None:
@@ -210,6 +269,9 @@ def _sweep_one(staging: Path, target: Path) -> None:
 
 def _take_back(staging: Path, target: Path) -> None:
     """Undo the first renames if the last one did not happen."""
+    if (staging / NAMES).exists():
+        _take_back_files(staging, target)
+        return
     begun = (staging / PER_USER).exists() and not (staging / SUMMARY_FILE).exists()
     with suppress(OSError, DataError):
         if (staging / OLD).exists() and not (target / PER_USER).exists():
@@ -218,6 +280,34 @@ def _take_back(staging: Path, target: Path) -> None:
             _put_summary(target, staging)
         elif begun:
             (target / SUMMARY_FILE).unlink()
+
+
+def _take_back_files(staging: Path, target: Path) -> None:
+    """Bring the older files back. A process may end here too: the next one goes on where this one ended."""
+    if not (staging / OLD).exists():
+        return
+    for name in (staging / NAMES).read_text(encoding="utf-8").splitlines():
+        if not (staging / NEW / name).exists() and (target / name).exists():
+            os.replace(target / name, staging / NEW / name)
+    for path in (staging / OLD).iterdir():
+        os.replace(path, target / path.name)
+
+
+@contextmanager
+def settled(folders: Iterable[Path]) -> Iterator[None]:
+    """Hold folders still while several files of each are read, after the work of killed processes there is undone."""
+    with contextlib.ExitStack() as stack:
+        for folder in sorted({folder.absolute() for folder in folders if folder.is_dir()}):
+            sweep(folder, wait=True)
+            stack.enter_context(_locked(folder))
+        yield
+
+
+def refuse_two_runs(tables: Mapping[Any, Any]) -> None:
+    """Raise if two frames say that they were written by two runs; a frame of one's own says nothing."""
+    runs = {str(name): table.attrs[RUN] for name, table in tables.items() if RUN in table.attrs}
+    if len(set(runs.values())) > 1:
+        raise DataError(f"{' and '.join(runs)} were written by two runs; take those of one run, or write them again")
 
 
 def settle(folder: Path) -> None:

@@ -96,7 +96,8 @@ def compare_variants(
     variant_col : str, default "variant"
         Column of the variant.
     covariates : str, list of str or mapping, optional
-        Pre-period columns: one or several for all metrics, or metric → column, list of columns, or for a ratio a pair.
+        Pre-period columns: one or a list of several for all metrics, or metric → column or list. For a ratio of sums it
+        is one column, or a tuple (numerator, denominator).
         A covariate that is missing more often in one arm (p < 0.01) is not used and named in `warning`.
     strata, cluster : str or list of str, optional
         Columns of strata (for means only), or of clusters. Not both.
@@ -160,15 +161,18 @@ def compare_variants(
         `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error), `statistic`, `df`,
         `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same test finds with power 0.8 at the
         unadjusted alpha), `confidence`, `method`, `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and
-        strata), `n_covariate_missing`, `srm_p` (of the sample ratio of the users compared; the smallest where several
-        tests are made), `warning`, `verdict`.
+        strata), `n_covariate_missing`, `mean_denominator_control`, `mean_denominator_treatment` (per unit of a ratio of
+        sums; rows per cluster), `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the
+        ten units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200 units), `srm_p` (of
+        the sample ratio of the users compared; the smallest where several tests are made), `warning`, `verdict`.
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
         denominators of an arm carry no more than those of 12 equal users would: (Σd)²/Σd² < 12), "skewed" (skewness of
-        the difference beyond 0.2), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio",
-        "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both arms, which are taken
-        as independent), "no_covariate" (its denominators are all 0 in an arm).
+        the difference beyond 0.2), "denominator_differs" (p_denominator, Holm-adjusted, below 0.01), "few_units"
+        (without the top units the sign or the verdict turns), "unequal_missing", "unequal_covariate_missing",
+        "shares_change", "sample_ratio", "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has
+        users in both arms, which are taken as independent), "no_covariate" (its denominators are all 0 in an arm).
         Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning with which the effect
         should not be read · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
         "no difference shown", which is not proof of no difference: see the interval and `mde`. Without `expected` and

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import OptionError
-from .columns import Floats
+from .columns import Codes, Floats
 from .stats.arms import (
     Arm,
     Sample,
@@ -65,6 +65,28 @@ def estimate(units: Units) -> Estimate:
     if units.strata is not None:
         return Estimate(raw, _stratified(values, units.strata), values, how="strata")
     return Estimate(raw, raw, values)
+
+
+def residuals(units: Units, found: Estimate) -> tuple[Floats, Floats]:
+    """Each unit's distance from the estimate of its own arm, with the adjustment and the strata taken out."""
+    sides = units.control, units.treatment
+    if found.how == "cuped" or (not found.how and sides[0].den is not None):
+        parts = [linearise(side.num, side.den)[1] for side in sides]
+        if found.how:
+            past = [linearise(side.x_num, side.x_den)[1] for side in sides if side.x_num is not None]
+            parts = [z - found.theta * x for z, x in zip(parts, past, strict=True)]
+    elif units.strata is not None:
+        codes = units.strata.control, units.strata.treatment
+        parts = [_within(values, stratum) for values, stratum in zip(found.values, codes, strict=True)]
+    else:
+        parts = list(found.values)
+    return parts[0], parts[1]
+
+
+def _within(values: Floats, stratum: Codes) -> Floats:
+    """Values around the means of their strata."""
+    counts = np.maximum(np.bincount(stratum), 1)
+    return np.asarray(values - (np.bincount(stratum, weights=values) / counts)[stratum])
 
 
 def few_clusters(sample: Sample) -> float:

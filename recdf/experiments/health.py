@@ -28,6 +28,7 @@ def experiment_health(
     expected: Mapping[Any, float] | None = None,
     by: str | Sequence[str] | None = None,
     alpha: float = 0.001,
+    cluster: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Check an experiment before reading its effects: sample ratio, missing metrics, users in two variants.
 
@@ -45,6 +46,10 @@ def experiment_health(
         Columns of `assignment` (country, week): every group is checked by itself.
     alpha : float, default 0.001
         Level of both flags.
+    cluster : str or list of str, optional
+        Columns of `assignment` that were assigned as a whole, as in `compare_variants`: the person of several devices.
+        Then `n_assigned`, `n_with_metrics` and both tests count clusters, of which one with metrics of any user has
+        metrics. Where a cluster is in several variants, users were assigned, and users are counted.
 
     Returns
     -------
@@ -89,7 +94,8 @@ def experiment_health(
     by_cols = by_columns(assignment, "assignment", by, ["variant"])
     if not len(assignment):
         raise DataError("assignment has no rows; expected one per assigned user")
-    counted = _count_users(per_user, assignment, keys, variant_col, by_cols, expected)
+    clusters = require(assignment, "assignment", as_columns(cluster))
+    counted = _count_users(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
     srm = np.array([share_test(row, counted.planned) for row in counted.assigned])
     tables = zip(counted.assigned, counted.with_metrics, strict=True)
     lost = np.array([equal_shares_test(has, n) for n, has in tables])
@@ -117,8 +123,9 @@ def _count_users(
     variant_col: str,
     by_cols: list[str],
     expected: Mapping[Any, float] | None,
+    clusters: list[str],
 ) -> _Counted:
-    """Distinct users of every group and variant: assigned, measured, in two variants."""
+    """Distinct users, or clusters, of every group and variant: assigned, measured; users in two variants."""
     (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
     variant, labels = group_codes(assignment, "assignment", [variant_col])
     group, groups = group_codes(assignment, "assignment", by_cols)
@@ -129,26 +136,32 @@ def _count_users(
     measured = np.zeros(n_users, bool)
     measured[metric_user] = True
     n_assigned = len(distinct(user, n_users))
-    # One entry per (group, variant, user): repeated rows count once.
-    cells = (group * len(names) + variant) * n_users + user
-    once = distinct(cells, len(groups) * len(names) * n_users)
-    cell, who = np.divmod(once, max(n_users, 1))
+    alone = ~several[user]
+    unit, n_units, counted = user, n_users, keys
+    if clusters:
+        (codes,), n = key_codes([("assignment", assignment)], clusters)
+        if not in_several_variants(codes[alone], variant[alone], n).any():
+            unit, n_units, counted = codes, n, clusters
+    has_metrics = np.zeros(n_units, bool)
+    has_metrics[unit[measured[user]]] = True
 
-    def per_cell(chosen: Mask) -> Codes:
-        return np.bincount(cell[chosen], minlength=len(groups) * len(names)).reshape(len(groups), len(names))
+    def per_cell(own: Codes, n: int, chosen: Mask) -> Codes:
+        """How many of the chosen rows' users or clusters each cell has; repeated rows count once."""
+        cell = (group * len(names) + variant)[chosen] * n + own[chosen]
+        once = distinct(cell, len(groups) * len(names) * n) // max(n, 1)
+        return np.bincount(once, minlength=len(groups) * len(names)).reshape(len(groups), len(names))
 
-    single = ~several[user]
-    hashed = hash_users(assignment[single], keys, "assignment")
-    own = (group * len(names) + variant)[single]
+    hashed = hash_users(assignment[alone], counted, "assignment")
+    own = (group * len(names) + variant)[alone]
     return _Counted(
         groups[by_cols],
         names,
         np.array([shares[name] for name in names]),
-        per_cell(~several[who]),
-        per_cell(~several[who] & measured[who]),
-        per_cell(several[who]),
+        per_cell(unit, n_units, alone),
+        per_cell(unit, n_units, alone & has_metrics[unit]),
+        per_cell(user, n_users, ~alone),
         n_users - n_assigned,
-        digest_users(hashed, own, len(groups) * len(names), keys),
+        digest_users(hashed, own, len(groups) * len(names), counted),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,18 @@ class ReportTable:
         return to_markdown(*self._parts(SHOWN_ROWS)) + (f"\n... and {more:,} more rows" if more > 0 else "")
 
     __repr__ = __str__
+
+
+def note_of(row: Mapping[Any, Any], digits: int = 4) -> str:
+    """Return the warnings of a row in words, with the numbers that a reader asks for next."""
+    said = str(row.get("warning", "")).replace("_", " ")
+    if "mean_denominator_control" in row:
+        means = f"{row['mean_denominator_treatment']:.4g} vs. {row['mean_denominator_control']:.4g}"
+        said = said.replace("denominator differs", f"denominator differs ({means})")
+    if "diff_without_top" in row:
+        without = number(row["diff_without_top"], f"+.{digits}f")
+        said = said.replace("few units", f"few units ({without} without them)")
+    return said
 
 
 def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
@@ -145,6 +157,6 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
             cells["var. reduction"] = text("variance_reduction", form=lambda value: number(value, ".1%"))
     cells["verdict"] = text("verdict", form=str)
     if (comparison["warning"] != "").any():
-        cells["notes"] = text("warning", form=lambda note: str(note).replace("_", " "))
+        cells["notes"] = [note_of(row, digits) for row in comparison.to_dict("records")]
     return ReportTable(pd.DataFrame(cells))
 

@@ -48,6 +48,7 @@ class Metric:
     defined: Mask | None = None
     null: Mask | None = None
     cap: float = np.nan
+    ratio: bool = False
 
     @property
     def sample(self) -> Sample:
@@ -74,11 +75,11 @@ def subset(name: str, chosen: Columns | None, specs: Mapping[str, Any]) -> list[
 
 
 def covariate_specs(covariates: Any, specs: Mapping[str, Spec], data: pd.DataFrame) -> dict[str, list[Spec]]:
-    """Columns of the covariates of every metric: one column, a list of columns, or for a ratio a pair."""
+    """Columns of the covariates of every metric: one column, a list of columns, or for a ratio a tuple of two."""
     if covariates is None:
         return {}
     if isinstance(covariates, str | list | tuple):
-        covariates = dict.fromkeys(specs, list(covariates) if isinstance(covariates, tuple) else covariates)
+        covariates = dict.fromkeys(specs, covariates)
     if not isinstance(covariates, Mapping):
         raise OptionError(
             f"covariates={covariates!r}; expected a column, a list of columns, or a mapping of metrics to them"
@@ -87,13 +88,18 @@ def covariate_specs(covariates: Any, specs: Mapping[str, Spec], data: pd.DataFra
     found = {}
     for metric, given in covariates.items():
         ratio = specs[metric][1] is not None
-        several = isinstance(given, list) and not (ratio and len(given) == 2)
-        named = {str(i): one for i, one in enumerate(given if several else [given])}
+        several = given if isinstance(given, list) else [given]
+        named = {str(i): one for i, one in enumerate(several)}
         found[metric] = list(metric_specs(named, data, "data", f"covariates[{metric!r}]").values())
-        if ratio and len(found[metric]) > 1:
+        if ratio and len(several) > 1:
             raise OptionError(
-                f"covariates[{metric!r}] has {len(given)} columns; a ratio of sums takes one covariate: a column or a "
-                "pair (numerator, denominator)"
+                f"covariates[{metric!r}]={given!r} has {len(given)} columns; a ratio of sums takes one covariate: a "
+                "column, or a tuple (numerator, denominator)"
+            )
+        if not ratio and any(isinstance(one, tuple) and len(one) > 1 for one in several):
+            raise OptionError(
+                f"covariates[{metric!r}]={given!r} is a tuple, the numerator and denominator of a ratio of sums, and "
+                "the metric is a mean; pass several covariates as a list"
             )
     return found
 
@@ -150,6 +156,7 @@ def read_metrics(
                 ~dropped if dropped.any() else None,
                 null if null.any() else None,
                 limit,
+                den is not None,
             )
         )
     return metrics

@@ -74,6 +74,10 @@ class Row:
     theta: float = np.nan
     variance_reduction: float = np.nan
     n_covariate_missing: int = 0
+    mean_denominator_control: float = np.nan
+    mean_denominator_treatment: float = np.nan
+    p_denominator: float = np.nan
+    diff_without_top: float = np.nan
     warning: str = ""
 
     def but(self, *warnings: str, **changes: float | str) -> Row:

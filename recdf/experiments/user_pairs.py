@@ -8,16 +8,17 @@ import numpy as np
 
 from ..inputs.progress import Progress
 from .columns import Codes
-from .estimates import Estimate, estimate, few_clusters
+from .estimates import Estimate, estimate, few_clusters, residuals
 from .experiment_rows import ExperimentRows
 from .options import Alternative
 from .samples import Metric
-from .stats.arms import Sample, linearise, skewness_of_difference
+from .stats.arms import Sample, arm, linearise
 from .stats.bootstrap import bootstrap_p, quantile_interval, replicate_estimates, standard_error
-from .stats.effects import fieller
-from .stats.moments import HUGE
+from .stats.effects import effect, fieller
+from .stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
 from .stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from .stats.power import beyond, detectable
+from .top_units import without_top
 from .two_sample import POWER, SKEWED, TINY, Pair, Row, Settings, compare_pair
 from .units import Units, make_units
 
@@ -35,12 +36,14 @@ def compare_arms(
 ) -> list[Row]:
     """One row per metric for one treatment in one segment."""
     rows: list[Row] = []
+    estimated: list[tuple[Units, Estimate | None]] = []
     waiting: dict[int, tuple[Units, Estimate]] = {}
     for i, metric in enumerate(metrics):
         units = make_units(metric, arms, data, settings.method == "bootstrap")
         pair = _pair(metric, units, settings)
         row, tested = compare_pair(pair, settings)
         rows.append(row)
+        estimated.append((units, pair.found))
         if tested and pair.found is not None and settings.method != "welch":
             waiting[i] = units, pair.found
     # Metrics over the same units share one set of weights; dropped users make other units.
@@ -52,7 +55,24 @@ def compare_arms(
             new = resample([rows[i] for i in batch], [waiting[i] for i in batch], unordered, settings)
             for i, row in zip(batch, new, strict=True):
                 rows[i] = row
+    for i, (units, found) in enumerate(estimated):
+        if found is not None:
+            rows[i] = without_top(_with_denominators(rows[i], metrics[i], units), units, found, settings)
     return rows
+
+
+def _with_denominators(row: Row, metric: Metric, units: Units) -> Row:
+    """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their difference."""
+    den = units.control.den, units.treatment.den
+    if den[0] is None or den[1] is None or not (metric.ratio or units.clustered):
+        return row
+    control, treatment = arm(den[0]), arm(den[1])
+    p = float(effect(control, treatment).p_value)
+    if not control.var + treatment.var > 0:  # every unit of an arm has the same
+        p = float(np.isclose(control.mean, treatment.mean, rtol=1e-9, atol=0))
+    return row.but(
+        mean_denominator_control=float(control.mean), mean_denominator_treatment=float(treatment.mean), p_denominator=p
+    )
 
 
 def _pair(metric: Metric, units: Units, settings: Settings) -> Pair:
@@ -111,9 +131,15 @@ def _cautions(units: Units, found: Estimate, settings: Settings) -> list[str]:
         cautions.append("mostly_zero_denominator")
     if settings.method == "welch" and not units.clustered and _carried_by_few(units):
         cautions.append("few_users_carry")
-    if settings.method != "permutation" and abs(skewness_of_difference(*found.values, SKEWED)) > SKEWED:
+    if settings.method != "permutation" and _skewed(units, found):
         cautions.append("skewed")
     return cautions
+
+
+def _skewed(units: Units, found: Estimate) -> bool:
+    """Whether the difference is so skewed that its t interval is too far to one side."""
+    possible = may_be_skewed(*units.n, SKEWED)  # else the values need not be read
+    return possible and abs(skewness_of_means(*map(moments_of, residuals(units, found)))) > SKEWED
 
 
 def _carried_by_few(units: Units) -> bool:

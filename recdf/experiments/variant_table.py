@@ -14,7 +14,9 @@ from .columns import Codes, Mask
 from .options import Better
 from .sample_ratio import SampleRatio
 from .shown_tables import Comparison
+from .stats.many_tests import adjust
 from .two_sample import Row, Settings
+from .units import UNEQUAL
 from .verdict import Families, adjusted_columns, variant_verdicts
 
 __all__: list[str] = []
@@ -24,7 +26,8 @@ RESULT_COLUMNS = [
     "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
     "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
     "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
-    "srm_p", "warning", "verdict",
+    "mean_denominator_control", "mean_denominator_treatment", "p_denominator", "diff_without_top", "srm_p", "warning",
+    "verdict",
 ]  # fmt: skip
 
 
@@ -95,6 +98,8 @@ def decide(tested: Tested, checks: Checks, decisions: Decisions, settings: Setti
     by_cols = [name for name in result.columns if name not in RESULT_COLUMNS]
     _add_warning(result, checks.ratio.fails[group], "sample_ratio")
     _add_warning(result, checks.changes[group], "shares_change")
+    moved = adjust(result["p_denominator"].to_numpy(), "holm") < UNEQUAL
+    _add_warning(result, moved, "denominator_differs")
     families, better = decisions
     result["p_adj"], result["reject"] = adjusted_columns(result, families)
     verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, checks.ratio.checked[group])

@@ -182,6 +182,8 @@ WITHHELD = {
     "tiny": "check: tiny arms",
     "constant_arm": "check: constant arm",
     "few_users_carry": "check: few users carry it",
+    "few_units": "check: few units decide",
+    "denominator_differs": "check: denominator differs",
     "skewed": "check: skewed",
 }
 

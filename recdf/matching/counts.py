@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, NoReturn
 import numpy as np
 
 from ..errors import OptionError
+from ..inputs.sums import exact_sums
 from .grouping import spans
 from .lists import Lists, Matched
 from .side_tables.sides import Sides
@@ -168,7 +169,7 @@ class ListCounts(Counts):
 
     def per_item(self, weights: np.ndarray) -> np.ndarray:
         """Sum the weights, one per place, by item."""
-        return np.bincount(self.item, weights=weights, minlength=self.n_items)
+        return exact_sums(weights, self.item, self.n_items)
 
 
 # Attributes that only `ListCounts` has.

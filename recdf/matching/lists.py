@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
+from ..inputs.sums import exact_sums
 from ..inputs.tables import Order
 from .grouping import offsets, rank_within
 from .hits import HitArrays, Hits, ratio
@@ -309,7 +310,7 @@ class Lists:
     def sum_true(self, values: np.ndarray) -> np.ndarray:
         """Sum over the relevant items of each list; `values` has one number per row of `true`."""
         lists = self.matched.true_lists
-        total = np.bincount(lists.key, np.where(lists.gain > 0, values, 0.0), minlength=len(lists.start) - 1)
+        total = exact_sums(np.where(lists.gain > 0, values, 0.0), lists.key, len(lists.start) - 1)
         return np.append(total, 0.0).take(self.matched.true_list)
 
     def sum_ideal(self, value: Callable[..., np.ndarray], *args: Any, gain: np.ndarray | None = None) -> np.ndarray:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..inputs.sums import exact_sums
 from ..matching.grouping import spans
 from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels
@@ -40,5 +41,5 @@ def _mix(
     parts = 1.0 / np.maximum(labels.length[items], 1)
     if weights is not None:
         parts = parts * weights
-    flat = np.bincount(of_list[position] * shape[1] + category, weights=parts[position], minlength=shape[0] * shape[1])
+    flat = exact_sums(parts[position], of_list[position] * shape[1] + category, shape[0] * shape[1])
     return flat.reshape(shape)

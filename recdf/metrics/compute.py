@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from ..errors import OptionError, UndefinedMetricError
 from ..inputs.options import Options
+from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
+from ..matching.hits import ratio
 from ..matching.lists import Matched
 from .record import Bounds, Request
 
@@ -117,6 +119,6 @@ def mean(values: Floats, weights: Floats | None = None) -> float:
     """Return the mean of the defined values, or NaN if there are none; with weights Σ w·x / Σ w."""
     defined = ~np.isnan(values)
     if weights is not None:
-        total = float(weights[defined].sum())
-        return float((weights * values)[defined].sum()) / total if total else float("nan")
-    return float(values[defined].mean()) if defined.any() else float("nan")
+        values, weights = values[defined], weights[defined]
+        return float(ratio(exact_sums(weights * values), exact_sums(weights))[0])
+    return float(ratio(exact_sums(values[defined]), np.count_nonzero(defined))[0])

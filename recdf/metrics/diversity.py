@@ -277,7 +277,7 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
     labels = lists.sides.catalogue.labels(category_col, separator)
     found = np.zeros(len(lists))
     for block, shown, _ in mixes(lists, labels):
-        q = ratio(shown, shown.sum(axis=1, keepdims=True))
+        q = ratio(shown, _sums(shown)[:, None])
         found[block] = np.abs(_plogp(q, q)) / np.log(2)
     return found
 
@@ -285,7 +285,12 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
 def _plogp(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Σ_c p log q of each row, where 0 log 0 is 0. NaN for a row without values."""
     logs = np.log(q, out=np.zeros_like(q), where=(p > 0) | np.isnan(q))
-    found: np.ndarray = (p * logs).sum(axis=1)
+    return _sums(p * logs)
+
+
+def _sums(of_categories: np.ndarray) -> np.ndarray:
+    """Sum each row; values are sorted first, so that the order of the categories does not change the sum."""
+    found: np.ndarray = np.sort(of_categories, axis=1).sum(axis=1)
     return found
 
 
@@ -346,7 +351,7 @@ def calibration(
     labels = lists.sides.catalogue.labels(category_col, separator)
     found = np.zeros(len(lists))
     for block, shown, past in mixes(lists, labels, lists.sides.log):
-        p, q = (ratio(mix, mix.sum(axis=1, keepdims=True)) for mix in (past, shown))
+        p, q = (ratio(mix, _sums(mix)[:, None]) for mix in (past, shown))
         if divergence == "kl":
             value = _plogp(p, p) - _plogp(p, (1.0 - smoothing) * q + smoothing * p)
         else:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
 from .metric import metric
 
@@ -133,7 +134,7 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
     if not len(shown):
         return float("nan")
     share = shown / shown.sum()
-    value = abs(float((share * np.log2(share)).sum()))
+    value = abs(float(exact_sums(share * np.log2(share))[0]))
     if not normalize:
         return value
     there = counts.shown > 0
@@ -197,7 +198,7 @@ def hhi(counts: Counts) -> float:
     0.25
     """
     shown = counts.shown[counts.shown > 0]
-    return float(((shown / shown.sum()) ** 2).sum()) if len(shown) else float("nan")
+    return float(exact_sums((shown / shown.sum()) ** 2)[0]) if len(shown) else float("nan")
 
 
 def _divided(above: Any, below: Any) -> float:

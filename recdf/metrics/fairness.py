@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
 from ..matching.grouping import offsets
 from ..matching.hits import ratio
@@ -21,7 +22,7 @@ from .metric import metric
 
 def _by_group(labels: Labels, per_item: np.ndarray) -> np.ndarray:
     """Sum, over the items of each group, of a number that each item code has."""
-    return np.bincount(labels.code, weights=np.repeat(per_item, labels.length), minlength=len(labels.names))
+    return exact_sums(np.repeat(per_item, labels.length), labels.code, len(labels.names))
 
 
 @metric(better=None, needs=("items",), arguments=("pred",), per="item", sums=("shown", "exposure"), unknown=("group",))
@@ -62,7 +63,7 @@ def exposure_share(
     """
     labels = counts.sides.catalogue.labels(group_col)
     exposure = np.where(labels.length > 0, counts.exposure(discount), 0.0)
-    share = ratio(_by_group(labels, exposure), exposure.sum())
+    share = ratio(_by_group(labels, exposure), exact_sums(exposure))
     return dict(zip(labels.names.tolist(), share.tolist(), strict=True))
 
 
@@ -126,7 +127,7 @@ def exposure_ratio(
         due = np.where(grouped, counts.relevant, 0)
     else:
         due = grouped.astype(np.int64)
-    share = ratio(_by_group(labels, exposure), exposure.sum())
+    share = ratio(_by_group(labels, exposure), exact_sums(exposure))
     fair = ratio(_by_group(labels, due), due.sum())
     return dict(zip(labels.names.tolist(), ratio(share, fair).tolist(), strict=True))
 
@@ -141,7 +142,7 @@ def _groups(counts: Counts, group_col: str | None, head: float) -> Labels:
 
 def _spread(probability: np.ndarray) -> float:
     """Standard deviation of the defined values over their mean. NaN for fewer than two values or a mean of 0."""
-    defined = probability[~np.isnan(probability)]
+    defined = np.sort(probability[~np.isnan(probability)])
     if len(defined) < 2 or not defined.mean():
         return float("nan")
     return float(defined.std() / defined.mean())
@@ -276,5 +277,5 @@ def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np
     """
     log = lists.sides.log
     share = log.share(base)
-    of_user = ratio(np.bincount(log.pair_user, weights=share[log.pairs[1]]), np.diff(log.pairs[0]))
+    of_user = ratio(exact_sums(share[log.pairs[1]], log.pair_user, len(log.pairs[0]) - 1), np.diff(log.pairs[0]))
     return ratio(lists.mean_shown(share), np.append(of_user, np.nan)[log.list_user])

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from ..errors import OptionError
+from ..inputs.sums import exact_sums
 from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.grouping import offsets
 from ..matching.hits import ratio
@@ -50,7 +51,7 @@ def _errors_to(power: int, counts: ListCounts) -> np.ndarray:
     """Sum of the errors to some power, and how many there are."""
     start, error = _errors_by_value(counts.lists)
     mine = np.abs(error[start[counts.by] : start[counts.by + 1]]) ** power
-    return np.array([mine.sum(), len(mine)])
+    return np.append(exact_sums(mine), len(mine))
 
 
 SQUARED = Sum("squared errors", partial(_errors_to, 2), "lists")

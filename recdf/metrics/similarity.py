@@ -66,10 +66,11 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
         squares = np.einsum("ij,ij->i", vectors, vectors)
         for some in blocks(lists.n_shown * 8 * max(vectors.shape[1], 1)):
             rows = rows_of(lists, some, row_of)
-            added = vectors[rows[:, 0]]
+            added, alone = vectors[rows[:, 0]], squares[rows[:, 0]]
             for rank in range(1, rows.shape[1]):
                 added += vectors[rows[:, rank]]
-            total[some] = (np.einsum("ij,ij->i", added, added) - squares[rows].sum(axis=1)) / (2 * scale)
+                alone += squares[rows[:, rank]]
+            total[some] = (np.einsum("ij,ij->i", added, added) - alone) / (2 * scale)
             n[some] = np.count_nonzero(rows >= 0, axis=1)
     else:
         _, pair_bytes, row_bytes = features.similar(kind, separator)
@@ -84,23 +85,23 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
 
 
 def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows: np.ndarray, step: int) -> np.ndarray:
-    """Sum the similarities of all pairs of rows of each list, `step` ranks at a time. A row -1 adds nothing."""
-    own = kind if callable(kind) else features.function
+    """Sum the similarities of all pairs of rows of each list, `step` ranks at a time. A row -1 adds nothing.
+
+    Pairs are added in the order of their ranks, so that the longest list of a block does not change the sums of others.
+    """
+    total, own = np.zeros(rows.shape), kind if callable(kind) else features.function
     if own is not None:
         one, two = np.triu_indices(rows.shape[1], 1)
-        found: np.ndarray = called(own, rows[:, one], rows[:, two]).sum(axis=1)
-        return found
-    similar, _, _ = features.similar(kind, separator)
-    known, total = rows >= 0, np.zeros(len(rows))
-    for low in range(0, rows.shape[1], step):
-        some = slice(low, low + step)
-        found = similar(rows[:, some], rows[:, low:])
-        if not known.all():
-            found = np.where(known[:, some, None] & known[:, None, low:], found, 0.0)
-        # The leading square has each of its pairs twice, and the similarity of each row to itself on the diagonal.
-        square = found[:, :, : found.shape[1]]
-        total += found.sum(axis=(1, 2)) - (square.sum(axis=(1, 2)) + np.einsum("ijj->i", square)) / 2
-    return total
+        total = np.append(total[:, :1], called(own, rows[:, one], rows[:, two]), axis=1)
+    else:
+        similar, known = features.similar(kind, separator)[0], rows >= 0
+        for low in range(0, rows.shape[1], step):
+            found = similar(rows[:, low : low + step], rows[:, low:])
+            if not known.all():
+                found = np.where(known[:, low : low + step, None] & known[:, None, low:], found, 0.0)
+            for rank in range(found.shape[1]):
+                total[:, low + rank + 1 :] += found[:, rank, rank + 1 :]
+    return np.cumsum(total, axis=1)[:, -1]
 
 
 def nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..inputs.sums import exact_sums
 from ..matching.grouping import offsets, spans
 from ..matching.lists import Lists, Matched
 from ..matching.side_tables.aspects import Aspects
@@ -51,7 +52,7 @@ def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
     """α-DCG of each list."""
     code, rank, earlier = covered(lists, aspects)
     gain = (1.0 - alpha) ** earlier / np.log2(rank + 1)
-    return np.bincount(code // aspects.n_aspects, weights=gain, minlength=len(lists)).astype(np.float64)
+    return exact_sums(gain, code // aspects.n_aspects, len(lists))
 
 
 def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
@@ -74,7 +75,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
     weight = np.ones(pair.max(initial=-1) + 1)
     total = np.zeros(len(true_lists.start) - 1)
     for rank in range(1, min(lists.k, int(np.bincount(owner).max(initial=0))) + 1):
-        score = np.bincount(of_row, weights=weight[pair], minlength=len(owner))
+        score = exact_sums(weight[pair], of_row, len(owner))
         heads = np.flatnonzero(np.diff(owner, prepend=-1))
         best = np.maximum.reduceat(score, heads)
         ahead = np.flatnonzero(score == np.repeat(best, np.diff(np.append(heads, len(owner)))))

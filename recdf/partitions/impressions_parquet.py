@@ -8,7 +8,6 @@ one part after another.
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -19,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
-from ..evaluation.publishing import made, refuse_present, staging_folder
+from ..evaluation.publishing import staged_files
 from ..evaluation.storage import local_path
 from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
 from .local import Cells, Memory
@@ -59,7 +58,7 @@ def impressions_parquet(
         Parquet files with one row per impression: a file, a folder, or a glob such as "log/*.parquet".
     out : path
         Folder for `true.parquet`, `pred.parquet` and `impressions.json`, the record of rules and counts. It is made if
-        it does not exist. If the call fails, files of an earlier call stay as they are.
+        it does not exist. The three files appear in one step, and if the call fails, older ones stay as they are.
     clicks_path, purchases_path : path, or list of paths, optional
         Parquet files with one row per event: user, item and time.
     user_col : str, default "user_id"
@@ -115,18 +114,14 @@ def impressions_parquet(
     n_parts = int(min(BYTES_PER_BYTE * n_bytes / limit + 1, MOST_BUCKETS))
     memory = Memory(np.inf if n_parts == 1 else 0)
     with ExitStack() as stack:
-        stack.enter_context(made(target))
-        folder = stack.enter_context(staging_folder(target))
-        refuse_present(target, FILES, overwrite)
+        folder = stack.enter_context(staged_files(target, FILES, overwrite=overwrite))
         cells = {}
         for role, source in sources.items():
             names = source.schema.names
-            cells[role] = stack.enter_context(closing(Cells(folder, n_parts, source.fields(names), memory)))
+            cells[role] = stack.enter_context(closing(Cells(folder.parent, n_parts, source.fields(names), memory)))
             tables = source.batches(names, BATCH_ROWS)
             cells[role].extend(dealt(table, _buckets(table[user_col], n_parts), n_parts) for table in tables)
         spec = _write(_measured(cells, n_parts, options), folder)
-        for name in FILES:
-            os.replace(folder / name, target / name)
     warn_of_counts(spec["counts"], [role for role in sources if role != "log"])
     return spec
 

@@ -237,3 +237,50 @@ def test_without_scipy_the_extra_is_named(capsys, folder, monkeypatch, command):
     monkeypatch.delitem(sys.modules, "scipy.special", raising=False)
     call = [*command.split(), *(["--missing", "zero"] if "ab" in command.split() else [])]
     assert "pip install 'recdf[stats]'" in fails(capsys, *call)
+
+
+# --------------------------------------------------------------------------------------- what a ratio hides
+
+
+def test_a_moved_denominator_is_seen_everywhere(capsys, folder):
+    # B shows five items where A shows ten.
+    few = SHOP.shown[(SHOP.shown["variant"] == "A") | (SHOP.shown["rank"] <= 5)]
+    rd.evaluate(SHOP.true, few, METRICS, users="pred", value_col="value").to_parquet("few")
+    call = ["experiment", "few", "--assignment", "groups.csv", "--control", "A", "--missing", "zero"]
+    call += ["--metric", "ctr=hits@10/n_pred", "--out", "out", "--overwrite"]
+    code, out, _ = run(capsys, *call)
+    assert code == 0
+    assert "check: denominator differs" in out
+    assert "denominator differs (4." in out
+    assert run(capsys, *call, "--fail-on", "warning")[0] == 1
+    assert run(capsys, *call, "--fail-on", "invalid")[0] == 0
+    table = written("out/comparison.parquet")
+    assert table["mean_denominator_treatment"].iloc[0] < 0.6 * table["mean_denominator_control"].iloc[0]
+    whole = [*call[:6], "--missing", "zero", "--metric", "revenue@10", "--fail-on", "warning"]
+    assert run(capsys, *whole)[0] == 0
+
+
+def test_ten_users_decide_and_the_command_says_so(capsys, folder):
+    groups = GROUPS.assign(gift=np.arange(len(GROUPS)) % 7 * 1.0)
+    groups.loc[groups.index[groups["variant"] == "B"][:8], "gift"] = 1000.0
+    groups.to_csv("gifts.csv", index=False)
+    call = ["experiment", "ab", "--assignment", "gifts.csv", "--control", "A", "--missing", "zero", "--metric", "gift"]
+    code, out, _ = run(capsys, *call, "--fail-on", "warning")
+    assert code == 1
+    assert "check: few units decide" in out
+    assert "few units (" in out
+    assert "without them)" in out
+
+
+def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
+    rng = np.random.default_rng(0)
+    groups = GROUPS.assign(pre_clicks=rng.poisson(2, len(GROUPS)), pre_shown=rng.poisson(9, len(GROUPS)) + 1)
+    groups.to_csv("past.csv", index=False)
+    call = ["experiment", "ab", "--assignment", "past.csv", "--control", "A", "--missing", "zero"]
+    call += ["--metric", "ctr=hits@10/n_pred"]
+    assert run(capsys, *call, "--covariate", "ctr=pre_clicks/pre_shown", "--out", "out")[0] == 0
+    joined = shown().join_experiment(groups, missing="zero")
+    options = {"covariates": ("pre_clicks", "pre_shown"), "expected": {"A": 1, "B": 1}}
+    want = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options)
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+    assert "a ratio of sums takes one covariate" in fails(capsys, *call, "--covariate", "pre_clicks", "pre_shown")

@@ -256,6 +256,23 @@ def test_with_one_model_the_experiment_has_the_headline(shop, full, tmp_path):
     assert "No difference shown: B against the control A" in page.text("verdict")
 
 
+@pytest.mark.parametrize(("moved", "word"), [("n_pred", "denominator differs"), ("hits@10", "few units decide")])
+def test_what_a_ratio_hides_withholds_the_headline(shop, full, tmp_path, moved, word):
+    shown = rd.evaluate(shop.true, shop.shown, ["hits@10", "revenue@10"], users="pred", value_col="value")
+    users = shown.join_experiment(shop.assignment, missing="zero")
+    treated = (users["variant"] == "B").to_numpy()
+    if moved == "n_pred":
+        users["n_pred"] *= np.where(treated, 3, 1)
+    else:  # ten programs in the control
+        users.loc[~treated & (np.cumsum(~treated) <= 10), "hits@10"] = 900
+    effect = rd.compare_variants(users, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1})
+    page = Page(rd.report(shown, tmp_path / "r.html", experiment=effect, health=full[1]["health"]))
+    assert f"The verdict is withheld ( check: {word} )" in page.text("verdict")
+    section = page.text("experiment")
+    assert f"check: {word}" in section
+    assert {"n_pred": " vs. ", "hits@10": "without them"}[moved] in section
+
+
 def test_every_metric_is_shown_at_the_cutoff_nearest_to_k(shop, tmp_path):
     result = rd.evaluate(shop.true, shop.pred, ["ndcg@3", "ndcg@8", "recall@2"], by="model")
     page = Page(rd.report(result, tmp_path / "r.html", k=7))

@@ -1,5 +1,6 @@
 """A write that fails or is killed leaves the old result or the new one, and readers beside it find one of them."""
 
+import errno
 import itertools
 import os
 import signal
@@ -45,9 +46,25 @@ def test_a_failure_at_any_step_keeps_the_old_result(target, call, error, tmp_pat
 @pytest.mark.parametrize(("target", "call"), STEPS)
 def test_a_failure_of_the_first_write_leaves_nothing(target, call, tmp_path, monkeypatch):
     fail_at(call, monkeypatch, target)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(rd.WriteError, match=f"{tmp_path}/result: No space left on device") as caught:
         NEW.to_parquet(tmp_path / "result")
+    assert isinstance(caught.value, OSError)
+    assert caught.value.errno == errno.ENOSPC
     assert names(tmp_path) == set()
+
+
+def test_a_full_disk_of_a_report_and_of_parts_is_said_with_its_path(tmp_path, monkeypatch):
+    fail_at(1, monkeypatch, (os, "replace"))
+    with pytest.raises(rd.WriteError, match=f"{tmp_path}/new: No space left on device"):
+        rd.report(OLD, tmp_path / "new" / "report.html")
+    monkeypatch.undo()
+    for name, frame in (("true", {"user_id": ["u"], "item_id": ["a"]}), ("pred", {"user_id": ["u"], "item_id": ["a"]})):
+        pd.DataFrame(frame).to_parquet(tmp_path / f"{name}.parquet")
+    paths = tmp_path / "true.parquet", tmp_path / "pred.parquet"
+    fail_at(1, monkeypatch, (pq, "ParquetWriter"))
+    with pytest.raises(rd.WriteError, match=f"{tmp_path}/new: No space left on device"):
+        rd.evaluate_parquet(*paths, "mrr@1", out=tmp_path / "new")
+    assert names(tmp_path) == {"true.parquet", "pred.parquet"}
 
 
 # ------------------------------------------------------------------------- processes that were killed

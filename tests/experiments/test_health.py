@@ -1,5 +1,6 @@
 """experiment_health: the sample ratio, missing values, and what else makes an experiment invalid."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from experiments.variants import GOLDEN, GROUPS, METRICS
@@ -63,3 +64,31 @@ def test_health_missing_is_chi2_contingency():
 def test_health_bad_shares(expected, words):
     with pytest.raises(OptionError, match=words):
         rd.experiment_health(METRICS, GROUPS, expected=expected)
+
+
+def test_persons_with_several_devices_are_counted_once():
+    # What is assigned are persons: 500 of A with one device each, 430 of B with two or one.
+    person = np.r_[np.arange(500), np.repeat(np.arange(500, 930), np.arange(430) % 3 % 2 + 1)]
+    variant = np.where(person < 500, "A", "B")
+    groups = pd.DataFrame({"device": np.arange(len(person)), "person": person, "variant": variant})
+    with_metrics = groups[["device"]][groups["person"] % 50 > 0]
+    devices = rd.experiment_health(with_metrics, groups, user_col="device")
+    persons = rd.experiment_health(with_metrics, groups, user_col="device", cluster="person")
+    assert devices["n_assigned"].tolist() == groups["variant"].value_counts().sort_index().tolist()
+    assert persons["n_assigned"].tolist() == [500, 430]
+    assert persons["n_with_metrics"].tolist() == [490, 421]
+    assert persons["srm_p"].iloc[0] == pytest.approx(stats.chisquare([500, 430]).pvalue)
+    assert persons["missing_p"].iloc[0] == pytest.approx(
+        stats.chi2_contingency([[490, 421], [10, 9]], correction=False).pvalue
+    )
+    assert devices["srm_p"].iloc[0] != pytest.approx(persons["srm_p"].iloc[0])
+    # Users who were assigned one by one within regions are still counted as users.
+    region = rd.experiment_health(
+        with_metrics, groups.assign(region=groups["device"] % 7), user_col="device", cluster="region"
+    )
+    pd.testing.assert_frame_equal(region, devices)
+    # A user in two variants is left out, and does not make the persons users.
+    twice = pd.concat([groups, groups[:1].assign(variant="B")])
+    found = rd.experiment_health(with_metrics, twice, user_col="device", cluster="person")
+    assert found["n_assigned"].tolist() == [499, 430]
+    assert found["n_multi_variant"].tolist() == [1, 1]

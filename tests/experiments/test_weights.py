@@ -113,8 +113,10 @@ def test_variants():
     ):
         found = rd.compare_variants(frame, "b", control="A", weight_col="w", **options)
         expected = rd.compare_variants(written, {"b": ("wb", "w")}, control="A", **pair)
-        dropped = ["n_dropped", "n_dropped_control", "n_dropped_treatment"]
-        pd.testing.assert_frame_equal(found.drop(columns=dropped), expected.drop(columns=dropped))
+        # Weights are not the denominator of a metric: whether they differ is a matter of the users.
+        other = ["n_dropped", "n_dropped_control", "n_dropped_treatment"]
+        other += ["mean_denominator_control", "mean_denominator_treatment", "p_denominator"]
+        pd.testing.assert_frame_equal(found.drop(columns=other), expected.drop(columns=other))
     ratio = rd.compare_variants(frame, {"r": ("b", "a")}, control="A", weight_col="w").iloc[0]
     of_a = frame[frame["variant"] == "A"]
     assert ratio["mean_control"] == pytest.approx(np.dot(of_a["w"], of_a["b"]) / np.dot(of_a["w"], of_a["a"]))

@@ -103,7 +103,7 @@ def test_ties_in_lists_too_long_for_one_integer(frames, ties, monkeypatch):
     assert watch.calls
 
 
-@pytest.mark.parametrize("part_rows", [1, 2, 2**15])
+@pytest.mark.parametrize("terms", [1, 2, 2**15])
 @pytest.mark.parametrize(
     ("values", "squares"),
     [
@@ -114,8 +114,8 @@ def test_ties_in_lists_too_long_for_one_integer(frames, ties, monkeypatch):
         ([np.nan, np.inf, 1.0], np.nan),
     ],
 )
-def test_squares_of_one_group_and_of_several(values, squares, part_rows, monkeypatch):
-    monkeypatch.setattr(moments, "PART_ROWS", part_rows)
+def test_squares_of_one_group_and_of_several(values, squares, terms, monkeypatch):
+    monkeypatch.setattr("recdf.inputs.sums.TERMS", terms)
     column, group = np.array(values), np.zeros(len(values), np.int64)
     for n_groups in (1, 2):
         found = moments.Moments.of([column], group, n_groups).squares[0]

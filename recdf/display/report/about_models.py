@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...experiments.cells import Cell, digits_for, interval, number, p_value, shorten, visible
-from ...experiments.report import COMPARED
+from ...experiments.report import COMPARED, note_of
 from .. import plot
 from ..leaderboard import values_frame
 from ..pairs import compare, model_rows
@@ -146,7 +146,7 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
     rows = []
     for i, row in enumerate(frame.to_dict("records")):
         form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
-        warned = str(row.get("warning", "")).replace("_", " ")
+        warned = note_of(row)
         verdict = badge(kind_of(row["verdict"]), row["verdict"])
         if warned:
             verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))

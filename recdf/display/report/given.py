@@ -11,6 +11,7 @@ import pandas as pd
 
 from ...errors import DataError, OptionError, kind_of
 from ...evaluation.definitions import definitions
+from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
 from ...experiments.report import COMPARED
 from ..leaderboard import EVERYONE, TIDY, Leaderboard, marks, notes, values_frame
@@ -164,6 +165,8 @@ def read_tables(
         role = f"experiment[{name!r}]" if name else "experiment"
         need(table, role, EXPERIMENT, "what rd.compare_variants returned, or a mapping of names to such tables")
     if health is not None:
+        if isinstance(experiment, pd.DataFrame):  # of several, some may be of another run over the same users
+            refuse_two_runs({"experiment": experiment, "health": health})
         need(health, "health", HEALTH, "what rd.experiment_health returned")
     if check is not None:
         need(check, "check", CHECK, "what rd.check returned")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .moments import ROUNDING, Moments, may_be_skewed, moments_of, skewness_of_means
+from .moments import ROUNDING, Moments
 from .numbers import Floats, Number
 
 __all__: list[str] = []
@@ -145,16 +145,6 @@ def arm_of_moments(values: Moments) -> Arm:
     """Return the mean of the values that have these moments, with its variance and n − 1 degrees of freedom."""
     var = _known_variance(np.asarray(values.var * values.n), values.n, values.largest)
     return Arm(np.float64(values.mean), var, np.float64(values.n - 1))
-
-
-def skewness_of_difference(control: Floats, treatment: Floats, negligible: float = 0.0) -> float:
-    """Return the skewness of the difference of two means, see `skewness_of_means`; 0 if it cannot reach `negligible`.
-
-    The mean of a small arm is skewed, and the t interval is then too far to one side.
-    """
-    if not may_be_skewed(len(control), len(treatment), negligible):  # then the values need not be read
-        return 0.0
-    return skewness_of_means(moments_of(control), moments_of(treatment))
 
 
 def _sum_of_squares(z: Floats) -> Number:

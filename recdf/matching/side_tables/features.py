@@ -166,8 +166,10 @@ def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.nd
         code = np.zeros(len(series))
         code[labels.length == 1] = labels.code + 1.0
         return code[:, None], null
+    # In the order of the names and not of the rows, so that products of vectors do not depend on the order of rows.
+    place = np.argsort(np.argsort(labels.names.astype(str), kind="stable"))
     indicator = np.zeros((len(series), len(labels.names)))
-    indicator[np.repeat(np.arange(len(series)), labels.length), labels.code] = 1.0
+    indicator[np.repeat(np.arange(len(series)), labels.length), place[labels.code]] = 1.0
     return indicator, null
 
 

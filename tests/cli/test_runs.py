@@ -1,0 +1,215 @@
+"""The files that one run writes appear together, also if a process is killed. Files of two runs are not read as one."""
+
+import itertools
+import os
+import signal
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from cases import case
+from cli.command import fails, run
+from cli.frames import PRED
+from cli.shop import models
+from evaluation.stored import FORKING, FULL, fail_at, forks, names, python
+
+import recdf as rd
+from recdf.evaluation.publishing import RUN, settled
+
+CALL = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A", "--missing", "zero"]
+EXPERIMENT = [*CALL, "--out", "out"]
+OPE = ["ope", "log.parquet", "--pred", "pred.parquet", "--by", "model", "--out", "out"]
+LISTS = ["impressions", "shown.parquet", "--list-cols", "--clicked-col", "clicked", "--rank-by-time", "--out", "out"]
+
+# An older and a newer run of each command. The newer one writes fewer files, so that one of the older has to go.
+RUNS = {
+    "experiment": ([*EXPERIMENT, "--segment", "segment"], [*EXPERIMENT, "--metric", "hits@10"]),
+    "ope": (OPE, ["ope", "log.parquet", "--pred", "one.parquet", "--by", "model", "--out", "out"]),
+    "impressions": (LISTS, [*LISTS, "--relevance", "clicked=5"]),
+}
+EFFECTS, ESTIMATES = {"health.parquet", "comparison.parquet"}, {"ope.parquet", "ope_diagnostics.parquet"}
+WRITTEN = {
+    "experiment": ({*EFFECTS, "segments.parquet"}, EFFECTS),
+    "ope": ({*ESTIMATES, "ope_comparison.parquet"}, ESTIMATES),
+    "impressions": ({"true.parquet", "pred.parquet", "impressions.json"},) * 2,
+}
+
+
+@pytest.fixture
+def inputs(folder):
+    """The files that the runs read, in the current folder."""
+    log = pd.DataFrame({"user_id": [f"u{i % 40}" for i in range(400)], "item_id": [i % 4 for i in range(400)]})
+    log.assign(reward=[i % 3 % 2 for i in range(400)], propensity=0.25).to_parquet("log.parquet")
+    users = sorted(set(log["user_id"]))
+    pred = pd.DataFrame({"model": ["als"] * 40 + ["bpr"] * 40, "user_id": users * 2, "item_id": [1] * 40 + [2, 3] * 20})
+    pred.to_parquet("pred.parquet")
+    pred.head(40).to_parquet("one.parquet")
+    PRED[PRED["model"] == "a"].assign(clicked=[1, 0, 1, 0]).to_parquet("shown.parquet")
+    return folder
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
+
+
+@pytest.fixture
+def both(capsys, inputs):
+    """What the older and the newer run of a command write."""
+
+    def written(command):
+        found = []
+        for call in RUNS[command]:
+            assert run(capsys, *call, "--overwrite")[0] == 0
+            found.append(contents("out"))
+        assert tuple(map(set, found)) == WRITTEN[command]
+        return found
+
+    return written
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_a_failure_at_any_rename_keeps_the_older_files(capsys, both, monkeypatch, command):
+    old, new = both(command)
+    run(capsys, *RUNS[command][0], "--overwrite")
+    replace = os.replace
+    for step, error in itertools.product(range(1, len(old) + len(new) + 2), [FULL, KeyboardInterrupt()]):
+        with case(f"step {step} {error!r}"):
+            fail_at(step, monkeypatch, (os, "replace"), error)
+            code, out, err = run(capsys, *RUNS[command][1], "--overwrite")
+            monkeypatch.setattr(os, "replace", replace)
+            assert (code, out) == (2 if error is FULL else 130, "")
+            assert ("No space left" in err) is (error is FULL)
+            assert contents("out") == old
+    run(capsys, *RUNS[command][1], "--overwrite")
+    assert contents("out") == new
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_a_failure_of_a_first_run_leaves_no_folder(capsys, inputs, monkeypatch, command):
+    for step in (1, len(WRITTEN[command][0])):
+        fail_at(step, monkeypatch, (os, "replace"))
+        assert run(capsys, *RUNS[command][0])[0] == 2
+        assert not Path("out").exists()
+
+
+KILLED = f"""{FORKING}
+from recdf.cli import main
+
+def work(folder, step, call):
+    os.chdir(folder)
+    kill_at_rename(step)
+    main([*call, "-q"])
+
+for one in sys.argv[1:]:
+    folder, step, *call = one.split("|")
+    print(ended(forked(work, folder, int(step), call)))
+"""
+
+
+@forks
+@pytest.mark.parametrize("command", RUNS)
+def test_a_killed_run_leaves_the_files_of_one_run(capsys, both, command, tmp_path):
+    """Right after the kill, files of two runs are not beside each other. The next call finds all of one run."""
+    old, new = both(command)
+    inputs = [path for path in tmp_path.iterdir() if path.name != "out"]
+    folders = [tmp_path / f"killed{step}" for step in range(1, len(old) + len(new) + 3)]
+    for folder in folders:
+        (folder / "out").mkdir(parents=True)
+        for path in inputs:
+            (folder / path.name).symlink_to(path)
+        for name, content in old.items():
+            (folder / "out" / name).write_bytes(content)
+    call = "|".join([*RUNS[command][1], "--overwrite"])
+    done = python(KILLED, *(f"{folder}|{step}|{call}" for step, folder in enumerate(folders, 1)))
+    assert done.stderr == ""
+    assert done.stdout.split() == [str(-signal.SIGKILL)] * (len(folders) - 1) + ["0"]
+    for folder in folders:
+        with case(folder.name):
+            left = contents(folder / "out")
+            assert left.items() <= old.items() or left.items() <= new.items()
+            with settled([folder / "out"]):
+                assert contents(folder / "out") == (new if folder == folders[-1] else old)
+                assert names(folder / "out") == set(contents(folder / "out"))
+
+
+@forks
+def test_a_killed_first_run_leaves_nothing(inputs, tmp_path):
+    calls = [[word if word != "out" else f"out of {name}" for word in call] for name, (call, _) in RUNS.items()]
+    done = python(KILLED, *("|".join([str(tmp_path), "2", *call]) for call in calls))
+    assert (done.stdout.split(), done.stderr) == ([str(-signal.SIGKILL)] * 3, "")
+    for command in RUNS:
+        with settled([Path(f"out of {command}")]), case(command):
+            assert names(f"out of {command}") == set()
+
+
+@forks
+def test_lists_are_read_after_the_run_that_should_replace_them_was_killed(capsys, both, tmp_path):
+    both("impressions")
+    done = python(KILLED, "|".join([str(tmp_path), "3", *LISTS, "--overwrite"]))
+    assert done.stdout == f"{-signal.SIGKILL}\n"
+    assert not Path("out/true.parquet").exists()
+    call = ["--true", "out/true.parquet", "--pred", "out/pred.parquet", "--allow-empty"]
+    assert run(capsys, "evaluate", *call, "-m", "hits@2")[0] == 0
+
+
+# ------------------------------------------------------------------------------------------ readers
+
+REPORT = ["report", "models", "--overwrite", "--experiment", "out/comparison.parquet"]
+
+
+@pytest.mark.parametrize("command", ["experiment", "ope"])
+def test_each_file_has_the_digest_of_its_run(both, command):
+    both(command)
+    runs = {pd.read_parquet(path).attrs[RUN] for path in Path("out").iterdir()}
+    assert len(runs) == 1
+
+
+def test_files_of_two_runs_are_refused_by_name(capsys, both):
+    old, _ = both("experiment")
+    Path("out/health.parquet").write_bytes(old["health.parquet"])
+    line = fails(capsys, *REPORT)  # the health beside it is not asked for
+    assert "out/health.parquet" in line
+    assert "out/comparison.parquet" in line
+    assert "two runs" in line
+    assert "two runs" in fails(capsys, *REPORT, "--health", "out/health.parquet")
+    Path("old").mkdir()
+    Path("out/health.parquet").rename("old/health.parquet")
+    assert "two runs" in fails(capsys, *REPORT, "--health", "old/health.parquet")
+    tables = {"experiment": pd.read_parquet("out/comparison.parquet"), "health": pd.read_parquet("old/health.parquet")}
+    with pytest.raises(rd.DataError, match="experiment and health were written by two runs"):
+        rd.report(rd.read_parquet("models"), "report.html", **tables)
+    assert run(capsys, *REPORT)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "stale", "call"),
+    [
+        ("experiment", "segments.parquet", REPORT),
+        ("ope", "ope_comparison.parquet", ["report", "models", "--off-policy", "out/ope.parquet"]),
+    ],
+)
+def test_a_table_that_only_the_older_run_has_is_refused_too(capsys, both, command, stale, call):
+    old, _ = both(command)
+    Path("out", stale).write_bytes(old[stale])
+    assert stale in fails(capsys, *call)
+
+
+def test_a_comparison_of_another_result_is_refused(capsys, folder):
+    assert run(capsys, "compare", "models", "--baseline", "popularity", "--out", "out")[0] == 0
+    call = ["report", "models", "--overwrite", "--baseline", "popularity", "--comparison", "out/comparison.parquet"]
+    assert run(capsys, *call)[0] == 0
+    models(["ndcg@10"]).to_parquet("models", overwrite=True)
+    assert "compares another result" in fails(capsys, *call)
+
+
+def test_a_comparison_replaces_what_an_experiment_wrote(capsys, both):
+    both("experiment")
+    call = ["compare", "models", "--out", "out"]
+    assert "already holds comparison.parquet" in fails(capsys, *call)
+    assert run(capsys, *call, "--overwrite")[0] == 0
+    assert names("out") == {"comparison.parquet"}
+
+
+def test_a_broken_table_is_named(capsys, folder):
+    Path("health.parquet").write_bytes(b"PAR1")
+    assert "health.parquet cannot be read" in fails(capsys, "report", "models", "--health", "health.parquet")

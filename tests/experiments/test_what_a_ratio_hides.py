@@ -1,0 +1,213 @@
+"""No false verdict from ratios and few units: moved denominators, bots, skew by its formula, pairs as covariates."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiments.verdicts import arms, compare
+from scipy import stats
+
+import recdf as rd
+from recdf.errors import OptionError
+
+CTR = {"ctr": ("clicks", "shown")}
+
+
+def shop(rng, n=4000, lift=0.0):
+    """Users with about six impressions each, of which 10 % are clicked."""
+    data = pd.DataFrame({"user_id": range(n), "variant": np.repeat(["A", "B"], n // 2), "shown": rng.poisson(5, n) + 1})
+    data["clicks"] = rng.binomial(data["shown"], np.where(data["variant"] == "B", 0.1 * (1 + lift), 0.1))
+    return data
+
+
+def with_bots(rng, data, n=10, shown=500, variant="B"):
+    bots = data.index[data["variant"] == variant][:n]
+    return data.assign(
+        shown=data["shown"].where(~data.index.isin(bots), shown),
+        clicks=data["clicks"].where(~data.index.isin(bots), int(0.9 * shown)),
+    )
+
+
+def found_in(data, metrics=CTR, **options):
+    return rd.compare_variants(data, metrics, control="A", **{"expected": {"A": 1, "B": 1}, **options}).iloc[0]
+
+
+# ---------------------------------------------------------------------------------- denominators
+
+
+def test_a_denominator_that_the_treatment_moves(rng):
+    # B shows three times as much for the same clicks: was "worse".
+    data = shop(rng)
+    moved = data.assign(shown=data["shown"].where(data["variant"] == "A", 3 * data["shown"]))
+    found = found_in(moved, {**CTR, "clicks": "clicks"})
+    means = moved.groupby("variant")["shown"].mean()
+    assert (found["mean_denominator_control"], found["mean_denominator_treatment"]) == (
+        pytest.approx(means["A"]), pytest.approx(means["B"]),
+    )  # fmt: skip
+    one, other = (part["shown"] for _, part in moved.groupby("variant"))
+    assert found["p_denominator"] == pytest.approx(stats.ttest_ind(other, one, equal_var=False).pvalue)
+    assert found["p_value"] < 1e-10
+    assert found["verdict"] == "check: denominator differs"
+    assert "denominator_differs" in found["warning"].split("; ")
+    notes = rd.report_table(rd.compare_variants(moved, CTR, control="A")).frame["notes"].iloc[0]
+    assert f"denominator differs ({means['B']:.4g} vs. {means['A']:.4g})" in notes
+
+
+@pytest.mark.parametrize("method", ["welch", "bootstrap", "permutation"])
+def test_denominators_count_the_units_of_the_test(rng, method):
+    # Sessions of users: B's users come twice as often, so the mean over sessions is over other sessions.
+    user = np.repeat(np.arange(400), np.where(np.arange(400) % 2 == 1, 6, 3))
+    rows = pd.DataFrame({"user_id": user, "variant": np.where(user % 2 == 1, "B", "A"), "ndcg": rng.random(len(user))})
+    found = found_in(rows, "ndcg", cluster="user_id", method=method, n_resamples=200)
+    assert (found["mean_denominator_control"], found["mean_denominator_treatment"]) == (3, 6)
+    assert found["verdict"] == "check: denominator differs"
+    alike = found_in(rows[rows.groupby("user_id").cumcount() < 3], "ndcg", cluster="user_id")
+    assert "denominator_differs" not in alike["warning"]
+
+
+def test_honest_ratios_are_rarely_bothered(rng):
+    # Ten ratios in one table: the level holds for all of them together.
+    runs, warned = 200, 0
+    for _ in range(runs):
+        data = shop(rng, 400)
+        more = {f"d{i}": rng.poisson(5, 400) + 1 for i in range(9)}
+        metrics = {**CTR, **{name: ("clicks", name) for name in more}}
+        table = rd.compare_variants(data.assign(**more), metrics, control="A")
+        warned += table["warning"].str.contains("denominator_differs").any()
+    assert warned <= stats.binom.ppf(0.999, runs, 0.01)
+
+
+def test_the_sample_shop_shows_as_much_in_both_arms():
+    shop = rd.sample_shop()
+    lists = rd.evaluate(shop.true, shop.shown, ["hits@20"], users="pred")
+    users = lists.join_experiment(shop.assignment, missing="zero")
+    found = found_in(users, {"ctr": ("hits@20", "n_pred")})
+    assert found["p_denominator"] > 0.5
+    assert found["verdict"] == "better"
+
+
+# ---------------------------------------------------------------------------------- few units
+
+
+@pytest.mark.parametrize("variant", ["A", "B"])
+@pytest.mark.parametrize("metrics", [CTR, "clicks"])
+def test_ten_bots_decide(rng, metrics, variant):
+    # 10 x 500 impressions at 90 % clicks: was "better" or "worse".
+    honest = shop(rng)
+    data = with_bots(rng, honest, variant=variant)
+    found = found_in(data, metrics)
+    assert found["p_value"] < 0.01
+    bots = data["shown"] == 500
+    want = found_in(data[~bots], metrics)["diff"]
+    assert found["diff_without_top"] == pytest.approx(want, abs=1e-12)
+    assert "few_units" in found["warning"].split("; ")
+    assert found["verdict"] == "check: few units decide"
+    permuted = found_in(data, metrics, method="permutation", n_resamples=200)
+    assert permuted["verdict"] == "check: few units decide"
+    note = rd.report_table(rd.compare_variants(data, metrics, control="A")).frame["notes"].iloc[0]
+    assert f"few units ({want:+.4f} without them)".replace("-", "−") in note
+
+
+def test_ten_bots_hide_an_effect(rng):
+    data = with_bots(rng, shop(rng, lift=0.5), variant="A", shown=100)
+    found = found_in(data, "clicks")
+    assert found["p_value"] > 0.05 or found["diff"] < 0
+    assert found["verdict"] == "check: few units decide"
+
+
+def test_the_top_does_not_depend_on_the_order_of_rows_or_on_ties(rng):
+    data = arms(rng.integers(0, 4, 300) * 1.0, rng.integers(0, 4, 200) * 1.0)
+    found = compare(data)["diff_without_top"]
+    assert compare(data.sample(frac=1, random_state=1))["diff_without_top"] == pytest.approx(found, rel=1e-12)
+    # By hand: of all values 3 (the farthest from the mean of 1.5), ten users' worth goes out, from both arms alike.
+    centre = data["m"].mean()
+    far = (data["m"] - centre).abs().round(9)
+    tied = far == far.max()
+    weight = np.where(tied, 1 - 10 / tied.sum(), 1.0)
+    means = {v: np.average(part["m"], weights=weight[part.index]) for v, part in data.groupby("variant")}
+    assert found == pytest.approx(means["B"] - means["A"], rel=1e-9)
+
+
+def test_broad_effects_in_skewed_revenue_are_left_alone(rng):
+    rejected = warned = 0
+    for _ in range(100):
+        revenue = rng.lognormal(0, 1.5, 4000) * np.repeat([1.0, 1.3], 2000)
+        found = compare(arms(revenue[:2000], revenue[2000:]))
+        rejected += found["p_value"] <= 0.05
+        warned += "few_units" in found["warning"]
+    assert rejected >= 60
+    assert warned <= 10
+
+
+# ---------------------------------------------------------------------------------- skew
+
+
+def formula(parts):
+    """Skewness of the difference by its formula, from the residuals of both arms."""
+    n_c, n_t = map(len, parts)
+    return stats.skew(np.concatenate(parts)) * (1 / n_t**2 - 1 / n_c**2) / (1 / n_t + 1 / n_c) ** 1.5
+
+
+def test_skew_is_that_of_the_residuals_of_each_arm(rng):
+    # With an effect, values around the ratio of both arms together are more skewed than the residuals of the arms.
+    fired = {True: 0, False: 0}
+    for _ in range(40):
+        n = 950, 50
+        shown = np.ceil(rng.lognormal(1.5, 0.6, sum(n)))
+        clicks = rng.binomial(shown.astype(int), np.repeat([0.05, 0.6], n))
+        data = pd.DataFrame({"user_id": range(sum(n)), "variant": np.repeat(["A", "B"], n), "c": clicks, "d": shown})
+        parts = []
+        for _, part in data.groupby("variant"):
+            ratio = part["c"].sum() / part["d"].sum()
+            parts.append((part["c"] - ratio * part["d"]) / part["d"].mean())
+        want = abs(formula(parts)) > 0.2
+        found = rd.compare_variants(data, {"r": ("c", "d")}, control="A")["warning"].iloc[0]
+        assert ("skewed" in found.split("; ")) == want
+        fired[bool(want)] += 1
+    assert min(fired.values()) > 0
+
+
+def test_skew_within_strata_and_beside_a_covariate(rng):
+    # Few users of a rich country make the values skewed, and not the residuals within countries.
+    rich = np.r_[np.arange(950) % 50 == 0, np.arange(50) % 10 == 0]
+    value = 20.0 * rich + rng.normal(size=1000)
+    data = arms(value[:950], value[950:], rich=rich, past=20.0 * rich + rng.normal(0, 0.1, 1000))
+    assert "skewed" in compare(data)["warning"]
+    for options in ({"strata": "rich"}, {"covariates": "past"}):
+        assert "skewed" not in compare(data, **options)["warning"]
+
+
+def test_ten_of_ten_thousand_are_named(rng):
+    # In equal arms the formula gives 0; ten users at 450 are few units, or skewed in unequal arms.
+    value = rng.exponential(1, 10_000)
+    value[np.r_[9990:10_000]] = 450
+    assert compare(arms(value[:5000], value[5000:]))["verdict"] == "check: few units decide"
+    assert "skewed" in compare(arms(value[:9000], value[9000:]))["warning"].split("; ")
+
+
+# ---------------------------------------------------------------------------------- covariates of a ratio
+
+
+def past(rng, n=600):
+    data = shop(rng, n)
+    taste = rng.gamma(5, 0.02, n)
+    for name in ("", "pre_"):
+        data[name + "shown"] = rng.poisson(20, n) + 1
+        data[name + "clicks"] = rng.binomial(data[name + "shown"], np.minimum(taste, 1))
+    return data
+
+
+def test_a_pair_is_a_tuple_and_a_list_is_a_list(rng):
+    data = past(rng)
+    want = found_in(data, covariates={"ctr": ("pre_clicks", "pre_shown")})
+    assert want["method"] == "welch+cuped"
+    pd.testing.assert_series_equal(found_in(data, covariates=("pre_clicks", "pre_shown")), want)
+    pd.testing.assert_series_equal(found_in(data, covariates=[("pre_clicks", "pre_shown")]), want)
+    # Two covariates were read as a numerator and a denominator.
+    for several in (["pre_clicks", "pre_shown"], {"ctr": ["pre_clicks", "pre_shown"]}):
+        with pytest.raises(OptionError, match=r"a ratio of sums takes one covariate: a column, or a tuple"):
+            found_in(data, covariates=several)
+    both = {**CTR, "clicks": "clicks"}
+    with pytest.raises(OptionError, match="the metric is a mean; pass several covariates as a list"):
+        found_in(data, both, covariates=("pre_clicks", "pre_shown"))
+    with pytest.raises(OptionError, match="takes one covariate"):
+        rd.plan_experiment(data, CTR, n=1000, covariates=["pre_clicks", "pre_shown"])
