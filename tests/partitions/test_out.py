@@ -96,7 +96,13 @@ def test_a_result_is_not_replaced_unasked(tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "where"),
-    [(calling, "match"), (measuring, "defined_values"), (packed, "part_of"), (merging, "encode"), (storage, "to_table")],
+    [
+        (calling, "match"),
+        (measuring, "defined_values"),
+        (packed, "part_of"),
+        (merging, "encode"),
+        (storage, "to_table"),
+    ],
 )
 @pytest.mark.parametrize("earlier", [False, True])
 def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, module, where, earlier):
