@@ -15,6 +15,7 @@ from ..experiments.compare_variants import compare_variants
 from ..experiments.health import experiment_health
 from ..experiments.join import join_experiment
 from ..experiments.report import report_table
+from ..experiments.verdict import warning_sentences
 from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, file, given_parameters, local
 from .files import read_beside
 from .output import COMPARED, RESULT, digest_of, note, print_tables, verdicts_fail, write_files
@@ -23,7 +24,7 @@ __all__ = ["add_compare", "add_experiment"]
 
 OF_MODELS = (
     "test", "users", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
-    "larger_is_better", "weight_col",
+    "larger_is_better", "weight_col", "unit_col",
 )  # fmt: skip
 OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
@@ -53,7 +54,7 @@ def add_compare(commands: Any) -> None:
     what.add_argument("--baseline", metavar="NAME", help="model that the others are compared with (default: all pairs)")
     what.add_argument("--metric", nargs="+", metavar="NAME", help="such as ndcg@10 (default: all)")
     what.add_argument("--model-col", metavar="COLUMN", help="column of the model (default: that of evaluate --by)")
-    what.add_argument("--user-col", nargs="+", metavar="COLUMN", help="what is independent (default: the list key)")
+    what.add_argument("--user-col", nargs="+", metavar="COLUMN", help="what names a list (default: the list key)")
     options = command.add_argument_group("options")
     add_parameters(options, compare_models, OF_MODELS)
     add_parameters(options, compare_variants, OF_BOTH)
@@ -82,8 +83,9 @@ def _compare(given: argparse.Namespace) -> int:
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     how = given_parameters(given, OF_BOTH).get("correction", "holm")
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, {_adjusted(table, how)}"
+    said = "".join(f"\n{sentence}" for sentence in warning_sentences(table))
     wrote = _write(given, {"comparison": table}, result)
-    print_tables(given, f"{head}\n\n{_compact(table)}", {"comparison": table})
+    print_tables(given, f"{head}\n\n{_compact(table)}{said}", {"comparison": table})
     note(given, wrote)
     return verdicts_fail(given, table)
 

@@ -14,7 +14,7 @@ from ..display.report.page import report
 from ..errors import DataError, OptionError, closest
 from ..evaluation.publishing import refuse_two_runs, settled
 from ..evaluation.result import Evaluation, read_parquet
-from .arguments import FILES, file, local
+from .arguments import FILES, add_parameters, file, given_parameters, local
 from .files import read_beside
 from .output import COMPARED, ESTIMATED, RESULT, digest_of, print_tables
 
@@ -53,6 +53,7 @@ def add_report(commands: Any) -> None:
     what.add_argument("--k", type=int, default=10, metavar="N", help="cut-off of the tables (default 10)")
     what.add_argument("--max-rows", type=int, default=500, metavar="N", help="rows shown of a table (default 500)")
     what.add_argument("--examples", action="store_true", help="show the examples of --check, which hold ids of users")
+    add_parameters(what, report, ("unit_col",))
     tables = command.add_argument_group("tables beside the result")
     tables.add_argument("--segments", type=file, metavar="FILE", help="one row per user: id and columns of segments")
     for name, text in TABLES.items():
@@ -74,7 +75,8 @@ def _report(given: argparse.Namespace) -> None:
         segments = read_beside(given.segments, given.results / "per_user.parquet", keys, [])
     path = report(
         result, given.out, title=given.title, baseline=_baseline(given.baseline, result), k=given.k, segments=segments,
-        examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite, **tables,
+        examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite,
+        **given_parameters(given, ("unit_col",)), **tables,
     )  # fmt: skip
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})

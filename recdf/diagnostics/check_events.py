@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..experiments.stats.many_tests import adjust
 from ..inputs.attribution import Candidates, find_candidates
 from ..inputs.impression_rows import EventRows, LogRows
 from ..inputs.sorting import run_heads, stable_order
 from .findings import Findings, plain_rows
+
+# Click rates are compared with those of the other users, of whom the 5 % with the highest are left out, so that
+# programs do not hide each other: a user must be beyond twice their rate and beyond 5 standard deviations of the users'
+# own rates (on the scale of the logit), with p < 0.01 after Holm's correction.
+FEWEST, KEPT, TIMES, DEVIATIONS, LEVEL = 20, 0.95, 2.0, 5.0, 0.01
 
 
 def check_events(found: Findings, log: LogRows, events: EventRows, window: float | None, names: list[str]) -> None:
@@ -80,3 +86,41 @@ def check_prices(found: Findings, events: EventRows, name: str) -> None:
     )
     examples = plain_rows(events.frame[[name]].take(below[:3]))
     found.add("prices below 0", "warning", len(below), len(events.paid), examples, effect)
+
+
+def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: str) -> None:
+    """Report users who click far more often than all others, which their number of impressions cannot explain."""
+    n_users = int(max(log.user.max(initial=-1), clicks.moments.user.max(initial=-1))) + 1
+    shown = np.bincount(log.user, minlength=n_users)
+    clicked = np.minimum(np.bincount(clicks.moments.user, minlength=n_users), shown)
+    user = np.flatnonzero(shown)
+    n, rate = shown[user], clicked[user] / shown[user]
+    # Nobody counts for more than the busiest tenth does.
+    weight = np.minimum(n, np.quantile(n, 0.9))
+    usual = float(np.average(rate, weights=weight))
+    if len(user) < FEWEST or not 0 < usual < 1:
+        return
+    z = (rate - usual) * np.sqrt(n)
+    rest = z <= np.quantile(z, KEPT)
+    usual = float(np.average(rate[rest], weights=weight[rest]))
+    if not 0 < usual < 1:
+        return
+    chance = usual * (1 - usual)
+    own = float(np.average((rate[rest] - usual) ** 2 - chance / n[rest], weights=weight[rest]))
+    high = np.log(usual / (1 - usual)) + DEVIATIONS * np.sqrt(max(own, 0.0)) / chance
+    limit = max(min(TIMES * usual, 0.99), 1 / (1 + np.exp(-high)))
+    # Chernoff's bound of the binomial tail: exp(-n * divergence of the rate from the limit).
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divergence = rate * np.log(rate / limit) + np.nan_to_num((1 - rate) * np.log((1 - rate) / (1 - limit)))
+    p = np.where(rate > limit, np.exp(-n * np.nan_to_num(divergence)), 1.0)
+    odd = np.flatnonzero(adjust(p, "holm") < LEVEL)
+    odd = odd[np.argsort(p[odd], kind="stable")]
+    first = np.zeros(n_users, np.int64)
+    first[log.user[::-1]] = np.arange(len(log))[::-1]
+    labels = log.frame[name].take(first[user[odd[:5]]]).tolist()
+    words = ", ".join(f"{label!r}: {rate[i]:.0%} of {n[i]:,}" for label, i in zip(labels, odd, strict=False))
+    effect = (
+        f"other users click on {usual:.1%} of their impressions; programs do not click like people, and ten can "
+        "decide an experiment: leave such users out"
+    )
+    found.add("users with implausible click rates", "warning", len(odd), len(user), words, effect)

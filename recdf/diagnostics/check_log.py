@@ -17,7 +17,7 @@ from ..inputs.sorting import dense_codes, run_heads, stable_order
 from ..inputs.time_slices import empty_hours
 from ..inputs.times import UNITS
 from .check_clocks import check_clocks
-from .check_events import check_events, check_prices
+from .check_events import check_click_rates, check_events, check_prices
 from .findings import Findings, plain_rows
 
 __all__ = ["check_log"]
@@ -81,9 +81,9 @@ def check_log(
     It looks for null ids, times and positions; ids and clocks that cannot be compared; clocks that differ by some
     hours; clicks and purchases without an impression, before their impression, after the window, written twice, or in
     the list of another impression than the one they name; prices below 0; users with more than `many` impressions, or
-    with over 5 % of them; rows that were logged twice; items shown twice in a list; positions that do not start at 1,
-    have holes or occur twice; hours without any row; variants that change; propensities outside (0, 1], or whose
-    inverses do not have the number of actions as their mean.
+    with over 5 % of them; users who click far more often than the others; rows that were logged twice; items shown
+    twice in a list; positions that do not start at 1, have holes or occur twice; hours without any row; variants that
+    change; propensities outside (0, 1], or whose inverses do not have the number of actions as their mean.
 
     Examples
     --------
@@ -124,6 +124,8 @@ def check_log(
         for one in rows.events:
             check_events(found, rows.log, one, span, [user_col, item_col, str(time_col)])
             check_prices(found, one, str(value_col))
+            if one.name == "clicks":
+                check_click_rates(found, rows.log, one, user_col)
         check_clocks(found, rows)
         _check_users(found, rows.log, many, rules)
         _check_lists(found, rows.log, rules)

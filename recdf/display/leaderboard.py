@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..errors import OptionError, closest, kind_of
 from ..evaluation.result import Evaluation
+from ..evaluation.shown import NO_INTERVAL
 from ..experiments.cells import (
     LETTERS,
     NULL,
@@ -26,9 +27,10 @@ from ..experiments.cells import (
     visible,
 )
 from ..experiments.options import Correction, check_literal
+from ..experiments.verdict import PAIR_WARNINGS, warning_sentences
 from .pairs import compare, model_rows
 from .segments import Groups, group_means, segment_groups
-from .tables import check_model, direction_of, summary_of
+from .tables import check_model, direction_of, summary_of, with_units
 
 __all__ = ["Leaderboard", "leaderboard"]
 
@@ -165,6 +167,7 @@ def leaderboard(
     correction: Correction | None = "holm",
     segments: pd.DataFrame | None = None,
     digits: int = 3,
+    unit_col: str | Sequence[str] | None = None,
 ) -> Leaderboard:
     """Make a table of models by metrics: values with intervals, the best and second, and which differences hold.
 
@@ -187,6 +190,8 @@ def leaderboard(
         rows for all lists and for every value of every segment; all their tests are one family.
     digits : int, default 3
         Decimals of the values.
+    unit_col : str or list of str, optional
+        Columns that name who is independent of whom, for intervals and tests. Default: the first of the list key.
 
     Returns
     -------
@@ -225,6 +230,7 @@ def leaderboard(
         check_literal("correction", correction, Correction)
     if isinstance(digits, bool) or not isinstance(digits, int) or digits < 0:
         raise OptionError(f"digits={digits!r}; expected an integer of at least 0")
+    result = with_units(result, unit_col)
     table = summary_of(result)
     columns = _columns(table, metrics, k)
     models = list(dict.fromkeys(table["model"]))
@@ -237,7 +243,8 @@ def leaderboard(
     frame = values_frame(result, table, columns, groups)
     frame["marks"] = marks(frame, base, compared)
     said = notes(result, base, correction if compared else None)
-    return Leaderboard(frame[TIDY], said, digits, _stacked(compared))
+    tests = _stacked(compared)
+    return Leaderboard(frame[TIDY], said + cautions(result, tests), digits, tests)
 
 
 def _stacked(compared: Compared) -> pd.DataFrame:
@@ -352,6 +359,25 @@ def _compared(
     repeated = Evaluation(result.per_user.take(rows).reset_index(drop=True), result.summary, result.spec)
     table = compare(repeated, tested, baseline=baseline, correction=correction, within=part_of_row)
     return {parts[int(str(part))]: own for part, own in table.groupby("group", sort=False)}
+
+
+def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
+    """Return sentences that say what the intervals rest on, and where the tests are not to be trusted."""
+    found = []
+    if "unit_col" in result.spec:
+        unit = " and ".join(result.spec["unit_col"])
+        found.append(f"Intervals and tests do not take the lists of one {unit} for independent.")
+    elif "repeated_units" in result.spec:
+        found.append(f"± takes the lists of a user for independent: {PAIR_WARNINGS['repeated_units']}.")
+    if (result.summary["ci_low"].isna() & (result.summary["std"] == 0)).any():
+        found.append(NO_INTERVAL)
+    if not len(tests):
+        return tuple(found)
+    withheld = tests["verdict"][tests["verdict"].astype(str).str.startswith("check")]
+    if len(withheld):
+        why = ", ".join(f"{n} {str(text).removeprefix('check: ')}" for text, n in withheld.value_counts().items())
+        found.append(f"Where a verdict is withheld there is no mark, in {len(withheld)} of {len(tests)} tests ({why}).")
+    return (*found, *warning_sentences(tests))
 
 
 def notes(result: Evaluation, baseline: str | None, correction: str | None) -> tuple[str, ...]:

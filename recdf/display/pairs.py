@@ -14,6 +14,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..evaluation.result import Evaluation
+from ..evaluation.summary import unit_codes
 from ..experiments.compare_models import compare_models
 from ..experiments.options import Correction
 from ..experiments.verdict import adjust_pvalues
@@ -21,7 +22,8 @@ from .tables import comparison_facts, direction_of, rows_by
 
 __all__: list[str] = []
 
-MODEL, LIST, WEIGHT = "model", "list", "weight of list"  # names of the columns of the frame that is compared
+# Names of the columns of the frame that is compared.
+MODEL, LIST, WEIGHT, UNIT = "model", "list", "weight of list", "unit of list"
 
 
 def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
@@ -78,6 +80,8 @@ def compare(
     weight = result.spec.get("weight")
     if weight is not None:
         labelled[WEIGHT] = result.per_user[weight].array
+    if "unit_col" in result.spec:
+        labelled[UNIT] = unit_codes(result.per_user, result.spec["unit_col"])
     frame = pd.DataFrame(labelled, copy=False)
     base = None if baseline is None else models.index(baseline)
     if within is None:
@@ -100,12 +104,15 @@ def _compare(
 ) -> pd.DataFrame:
     """Make paired t tests of models that stand as codes, and tell the direction of each metric."""
     better = {name: direction_of(result, name) for name in columns}
-    return compare_models(
+    table = compare_models(
         frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, users="inner", correction=correction,
-        weight_col=WEIGHT if WEIGHT in frame.columns else None,
+        weight_col=WEIGHT if WEIGHT in frame.columns else None, unit_col=UNIT if UNIT in frame.columns else None,
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
     )  # fmt: skip
+    if "repeated_units" in result.spec:
+        table["warning"] = ("repeated_units; " + table["warning"]).str.removesuffix("; ")
+    return table
 
 
 def _named(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
@@ -126,7 +133,7 @@ def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.Dat
     table = pd.concat(plain, ignore_index=True)
     unadjusted = table["reject"].to_numpy(dtype=bool)
     table = adjust_pvalues(table, method=correction, alpha=1 - confidence)
-    lost = unadjusted & ~table["reject"].to_numpy(dtype=bool)
+    lost = unadjusted & ~table["reject"].to_numpy(dtype=bool) & ~table["verdict"].str.startswith("check").to_numpy()
     table["verdict"] = np.where(lost, "no difference shown", table["verdict"].to_numpy(dtype=object))
     table["verdict"] = table["verdict"].astype(str)
     table.attrs["recdf_comparison"] = {"confidence": confidence, "correction": correction}

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, kind_of
-from ..evaluation.moments import Moments
+from ..evaluation.moments import Moments, clustered
 from ..evaluation.result import Evaluation
-from ..evaluation.summary import mean_table
+from ..evaluation.summary import mean_table, unit_codes
 from .pairs import list_places, model_rows
 from .tables import direction_of, labels
 
@@ -68,10 +68,14 @@ def group_means(result: Evaluation, groups: Groups, columns: list[str], segment:
     weight = None
     if "weight" in result.spec:
         weight = result.per_user[result.spec["weight"]].to_numpy(np.float64)
+    units = unit_codes(result.per_user, result.spec["unit_col"]) if "unit_col" in result.spec else None
     for model, own in model_rows(result).items():
         kept = own[codes[own] >= 0]
         of_lists = None if weight is None else weight[kept]
         moments = Moments.of((values[name][kept] for name in columns), codes[kept], len(groups.names), of_lists)
+        if units is not None:
+            of_columns = (values[name][kept] for name in columns)
+            moments = clustered(of_columns, codes[kept], units[kept], moments, of_lists)[0]
         present = np.flatnonzero(moments.rows)
         names = pd.DataFrame({GROUP: [groups.names[g] for g in present]})
         table = mean_table(names, columns, moments.take(present), {}, result.spec.get("confidence", 0.95))

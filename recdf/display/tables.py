@@ -16,6 +16,8 @@ import pandas as pd
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.definitions import better_of
 from ..evaluation.result import Evaluation
+from ..evaluation.summary import CONFIDENCE, summarize
+from ..experiments.runs import repeated_unit
 
 __all__: list[str] = []
 
@@ -96,6 +98,35 @@ def _starts(frame: pd.DataFrame, by: Sequence[str]) -> npt.NDArray[np.int64]:
     return np.flatnonzero(changes)
 
 
+def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) -> Evaluation:
+    """Return the result with intervals that hold where a unit has several lists; its spec then has `unit_col`.
+
+    The unit is the first column of the list key unless the caller names another.
+    """
+    key, by, per_user = list(result.spec["user_col"]), list(result.spec["by"]), result.per_user
+    units = [unit_col] if isinstance(unit_col, str) else list(unit_col or key[:1])
+    if "unit_col" in result.spec:
+        return result
+    first = per_user.take(next(iter(rows_by(per_user, by).values()))) if len(per_user) else per_user
+    spec: dict[str, Any] = dict(result.spec)
+    if unit_col is None and repeated_unit(first, key, len(first)) and first[key[0]].is_unique:
+        spec["repeated_units"] = True
+    names = [name for name in spec["metrics"] if name in per_user.columns]
+    if units == key or not names:
+        return Evaluation(per_user, result.summary, spec) if "repeated_units" in spec else result
+    spec["unit_col"] = units
+    plain = need(per_user, "per_user", units, "the column of unit_col=").copy(deep=False)
+    plain.attrs = {"recdf": spec}
+    own = summarize(plain, by, metrics=names, unit_col=units, weight_col=spec.get("weight"),
+                    confidence=spec.get("confidence", CONFIDENCE))  # fmt: skip
+    summary, keys, bounds = result.summary.copy(deep=False), [*by, "metric", "k"], ["se", "ci_low", "ci_high"]
+    found = summary[keys].merge(own[[*keys, *bounds]], on=keys, how="left", validate="m:1")
+    whole = summary[spec["item_by"]].isna().to_numpy() if "item_by" in spec else True
+    for name in bounds:
+        summary[name] = np.where(whole, found[name].to_numpy(), summary[name].to_numpy())
+    return Evaluation(per_user, summary, spec)
+
+
 def summary_of(result: Any) -> pd.DataFrame:
     """Return the summary as `model`, `column` (such as ndcg@10), `better`, `metric`, `k`, `value`, interval, counts.
 
@@ -103,7 +134,7 @@ def summary_of(result: Any) -> pd.DataFrame:
     another population.
     """
     if isinstance(result, Evaluation):
-        frame, by, item_by = result.summary, list(result.spec["by"]), result.spec.get("item_by")
+        frame, by, item_by = with_units(result).summary, list(result.spec["by"]), result.spec.get("item_by")
         if item_by is not None:
             frame = frame[frame[item_by].isna()]
     else:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 
+from ..experiments.stats.moments import ROUNDING
+from ..experiments.stats.student import interval_quantile
 from ..inputs.sums import exact_sums
 
 
@@ -37,9 +38,9 @@ class Moments:
     """Sums over the lists of each group, as (groups × columns) arrays.
 
     rows : lists of each group (one number per group) · n : lists with a value · undefined : lists for which the metric
-    is not defined, also where they count with a value · total : sum of the values ·
-    squares : sum of the squared differences from the group's mean · se : standard error of the mean where it does not
-    follow from the squares, since the lists are not independent. With `weights`, `total` is Σ w x and `squares` is
+    is not defined, also where they count with a value · total : sum of the values · squares : sum of the squared
+    differences from the group's mean · se, units : standard error of the mean and number of equal units, where they do
+    not follow from the squares, since the lists are not independent. With `weights`, `total` is Σ w x and `squares` is
     Σ w (x − m)², and lists of weight 0 are left out as if there were none.
     """
 
@@ -50,6 +51,7 @@ class Moments:
     squares: np.ndarray
     weights: WeightSums | None = None
     se: np.ndarray | None = None
+    units: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -112,10 +114,15 @@ class Moments:
         """Return the moments of some groups."""
         weights = None if self.weights is None else WeightSums(*(one[groups] for one in self.weights.arrays()))
         n, undefined, total, squares = (one[groups] for one in (self.n, self.undefined, self.total, self.squares))
-        return Moments(self.rows[groups], n, undefined, total, squares, weights)
+        of_units = (None if one is None else one[groups] for one in (self.se, self.units))
+        return Moments(self.rows[groups], n, undefined, total, squares, weights, *of_units)
 
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
-        """Return the columns of the summary that follow from the moments."""
+        """Return the columns of the summary that follow from the moments.
+
+        Values that are all equal, or one unit, tell nothing of the error: it is null. Below 100 equal units the
+        interval is that of Student's t.
+        """
         n = self.n
         found = {}
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -128,8 +135,12 @@ class Moments:
                 std = np.where(n > 1, np.sqrt(self.squares / (w.total - w.squares / w.total)), np.nan)
                 se = np.where(n > 1, np.sqrt(n / (n - 1) * np.maximum(w.second, 0.0)) / w.total, np.nan)
                 found["n_effective"] = np.where(n > 0, w.total**2 / w.squares, 0.0)
+            units = found.get("n_effective", n) if self.units is None else self.units
             se = se if self.se is None else self.se
-        half = NormalDist().inv_cdf((1 + confidence) / 2) * se
+            std = np.where(std <= ROUNDING * np.abs(value), 0.0, std)
+            se = np.where(se * np.sqrt(units) > ROUNDING * np.abs(value), se, np.nan)
+        df, place = np.unique(np.minimum(units + 1e-9, 100).astype(np.int64) - 1, return_inverse=True)
+        half = np.array([interval_quantile(one, confidence) for one in df.tolist()])[place.reshape(se.shape)] * se
         count = n.astype(np.int64)
         return {
             "value": value,
@@ -172,28 +183,29 @@ def clustered(
     unit: np.ndarray,
     moments: Moments,
     weight: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the standard errors of the means where the lists of a unit are alike, and the number of units.
+) -> tuple[Moments, np.ndarray]:
+    """Return the moments with standard errors that hold where the lists of a unit are alike, and the number of units.
 
-    Both are (groups × columns) arrays. `unit` is the code of the unit of each list; a unit may have lists in several
-    groups. The error follows from the sums of the differences from the mean, times `weight`, one sum per unit and
-    group.
+    The number is a (groups × columns) array. `unit` is the code of the unit of each list; a unit may have lists in
+    several groups. The error follows from the sums of the differences from the mean, times `weight`, one sum per unit
+    and group.
     """
     weight = np.ones(len(group)) if weight is None else weight
     n_units = int(unit.max(initial=-1)) + 1
     pair, place = np.unique(group * n_units + unit, return_inverse=True)
     group_of_pair = pair // max(n_units, 1)
-    n_groups, errors, counts = len(moments.rows), [], []
+    n_groups, errors, counts, effective = len(moments.rows), [], [], []
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = moments.total / moments.mass
         for number, column in enumerate(columns):
             defined = ~np.isnan(column) & (weight > 0)
             off = np.where(defined, weight * (column - mean[group, number]), 0.0)
             of_pair = exact_sums(off, place, len(pair))
-            known = np.bincount(place, weights=defined, minlength=len(pair)) > 0
-            u = np.bincount(group_of_pair[known], minlength=n_groups)
+            mass = exact_sums(np.where(defined, weight, 0.0), place, len(pair))
+            u = np.bincount(group_of_pair[mass > 0], minlength=n_groups)
+            effective.append(moments.mass[:, number] ** 2 / exact_sums(mass**2, group_of_pair, n_groups))
             squares = exact_sums(of_pair**2, group_of_pair, n_groups)
             errors.append(np.where(u > 1, np.sqrt(u / (u - 1) * squares) / moments.mass[:, number], np.nan))
             counts.append(u)
-    return np.stack(errors, axis=1), np.stack(counts, axis=1)
-
+    se, units = np.stack(errors, axis=1), np.nan_to_num(np.stack(effective, axis=1))
+    return replace(moments, se=se, units=units), np.stack(counts, axis=1)

@@ -199,14 +199,15 @@ class Evaluation:
         model_col : str, optional
             Column of the model. Default: the `by` column of the evaluation, if there is only one.
         user_col : str or list of str, optional
-            Columns that name an independent unit. Default: the list key. With lists by session, pass the user.
+            Columns that name a list. Default: those of the list key that are no fold. The first is the unit, as in
+            `rd.compare_models`, unless `unit_col` names another.
         fold : str or list of str, optional
             Columns of the fold. Models are paired within a fold, and a user counts once with the mean over folds.
-            Default: the columns of `by` and of the list key that are neither model nor unit.
+            Default: the columns of `by` and of the list key that are neither model nor in `user_col`.
         **options
             `baseline`, `test`, `users`, `alternative`, `confidence`, `margin`, `correction`, `family`, `n_resamples`,
-            `seed`, `smaller_is_better`, `larger_is_better`, `weight_col`, as in `rd.compare_models`; the weights are
-            those of the evaluation by default.
+            `seed`, `smaller_is_better`, `larger_is_better`, `weight_col`, `unit_col`, as in `rd.compare_models`; the
+            weights are those of the evaluation by default.
 
         Returns
         -------
@@ -238,10 +239,10 @@ class Evaluation:
                 fix = "name the one of the models in model_col=" if recommenders else "evaluate with by="
                 raise OptionError(f"the evaluation was made {found}; {fix}, so that there are models to compare")
             model_col = recommenders[0]
-        units = key if user_col is None else as_columns(user_col)
+        lists = [name for name in key if name not in as_columns(fold)] if user_col is None else as_columns(user_col)
         if fold is None:
-            fold = [name for name in [*recommenders, *key] if name not in (*units, model_col)]
-        options |= {"user_col": units, "model_col": model_col, "fold": fold}
+            fold = [name for name in [*recommenders, *key] if name not in (*lists, model_col)]
+        options |= {"user_col": lists, "model_col": model_col, "fold": fold}
         per_user, weight = self.per_user, self.spec.get("weight")
         if options.setdefault("weight_col", weight) is None and weight is not None:
             per_user = per_user.drop(columns=weight)  # the caller asks for no weights
@@ -250,10 +251,18 @@ class Evaluation:
         return compare_models(per_user, metrics, **options)
 
     def __repr__(self) -> str:
-        return result_text(self._title(), self.summary)
+        return result_text(self._title(), self.summary, self._note())
 
     def _repr_html_(self) -> str:
-        return result_html(self._title(), self.summary, self.per_user.head(5))
+        return result_html(self._title(), self.summary, self.per_user.head(5), self._note())
+
+    def _note(self) -> str:
+        """What a reader must know of the intervals."""
+        key = self.spec["user_col"]
+        if len(key) < 2 and "user_id" not in self.spec.get("carry", {}):
+            return ""
+        unit = key[0] if len(key) > 1 else "user_id"
+        return f"± takes the lists of one {unit} for independent; rd.summarize(result, unit_col={unit!r}) does not."
 
     def _title(self) -> str:
         rows, columns = self.per_user.shape

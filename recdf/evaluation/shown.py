@@ -17,32 +17,38 @@ __all__: list[str] = []
 
 MOST_ROWS = 30
 MOST_K = 6
+NO_INTERVAL = "Where all lists have the same value there is no ±: that tells nothing of how the mean would vary."
 MOST_COLUMNS = 8  # of the first rows of per_user
 
 
 class Look(NamedTuple):
-    """The head, the cells and the alignment of the table, and a note about what is left out of it."""
+    """The head, the cells and the alignment of the table, and notes about what is left out of it."""
 
     head: list[str]
     cells: list[list[Cell]]
     align: list[Align]
     left_out: str
+    no_interval: str = ""
 
 
-def result_text(title: str, summary: pd.DataFrame) -> str:
+def result_text(title: str, summary: pd.DataFrame, note: str = "") -> str:
     """Return the text of a result for a terminal: intervals only where the window has room for them."""
     look = _look(summary)
     text = to_text(look.head, look.cells, look.align)
     if max(map(len, text.splitlines())) > shutil.get_terminal_size((120, 24)).columns:
         text = to_text(look.head, [[cell._replace(small="") for cell in row] for row in look.cells], look.align)
-    return "\n".join([visible(title), text, *([look.left_out] if look.left_out else [])])
+    return "\n".join([visible(title), text, *map(visible, _said(look, note))])
 
 
-def result_html(title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | None) -> str:
+def _said(look: Look, note: str) -> list[str]:
+    return [text for text in (look.left_out, note, look.no_interval) if text]
+
+
+def result_html(title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | None, note: str = "") -> str:
     """Return the HTML of a result for a notebook, with the first rows of `per_user` where they are at hand."""
     look = _look(summary)
     parts = [f"<p>{html_text(title)}</p>", to_html(look.head, look.cells, look.align)]
-    parts += [f"<p><small>{html_text(look.left_out)}</small></p>"] if look.left_out else []
+    parts += [f"<p><small>{html_text(text)}</small></p>" for text in _said(look, note)]
     if first_rows is not None:
         shown = first_rows.iloc[:, :MOST_COLUMNS]
         more = len(first_rows.columns) - len(shown.columns)
@@ -86,7 +92,9 @@ def _look(summary: pd.DataFrame) -> Look:
     rows_left = n_rows - len(body)
     more = [f"{rows_left:,} more {'row' if rows_left == 1 else 'rows'}"] if rows_left else []
     more += [f"{len(all_k) - len(k_shown):,} more k"] if len(all_k) > len(k_shown) else []
-    return Look(head, body, align, f"... {' and '.join(more)}; .summary has all {len(summary):,} rows" if more else "")
+    equal = NO_INTERVAL if ((shown["std"] == 0) & shown["ci_low"].isna()).any() else ""
+    left_out = f"... {' and '.join(more)}; .summary has all {len(summary):,} rows" if more else ""
+    return Look(head, body, align, left_out, equal)
 
 
 def _short(value: object) -> str:

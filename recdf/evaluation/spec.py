@@ -37,6 +37,7 @@ class Spec(TypedDict):
     item_by: NotRequired[str]
     carry: NotRequired[dict[str, str]]
     weight: NotRequired[str]
+    interval_unit: NotRequired[str]
 
 
 def spec_of(
@@ -61,6 +62,8 @@ def spec_of(
         "counts": dict(counts),
         "confidence": CONFIDENCE,
     }
+    if len(spec["user_col"]) > 1:
+        spec["interval_unit"] = "list"  # standard errors of the summary take the lists of a user for independent
     if options.weight_name is not None:
         spec["weight"] = options.weight_name
     if side_tables:

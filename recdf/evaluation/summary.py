@@ -7,7 +7,6 @@ metrics.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,15 +56,18 @@ def summarize(
     metrics: Sequence[str] | None = None,
     confidence: float = CONFIDENCE,
     weight_col: str | None = None,
+    unit_col: str | Sequence[str] | None = None,
     unit: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Mean of each metric over groups of per-user rows, with its interval.
 
     Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n, interval
-    value ∓ z · se, z the normal quantile of (1 + confidence) / 2. With weights w: value m = Σ w x / Σ w,
+    value ∓ z · se, z the normal quantile of (1 + confidence) / 2; below 100 units that of Student's t, with one degree
+    of freedom less than there are equal units that would be as precise. Where all values are equal, std is 0, and se
+    and interval are null: they tell nothing of other users. With weights w: value m = Σ w x / Σ w,
     std² = Σ w (x − m)² / (Σ w − Σ w² / Σ w), se = √(n/(n − 1) · Σ w² (x − m)²) / Σ w (delta method of the ratio), and
-    n_effective = (Σ w)² / Σ w², the number of equal weights that would be as precise (Kish 1965). With `unit`,
-    the rows of a unit are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x − m))²) / Σ w,
+    n_effective = (Σ w)² / Σ w², the number of equal weights that would be as precise (Kish 1965). The rows of a
+    unit (`unit_col`) are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x − m))²) / Σ w,
     for u units; w is 1 without weights.
 
     Parameters
@@ -90,17 +92,20 @@ def summarize(
         Column of weights, at least 0; rows of weight 0 count as if they were not there. An `Evaluation` with weights
         needs no word, but its `per_user` alone does: without `weight_col` every row counts alike, and `WeightWarning`
         says so if the evaluation had weights (after a merge, only if their column is called "weight").
-    unit : str or list of str, optional
+    unit_col : str or list of str, optional
         Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
-        a user are alike, so that an interval that takes them for independent is too narrow.
+        a user are alike, so that an interval that takes them for independent is too narrow. Default: where more columns
+        than `by` precede `n_true` (or are in `user_col`), the one called "user_id", or else the first of them.
+    unit : str or list of str, optional
+        Older name of `unit_col`.
 
     Returns
     -------
     DataFrame
         `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64; std, se and
-        interval null for n = 1, se and interval also for one unit), `n`, `n_undefined` (int64), with weights
-        `n_effective` (float64), with `unit` `n_users` (int64: units with a defined row); groups in order of first
-        appearance.
+        interval null for n = 1, se and interval also for one unit and for equal values), `n`, `n_undefined` (int64),
+        with weights `n_effective` (float64), with units `n_users` (int64: units with a defined row); groups in order of
+        first appearance.
 
     Raises
     ------
@@ -139,7 +144,7 @@ def summarize(
     if weight_col is None:
         warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
-    units = as_columns(unit)
+    units = as_columns(unit_col if unit is None else unit)
     for name in [*by, *names, *keys, *units]:
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
@@ -149,6 +154,11 @@ def summarize(
     _refuse_repeated_lists(per_user, keys, spec)
     if not keys:
         refuse_mixed_models(per_user, by, units, "name all columns of the list key in user_col=")
+    if not units:
+        lists = [name for name in keys or list_columns(per_user) if name not in (*by, weight_col)]
+        if len(lists) > 1:
+            own = [name for name in lists if name not in spec.get("by", [])]
+            units = ["user_id"] if "user_id" in lists else own[:1]
     for name in names:
         if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
@@ -208,12 +218,12 @@ def means(
         return mean_table(labels, names, moments, spec, confidence)
     if "n_users" in by:
         raise ColumnError("the by column 'n_users' has the name of a column of the summary; rename it")
-    se, n_users = clustered(columns(), group, _unit_codes(per_user, units), moments, weights)
-    table = mean_table(labels, names, replace(moments, se=se), spec, confidence)
-    return table.assign(n_users=n_users.ravel())
+    moments, n_users = clustered(columns(), group, unit_codes(per_user, units), moments, weights)
+    return mean_table(labels, names, moments, spec, confidence).assign(n_users=n_users.ravel())
 
 
-def _unit_codes(per_user: pd.DataFrame, units: Sequence[str]) -> np.ndarray:
+def unit_codes(per_user: pd.DataFrame, units: Sequence[str]) -> np.ndarray:
+    """Return a code for the unit of each row."""
     for name in units:
         if per_user[name].isna().any():
             raise NullKeyError(f"per_user[{name!r}] has null units: {int(per_user[name].isna().sum()):,}; drop them")

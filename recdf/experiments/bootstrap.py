@@ -39,7 +39,8 @@ def bootstrap_ci(
     metrics: str | Sequence[str] | Mapping[str, Any],
     *,
     by: str | Sequence[str] | None = None,
-    unit: str | Sequence[str] = "user_id",
+    unit_col: str | Sequence[str] = "user_id",
+    unit: str | Sequence[str] | None = None,
     n_resamples: int = 1000,
     confidence: float = 0.95,
     method: Percentile = "percentile",
@@ -63,8 +64,10 @@ def bootstrap_ci(
     by : str or list of str, optional
         Columns of groups (model, segment) that get an interval each. Lists of several recommenders in one group are an
         error, which asks for their column.
-    unit : str or list of str, default "user_id"
+    unit_col : str or list of str, default "user_id"
         Columns of what is resampled: rows of one unit stay together (sessions of a user).
+    unit : str or list of str, optional
+        Older name of `unit_col`.
     n_resamples : int, default 1000
         Number of replicates.
     confidence : float, default 0.95
@@ -114,7 +117,7 @@ def bootstrap_ci(
     if not len(per_user):
         raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")
     by_cols = by_columns(per_user, "per_user", by, RESULT_COLUMNS)
-    units = require(per_user, "per_user", as_columns(unit))
+    units = require(per_user, "per_user", as_columns(unit_col if unit is None else unit))
     specs = metric_specs(metrics, per_user, "per_user")
     refuse_mixed_models(per_user, by_cols, units, "drop them from per_user")
     warn_of_weights(per_user, "per_user", [*by_cols, *(name for pair in specs.values() for name in pair)])

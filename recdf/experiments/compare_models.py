@@ -23,6 +23,8 @@ from .verdict import Families, adjusted_columns, directions, model_verdicts
 __all__ = ["compare_models"]
 
 
+Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
+
 # Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
 PAIRS_AT_ONCE = 32
 
@@ -48,6 +50,7 @@ def compare_models(
     larger_is_better: str | Sequence[str] | None = None,
     progress: bool | None = None,
     weight_col: str | None = None,
+    unit_col: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -59,8 +62,10 @@ def compare_models(
     * "wilcoxon": signed ranks, normal approximation. It does not test the mean, whose t interval stands beside it:
       with skewed differences it rejects although the means are equal (warning "wilcoxon_not_mean").
 
-    With weights w, d̄ = Σ w d / Σ w and its standard error is √(n/(n − 1) · Σ w² (d − d̄)²) / Σ w; signs and weights of
-    the resampling tests are drawn for the products w d.
+    With weights w, d̄ = Σ w d / Σ w. Where a unit has several lists (`unit_col`), D_u = Σ w d and W_u = Σ w are its sums
+    over them (w is 1 without weights): d̄ = Σ D_u / Σ W_u is the mean over lists, and its standard error over n units is
+    √(n/(n − 1) · Σ (D_u − W_u d̄)²) / Σ W_u, with n − 1 degrees of freedom. Signs and weights of the resampling tests
+    are drawn for whole units; Wilcoxon ranks the means D_u / W_u.
 
     Parameters
     ----------
@@ -73,6 +78,8 @@ def compare_models(
         the mapping) as the baseline.
     user_col, model_col : default "user_id", "model"
         Key of a list (string or list of strings), column of the model in a long frame.
+    unit_col : str or list of str, optional
+        Columns that name who is independent of whom, such as the user of a session. Default: the first of `user_col`.
     fold : str or list of str, optional
         Columns of folds or repetitions: models are paired within (user, fold), and a user counts once with the
         mean over folds, because folds of one user are not independent.
@@ -105,18 +112,23 @@ def compare_models(
     Returns
     -------
     DataFrame
-        One row per (metric, pair): `metric`, `baseline`, `model`, `n_users` (with both), `n_only_baseline`,
-        `n_only_model`, `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null unless the baseline's mean is positive),
-        `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses` (of the model), `statistic`,
-        `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same families),
-        `confidence`, `test`, `n_resamples`, `seed` (null without resampling), `warning`, `verdict`.
+        One row per (metric, pair): `metric`, `baseline`, `model`, `n_users` and `n_lists` (units and lists of both),
+        `n_only_baseline`, `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null unless the
+        baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses`
+        (of the model), `statistic`, `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted
+        in the same families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling), `warning`,
+        `verdict`.
         Warnings, separated by "; ": "zero_variance" (all differences equal), "too_few_users" (below 2) and
         "huge_values" (from 1e150 on): no statistics; "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the
-        differences are ties, so that few users decide and t and TOST are not to be trusted).
-        Verdict: "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with
-        test="wilcoxon" "ranks higher" or "ranks lower", which follows the signed ranks and says nothing of the mean;
-        all of them with ", within the margin" where p_equivalence_adj ≤ alpha too; else "equivalent"
-        (p_equivalence_adj ≤ alpha) or "no difference shown".
+        differences are ties, so that few users decide and t and TOST are not to be trusted); "few_differ" (fewer than
+        50 users differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often than it
+        says; "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal users, and less
+        than half of them); "repeated_units" (`user_id` or a later column of the key repeats and is not the unit).
+        Verdict: withheld ("check: ...") below 20 users, below 20 that differ if any does, where few users carry it, of
+        huge values, and of equal differences that are not 0. Else "better" or "worse" (p_adj ≤ alpha), "higher" or
+        "lower" for a metric without direction; with test="wilcoxon" "ranks higher" or "ranks lower", which follows the
+        signed ranks and says nothing of the mean; all of them with ", within the margin" where p_equivalence_adj ≤
+        alpha too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no difference shown".
 
     Raises
     ------
@@ -140,12 +152,12 @@ def compare_models(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> long = pd.DataFrame({"model": ["als"] * 4 + ["pop"] * 4, "user_id": [1, 2, 3, 4] * 2,
-    ...                      "mrr@5": [1, .5, .5, 1, .5, 0, .2, .5]})
+    >>> long = pd.DataFrame({"model": ["als"] * 80 + ["pop"] * 80, "user_id": [*range(80)] * 2,
+    ...                      "mrr@5": [1, .5, .5, 1] * 20 + [.5, 0, .2, .5] * 20})
     >>> table = rd.compare_models(long, "mrr@5", baseline="pop")
     >>> table[["model", "n_users", "diff", "ci_low", "ci_high", "wins", "verdict"]].round(3)
       model  n_users  diff  ci_low  ci_high  wins verdict
-    0   als        4  0.45   0.291    0.609     4  better
+    0   als       80  0.45   0.431    0.469    80  better
     """
     check_literal("test", test, PairTest)
     check_literal("users", users, PairUsers)
@@ -158,7 +170,9 @@ def compare_models(
     if weight_col is not None and test == "wilcoxon":
         raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
-    runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col)
+    units = as_columns(unit_col)
+    runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
+    keys += units
     names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
     margins = _margins(margin, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
@@ -188,10 +202,10 @@ def compare_models(
 
 
 RESULT_COLUMNS = [
-    "metric", "baseline", "model", "n_users", "n_only_baseline", "n_only_model", "mean_baseline", "mean_model",
-    "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df", "p_value",
-    "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed", "warning",
-    "verdict",
+    "metric", "baseline", "model", "n_users", "n_lists", "n_only_baseline", "n_only_model", "mean_baseline",
+    "mean_model", "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df",
+    "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed",
+    "warning", "verdict",
 ]  # fmt: skip
 
 
@@ -216,19 +230,19 @@ def _compare(
 ) -> list[dict[str, Any]]:
     """One row of numbers per metric and pair."""
     rows: list[dict[str, Any]] = []
-    waiting: list[tuple[dict[str, Any], Floats]] = []
+    waiting: list[tuple[dict[str, Any], Sums]] = []
     for name in names:
-        for row, d in _compare_pairs(name, runs.table(name), pairs, runs, settings, margins.get(name), weights):
+        for row, sums in _compare_pairs(name, runs.table(name), pairs, runs, settings, margins.get(name), weights):
             rows.append(row)
             if settings.test in RESAMPLED and row["se"] > 0:
-                waiting.append((row, d))
+                waiting.append((row, sums))
             # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
             if len(waiting) == PAIRS_AT_ONCE:
-                _resample(waiting, settings, weights)
+                _resample(waiting, settings)
                 progress.add()
         if settings.test not in RESAMPLED:
             progress.add()
-    _resample(waiting, settings, weights)
+    _resample(waiting, settings)
     return rows
 
 
@@ -272,10 +286,10 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
     return {name: float(value) for name, value in margins.items()}
 
 
-def _resample(waiting: list[tuple[dict[str, Any], Floats]], settings: PairSettings, weights: Floats | None) -> None:
+def _resample(waiting: list[tuple[dict[str, Any], Sums]], settings: PairSettings) -> None:
     """Fill the rows that wait for their resamples, and empty the list."""
     if waiting:
-        found = paired_resamples([d for _, d in waiting], settings, weights)
+        found = paired_resamples([sums for _, sums in waiting], settings)
         for (row, _), numbers in zip(waiting, found, strict=True):
             row.update(numbers)
         waiting.clear()
@@ -289,18 +303,19 @@ def _compare_pairs(
     settings: PairSettings,
     margin: float | None,
     weights: Floats | None,
-) -> Iterator[tuple[dict[str, Any], Floats]]:
-    """Row and differences (NaN: not a unit of this pair) of every pair for one metric."""
-    if weights is not None:  # users of weight 0 do not count, whatever their values
+) -> Iterator[tuple[dict[str, Any], Sums]]:
+    """Row and units' sums of differences of every pair for one metric."""
+    if weights is not None:  # lists of weight 0 do not count, whatever their values
         table = np.where(runs.of_cells(weights) > 0, table, np.nan)
     complete = not np.isnan(table).any()
-    # One mean per model, not one per pair, where all models have the same users.
-    averages = [mean(runs.per_user(values), weights) for values in table] if complete else []
+    # One mean per model, not one per pair, where all models have the same lists.
+    averages = [mean(runs.per_list(values), weights) for values in table] if complete else []
+    single = weights is None and runs.unit_of_list is None
     for b, m in pairs:
         if complete:
-            only = (0, 0)
-            d = units = runs.per_user(table[m] - table[b])
-            means, of_units = (averages[b], averages[m]), weights
+            only, n_lists = (0, 0), table.shape[1]
+            d = runs.per_list(table[m] - table[b])
+            means = averages[b], averages[m]
         else:
             base, model, only = paired_values(metric, table, (b, m), runs, settings.users)
             n_only = only[0] + only[1]
@@ -309,20 +324,25 @@ def _compare_pairs(
                     f'users="zero" would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
                     'its worst value; pass users="inner", or leave this metric to a call of its own'
                 )
-            base, model, d = runs.per_user(base), runs.per_user(model), runs.per_user(model - base)
+            n_lists = int(np.count_nonzero(~np.isnan(base)))
+            base, model, d = runs.per_list(base), runs.per_list(model), runs.per_list(model - base)
             kept = ~np.isnan(d)
-            units, of_units = d[kept], None if weights is None else weights[kept]
-            means = (mean(base[kept], of_units), mean(model[kept], of_units)) if len(units) else (np.nan, np.nan)
+            of_kept = None if weights is None else weights[kept]
+            means = (mean(base[kept], of_kept), mean(model[kept], of_kept)) if n_lists else (np.nan, np.nan)
+        sums, divisor = runs.unit_sums(d, weights)
+        there = slice(None) if divisor is None else divisor > 0
+        own, of_own = sums[there], None if single or divisor is None else divisor[there]
         row = {
             "metric": metric,
             "baseline": b,
             "model": m,
-            "n_users": len(units),
+            "n_users": len(own),
+            "n_lists": n_lists,
             "n_only_baseline": only[0],
             "n_only_model": only[1],
             "mean_baseline": means[0],
             "mean_model": means[1],
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-            **vars(paired_test(units, settings, margin, of_units)),
+            **vars(paired_test(own, settings, margin, of_own, runs.repeated)),
         }
-        yield row, d
+        yield row, (sums, divisor)

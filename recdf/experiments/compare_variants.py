@@ -141,7 +141,8 @@ def compare_variants(
         Time or cohort of the assignment. When the shares of the variants change over it (χ², p < 0.001), periods are
         compared and not variants, and the verdict is withheld; give the same column as `strata` to compare within.
     user_col : str or list of str, optional
-        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users.
+        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users. If the
+        first of several columns, or without a key a column of ids, repeats its values, the warning is "repeated_units".
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
         and only after two seconds.
@@ -163,16 +164,18 @@ def compare_variants(
         unadjusted alpha), `confidence`, `method`, `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and
         strata), `n_covariate_missing`, `mean_denominator_control`, `mean_denominator_treatment` (per unit of a ratio of
         sums; rows per cluster), `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the
-        ten units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200 units), `srm_p` (of
-        the sample ratio of the users compared; the smallest where several tests are made), `warning`, `verdict`.
+        ten units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200 units),
+        `design_effect` (variance by units over that by rows, where rows repeat units), `srm_p` (of the sample ratio of
+        the users compared; the smallest where several tests are made), `warning`, `verdict`.
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
         denominators of an arm carry no more than those of 12 equal users would: (Σd)²/Σd² < 12), "skewed" (skewness of
         the difference beyond 0.2), "denominator_differs" (p_denominator, Holm-adjusted, below 0.01), "few_units"
-        (without the top units the sign or the verdict turns), "unequal_missing", "unequal_covariate_missing",
-        "shares_change", "sample_ratio", "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has
-        users in both arms, which are taken as independent), "no_covariate" (its denominators are all 0 in an arm).
+        (without the top units the sign or the verdict turns), "repeated_units" (several rows of a unit, and no
+        cluster=), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio",
+        "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both arms, which are taken
+        as independent), "no_covariate" (its denominators are all 0 in an arm).
         Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning with which the effect
         should not be read · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
         "no difference shown", which is not proof of no difference: see the interval and `mde`. Without `expected` and

@@ -17,6 +17,9 @@ from .options import Columns
 
 __all__: list[str] = []
 
+# A column of fewer values names no units.
+_LEAST_UNITS = 20
+
 
 @dataclass(frozen=True)
 class ExperimentRows:
@@ -34,6 +37,8 @@ class ExperimentRows:
     strata: tuple[Codes, pd.DataFrame] | None
     clusters: Codes | None
     cells: list[Codes]
+    # Code of the unit that rows may repeat, None where they have a cluster or nothing names a larger unit.
+    repeated: Codes | None = None
 
     @property
     def names(self) -> list[Any]:
@@ -71,7 +76,30 @@ def read_rows(
     stratum = group_codes(data, "data", strata) if strata else None
     clusters = key_codes([("data", data)], cluster)[0][0] if cluster else None
     cells = split(group * len(labels) + variant, len(groups) * len(labels))
-    return ExperimentRows(labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, cells)
+    used = {variant_col, *by_cols, *strata}
+    larger = None if cluster else _larger_unit(data, as_columns(user_col), used, variant)
+    return ExperimentRows(labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, cells, larger)
+
+
+def _larger_unit(data: pd.DataFrame, keys: list[str], used: set[str], variant: Codes) -> Codes | None:
+    """Code of the unit of which there may be several rows: the first column of the key, "user_id", or what looks so.
+
+    Without a key it is a column of ids that repeats its values, each of them in one variant alone. If rows had been
+    assigned one by one, that would have a probability below e^-20.
+    """
+    named = keys[:1] if len(keys) > 1 else ["user_id"] if "user_id" in data.columns and keys != ["user_id"] else []
+    if named or keys:
+        return key_codes([("data", data)], named)[0][0] if named else None
+    share = float(np.bincount(variant).max(initial=0)) / max(len(variant), 1)
+    for name in [name for name in data.columns if name not in used]:
+        kind = data[name].dtype
+        if pd.api.types.is_float_dtype(kind) or pd.api.types.is_bool_dtype(kind) or data[name].isna().any():
+            continue
+        codes, values = pd.factorize(data[name])
+        surplus = (len(codes) - len(values)) * -np.log(share)
+        if surplus > 20 and len(values) >= _LEAST_UNITS and not in_several_variants(codes, variant, len(values)).any():
+            return np.asarray(codes, np.int64)
+    return None
 
 
 def _user_codes(

@@ -80,6 +80,8 @@ def note_of(row: Mapping[Any, Any], digits: int = 4) -> str:
     if "diff_without_top" in row:
         without = number(row["diff_without_top"], f"+.{digits}f")
         said = said.replace("few units", f"few units ({without} without them)")
+    if "design_effect" in row:
+        said = said.replace("repeated units", f"repeated units (design effect {row['design_effect']:.3g})")
     return said
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,24 @@ from .options import PairUsers
 
 __all__: list[str] = []
 
+FEW = 20  # a column of the key with fewer values holds folds or weekdays rather than users
+
 
 @dataclass(frozen=True)
 class Runs:
-    """Rows of all models: `place` is model · n_cells + cell, a cell being a user or a (user, fold)."""
+    """Rows of all models: `place` is model · n_cells + cell, a cell being a list or a (list, fold).
+
+    `unit_of_list` is None where every list is a unit of its own. `repeated` says that another column looks like the
+    unit, which nobody has named.
+    """
 
     parts: list[tuple[str, pd.DataFrame]]
     models: list[Any]
     place: Codes
     n_cells: int
-    user_of_cell: Codes | None
+    list_of_cell: Codes | None
+    unit_of_list: Codes | None
+    repeated: bool
     show: Callable[[Codes], str]
 
     def table(self, metric: str) -> Floats:
@@ -34,44 +42,77 @@ class Runs:
         values[self.place] = read[0] if len(read) == 1 else np.concatenate(read)
         return values.reshape(len(self.models), self.n_cells)
 
-    def per_user(self, values: Floats) -> Floats:
-        """Mean over the folds of each user, NaN skipped; the values themselves without folds."""
-        if self.user_of_cell is None:
+    def per_list(self, values: Floats) -> Floats:
+        """Mean over the folds of each list, NaN skipped; the values themselves without folds."""
+        if self.list_of_cell is None:
             return values
         defined = ~np.isnan(values)
-        of = self.user_of_cell[defined]
-        n = int(self.user_of_cell.max(initial=-1)) + 1
+        of = self.list_of_cell[defined]
+        n = int(self.list_of_cell.max(initial=-1)) + 1
         with np.errstate(invalid="ignore"):
             return np.bincount(of, weights=values[defined], minlength=n) / np.bincount(of, minlength=n)
 
-    def of_cells(self, of_users: Floats) -> Floats:
-        """The number of each cell's user."""
-        return of_users if self.user_of_cell is None else of_users[self.user_of_cell]
+    def of_cells(self, of_lists: Floats) -> Floats:
+        """The number of each cell's list."""
+        return of_lists if self.list_of_cell is None else of_lists[self.list_of_cell]
+
+    def unit_sums(self, d: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
+        """Σ w d and Σ w over the lists of each unit that have a difference d; Σ w is None where it is 1 for all."""
+        defined = ~np.isnan(d)
+        if weights is None and self.unit_of_list is None and defined.all():
+            return d, None
+        weight = defined.astype(np.float64) if weights is None else np.where(defined, weights, 0.0)
+        sums: Floats = np.where(defined, d, 0.0) * weight
+        if self.unit_of_list is not None:
+            sums, weight = (np.bincount(self.unit_of_list, part).astype(np.float64) for part in (sums, weight))
+        return sums, weight
 
 
 def mean(values: Floats, weights: Floats | None) -> float:
-    """Mean of some users, each of whom has a value."""
+    """Mean of some lists, each of which has a value."""
     return float(values.mean()) if weights is None else float((weights * values).sum() / weights.sum())
 
 
 def unit_weights(runs: Runs, name: str) -> Floats:
-    """Weight of each user, which all rows of the user must agree on."""
+    """Weight of each list, which all rows of the list must agree on."""
     read = np.concatenate([read_weight(frame, role, name) for role, frame in runs.parts])
-    cell = runs.place % runs.n_cells
-    user = cell if runs.user_of_cell is None else runs.user_of_cell[cell]
-    weights = np.zeros(runs.n_cells if runs.user_of_cell is None else int(runs.user_of_cell.max(initial=-1)) + 1)
-    weights[user] = read
-    differ = weights[user] != read
+    found: Floats = _of_lists(read, runs.place % runs.n_cells, runs.list_of_cell, runs.show, f"{name!r}", "weight")
+    return found
+
+
+def _of_lists(
+    read: Any, cell: Codes, list_of_cell: Codes | None, show: Callable[[Codes], str], name: str, what: str
+) -> Any:
+    """What the rows of each list say, on which they must agree."""
+    of_row = cell if list_of_cell is None else list_of_cell[cell]
+    found = np.zeros(int(of_row.max(initial=-1)) + 1, read.dtype)
+    found[of_row] = read
+    differ = found[of_row] != read
     if differ.any():
         raise DataError(
-            f"{name!r} differs between the rows of {len(np.unique(user[differ])):,} users "
-            f"({runs.show(np.unique(cell[differ]))}); a user has one weight, whatever the model"
+            f"{name} differs between the rows of {len(np.unique(of_row[differ])):,} users "
+            f"({show(np.unique(cell[differ]))}); a user has one {what}, whatever the model"
         )
-    return weights
+    return found
 
 
-def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str) -> Runs:
-    """Check the frames and give every row its place."""
+def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> bool:
+    """Whether a column that is not the unit looks like one: a user_id, or a later column of the key, that repeats.
+
+    Days and folds repeat too, so that a column of times, or one of few values, is none but for its name.
+    """
+    for name in dict.fromkeys([*keys[1:], "user_id"]):
+        if name == keys[0] or name not in frame.columns or pd.api.types.is_datetime64_any_dtype(frame[name].dtype):
+            continue
+        if (1 if name == "user_id" else FEW) <= frame[name].nunique() < n_lists:
+            return True
+    return False
+
+
+def read_runs(
+    per_user: Any, keys: list[str], folds: list[str], model_col: str, units: Sequence[str] = ()
+) -> Runs:
+    """Check the frames and give every row its place; without `units` the unit is the first column of the key."""
     if isinstance(per_user, Mapping):
         models = list(per_user)
         parts = [(f"per_user[{name!r}]", frame_of(f"per_user[{name!r}]", per_user[name])) for name in models]
@@ -108,11 +149,22 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str) 
             f"such as {show(twice)}. "
             "Name the columns that tell them apart in user_col= or fold=, or roll them up first with rd.roll_up"
         )
-    user_of_cell = None
+    list_of_cell = unit_of_list = None
+    n_lists = n_cells
     if folds:
-        user_of_cell = np.zeros(n_cells, np.int64)
-        user_of_cell[cell] = np.concatenate(key_codes(parts, keys)[0])
-    return Runs(parts, models, place, n_cells, user_of_cell, show)
+        list_of_cell = np.zeros(n_cells, np.int64)
+        of_row, n_lists = key_codes(parts, keys)
+        list_of_cell[cell] = np.concatenate(of_row)
+    named = list(units) or keys[:1]
+    if named != keys:
+        for role, frame in parts:
+            require(frame, role, named)
+        coded, n_units = key_codes(parts, named)
+        found = _of_lists(np.concatenate(coded), cell, list_of_cell, show, " and ".join(named), "unit")
+        unit_of_list = found if n_units < n_lists else None
+    unnamed = not units and unit_of_list is None
+    repeated = unnamed and any(repeated_unit(frame, keys, min(n_lists, len(frame))) for _, frame in parts)
+    return Runs(parts, models, place, n_cells, list_of_cell, unit_of_list, repeated, show)
 
 
 def paired_values(

@@ -78,6 +78,7 @@ class Row:
     mean_denominator_treatment: float = np.nan
     p_denominator: float = np.nan
     diff_without_top: float = np.nan
+    design_effect: float = np.nan
     warning: str = ""
 
     def but(self, *warnings: str, **changes: float | str) -> Row:

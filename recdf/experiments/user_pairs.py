@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..inputs.progress import Progress
-from .columns import Codes
+from .columns import Codes, Floats
 from .estimates import Estimate, estimate, few_clusters, residuals
 from .experiment_rows import ExperimentRows
 from .options import Alternative
@@ -57,8 +57,26 @@ def compare_arms(
                 rows[i] = row
     for i, (units, found) in enumerate(estimated):
         if found is not None:
-            rows[i] = without_top(_with_denominators(rows[i], metrics[i], units), units, found, settings)
+            row = _with_denominators(rows[i], metrics[i], units)
+            if data.repeated is not None:
+                row = _with_repeats(row, residuals(units, found), [data.repeated[metrics[i].kept(one)] for one in arms])
+            rows[i] = without_top(row, units, found, settings)
     return rows
+
+
+def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes]) -> Row:
+    """The row with its design effect if rows repeat units: its variance by units over the one by rows."""
+    by_row = by_unit = repeats = 0.0
+    for z, code in zip(parts, codes, strict=True):
+        _, own = np.unique(code, return_inverse=True)
+        z = z - z.mean()
+        sums = np.bincount(own, weights=z)
+        repeats += len(z) - len(sums)
+        by_row += float(z @ z) / max(len(z) - 1, 1) / len(z)
+        by_unit += float(sums @ sums) * len(sums) / max(len(sums) - 1, 1) / len(z) ** 2
+    if not repeats:
+        return row
+    return row.but("repeated_units", design_effect=by_unit / by_row if by_row > 0 else np.nan)
 
 
 def _with_denominators(row: Row, metric: Metric, units: Units) -> Row:

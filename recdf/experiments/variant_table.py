@@ -26,8 +26,8 @@ RESULT_COLUMNS = [
     "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
     "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
     "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
-    "mean_denominator_control", "mean_denominator_treatment", "p_denominator", "diff_without_top", "srm_p", "warning",
-    "verdict",
+    "mean_denominator_control", "mean_denominator_treatment", "p_denominator", "diff_without_top", "design_effect",
+    "srm_p", "warning", "verdict",
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -182,10 +183,38 @@ WITHHELD = {
     "tiny": "check: tiny arms",
     "constant_arm": "check: constant arm",
     "few_users_carry": "check: few users carry it",
+    "repeated_units": "check: repeated units",
     "few_units": "check: few units decide",
     "denominator_differs": "check: denominator differs",
     "skewed": "check: skewed",
 }
+
+# A comparison of models has no verdict with fewer units, or with fewer that differ.
+FEW_UNITS = 20
+
+# What a warning of `compare_models` means to a reader.
+PAIR_WARNINGS = {
+    "zero_variance": "all users have the same difference, so that there is nothing to test",
+    "too_few_users": "fewer than two users have a value for both models",
+    "huge_values": "the values are too large to compute with",
+    "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
+    "repeated_units": "a column of users repeats, and the test takes their lists for independent; unit_col= names it",
+    "mostly_zero": "95 % or more of the users get the same from both models, so that few users decide",
+    "few_users_carry": "a few users have most of the weight, so that there is no verdict",
+    "few_differ": "fewer than 50 users differ, so that the test errs more often than it says",
+    "skewed": "a few large differences decide, so that the test errs more often than it says",
+}
+
+
+def warning_sentences(table: pd.DataFrame) -> list[str]:
+    """Say what every warning of a comparison of models means, and how many of its rows carry it."""
+    words = Counter(word for text in table["warning"].astype(str) for word in text.split("; ") if word)
+    return [
+        f"{n} of {len(table)} tests {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
+        f"{f': {PAIR_WARNINGS[word]}' if word in PAIR_WARNINGS else ''}."
+        for word, n in words.items()
+    ]
+
 
 NOT_CHECKED = " (sample ratio not checked)"
 
@@ -215,9 +244,28 @@ def model_verdicts(
         shown = np.where(ranks, "ranks higher", "ranks lower")
         words = np.where(reject, shown, "no difference shown").tolist()
     verdicts = []
-    for word, shown_effect, within in zip(words, reject, equivalent, strict=True):
-        if within:
+    for word, shown_effect, within, reason in zip(words, reject, equivalent, _withheld_pairs(table), strict=True):
+        if reason:
+            verdicts.append(reason)
+        elif within:
             verdicts.append(f"{word}, within the margin" if shown_effect else "equivalent")
         else:
             verdicts.append(word)
     return verdicts
+
+
+def _withheld_pairs(table: pd.DataFrame) -> list[str]:
+    """Why the verdict of each pair of models is withheld, or an empty text."""
+    found = []
+    differ = table["wins"] + table["losses"]
+    for n, n_differ, diff, warning in zip(table["n_users"], differ, table["diff"], table["warning"], strict=True):
+        named = warning.split("; ")
+        if n < FEW_UNITS:
+            found.append("check: too few lists")
+        elif "zero_variance" in named and diff != 0:
+            found.append("check: zero variance")
+        elif 0 < n_differ < FEW_UNITS:
+            found.append("check: too few lists differ")
+        else:
+            found.append(next((WITHHELD[name] for name in ("huge_values", "few_users_carry") if name in named), ""))
+    return found

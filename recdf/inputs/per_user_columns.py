@@ -67,7 +67,7 @@ def refuse_mixed_models(per_user: pd.DataFrame, by: Sequence[Any], key: Sequence
     first = list_columns(per_user) or columns[: max((columns.index(name) for name in key), default=-1) + 1]
     listed = [name for name in first if name not in by]
     words = per_user.select_dtypes(["object", "string", "category"]).columns
-    for name in [] if apart else [*listed[:-1], *(one for one in words if one not in first)]:
+    for name in [] if spec else [*listed[:-1], *(one for one in words if one not in first)]:
         lists = [*by, *(one for one in listed if one != name)]
         dated = pd.api.types.is_datetime64_any_dtype(per_user[name])
         n = 1 if name in (*by, *key) or dated or len(lists) == len(by) else per_user[name].nunique(dropna=False)

@@ -205,3 +205,49 @@ def test_bad_input(options, error, words):
     with pytest.raises(error) as found:
         rd.check_log(clean()[0], **options)
     assert words in str(found.value)
+
+
+# --------------------------------------------------------------------------------- click rates
+
+
+def clicked(rng, rates, shown):
+    """A log in which users click with their own rates, and its clicks."""
+    user = np.repeat(np.arange(len(shown)), shown)
+    at = START + pd.to_timedelta(7 * np.arange(len(user)), unit="s")
+    log = pd.DataFrame({"user_id": user, "session_id": np.arange(len(user)), "item_id": np.arange(len(user)) % 97,
+                        "position": 1, "time": at})  # fmt: skip
+    clicks = log.loc[rng.random(len(user)) < rates[user], ["user_id", "item_id", "time"]]
+    return log, clicks.assign(time=clicks["time"] + pd.Timedelta("1s"))
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.7])
+@pytest.mark.parametrize(("n", "shown"), [(10, 500), (10, 50), (60, 100)])
+def test_programs_that_click_on_everything_are_named(n, shown, spread):
+    rng = np.random.default_rng(n + shown)
+    rates = 1 / (1 + np.exp(2.2 - spread * rng.normal(size=2000)))
+    impressions = rng.poisson(6, 2000) + 1
+    rates[:n], impressions[:n] = 0.9, shown
+    log, clicks = clicked(rng, rates, impressions)
+    found = rd.check_log(log, clicks=clicks, time_col="time").set_index("finding")
+    row = found.loc["users with implausible click rates"]
+    assert row["count"] == n
+    assert row["severity"] == "warning"
+    assert all(int(one.split(":")[0]) < n for one in row["examples"].split(", "))
+    assert f"of {shown}" in row["examples"]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, n: np.full(n, 0.1),
+        lambda rng, n: 1 / (1 + np.exp(2.2 - rng.normal(size=n))),
+        lambda rng, n: rng.beta(0.5, 4.5, n),
+        lambda rng, n: np.where(rng.random(n) < 0.7, 0.0, 0.3),
+    ],
+    ids=["equal", "logit-normal", "beta", "many who never click"],
+)
+def test_honest_users_who_differ_are_not_named(draw):
+    rng = np.random.default_rng(3)
+    log, clicks = clicked(rng, draw(rng, 2000), np.ceil(rng.lognormal(2.5, 1, 2000)).astype(int))
+    found = rd.check_log(log, clicks=clicks, time_col="time", many=10**6)
+    assert "users with implausible click rates" not in set(found["finding"])

@@ -177,7 +177,7 @@ def test_hostile_names_stay_letters(hostile):
     assert "<img" not in page
     assert "\u202e" not in page
     assert "<script" not in board.to_markdown()
-    assert len(board.to_markdown().splitlines()) == 2 + 10 + 3
+    assert len(board.to_markdown().splitlines()) == 2 + 10 + 4
 
 
 def test_long_tables_are_cut_in_reprs():

@@ -25,8 +25,8 @@ def test_one_row_a_model_and_metric_and_one_column_a_k(wide):
     assert "per_user 4 × " in title
     assert head.split() == ["model", "metric", "@1", "@2", "n"]
     assert [row.split()[:2] for row in rows] == [["a", "ndcg"], ["a", "recall"], ["b", "ndcg"], ["b", "recall"]]
-    # Values 1 and 0: mean .5, standard deviation √.5, standard error .5, half interval 1.96 · .5.
-    assert rows[0].split()[2:5] == ["0.500", "±", "0.980"]
+    # Values 1 and 0: mean .5, standard deviation √.5, standard error .5, half interval 12.706 · .5 (t, one degree).
+    assert rows[0].split()[2:5] == ["0.500", "±", "6.353"]
     assert len({len(row) for row in (head, *rows)}) == 1
 
 

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from registry.seeded import assert_close, frames, quietly
+from scipy import stats
 
 import recdf as rd
+from recdf.experiments.stats.student import interval_quantile
 
 TRUE, PRED = frames(5)
 RESULT = quietly(
@@ -22,15 +24,21 @@ USERS["age"] = USERS["user_id"] % 4
 USERS["city"] = pd.Categorical(USERS["user_id"] % 2, categories=[1, 7, 0])
 
 
+def half_interval(se, n, confidence=0.95):
+    """Student's t below 100 units."""
+    quantile = NormalDist().inv_cdf if n >= 100 else stats.t(max(n - 1, 1)).ppf
+    return quantile(0.5 + confidence / 2) * se
+
+
 def plain(per_user, by, confidence=0.95):
     """The same table by pandas' own group-by."""
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
     rows = []
     for labels, part in per_user.groupby(by, sort=False, dropna=False, observed=True) if by else [((), per_user)]:
         for column, (metric, k) in COLUMNS.items():
             mean, std, n = part[column].mean(), part[column].std(), part[column].count()
-            se = std / n**0.5 if n else np.nan
-            row = [*labels, metric, k, mean, std, se, mean - z * se, mean + z * se, n, len(part) - n]
+            se = std / n**0.5 if n and part[column].nunique() > 1 else np.nan
+            half = half_interval(se, n, confidence)
+            row = [*labels, metric, k, mean, std, se, mean - half, mean + half, n, len(part) - n]
             rows.append(row)
     names = ["metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined"]
     return pd.DataFrame(rows, columns=[*by, *names])
@@ -49,8 +57,10 @@ def assert_same(found, expected, by):
 @pytest.mark.parametrize("confidence", [0.95, 0.8])
 def test_equals_pandas(by, confidence):
     joined = RESULT.per_user.merge(USERS, on="user_id", validate="many_to_one")
+    joined["row"] = range(len(joined))
     options = {"metrics": list(COLUMNS), "confidence": confidence, "user_col": KEY}
-    found = rd.summarize(joined, by=by, **options)
+    found = rd.summarize(joined, by=by, unit_col="row", **options)
+    assert found.pop("n_users").tolist() == found["n"].tolist()
     assert_same(found, plain(joined, by, confidence), by)
     assert str(found["k"].dtype) == "Int64"
     assert str(found["n"].dtype) == str(found["n_undefined"].dtype) == "int64"
@@ -115,9 +125,51 @@ def test_no_defined_list_has_no_value():
     assert found.loc[0, "std":"ci_high"].isna().all()
 
 
-def test_equal_values_have_an_interval_of_no_width():
-    found = rd.evaluate({"u": ["a"], "v": ["a"]}, {"u": ["a"], "v": ["a"]}, "mrr@1").summary.iloc[0]
-    assert found[["value", "std", "se", "ci_low", "ci_high"]].tolist() == [1.0, 0.0, 0.0, 1.0, 1.0]
+@pytest.mark.parametrize("n", [2, 3, 12, 500])
+@pytest.mark.parametrize("value", [1.0, 0.1, 0.0])
+def test_equal_values_have_no_interval(n, value):
+    """[1, 1] of three users, and 0.000 ± 0.000 of twelve, said that the mean is known."""
+    table = pd.DataFrame({"user_id": range(n), "n_true": 1, "n_pred": 1, "mrr@1": value, "w": 1.0 + np.arange(n) % 2})
+    for found in (rd.summarize(table), rd.summarize(table, weight_col="w"), rd.summarize(table, unit_col="user_id")):
+        assert found["value"].item() == pytest.approx(value, rel=1e-15)
+        assert found["std"].item() == 0
+        assert found[["se", "ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_a_result_says_why_it_has_no_interval():
+    true = {name: ["a"] for name in "uvw"}
+    result = rd.evaluate(true, true, "mrr@1")
+    assert result.summary[["se", "ci_low", "ci_high"]].isna().all(axis=None)
+    for text in (repr(result), result._repr_html_(), str(rd.leaderboard(result))):
+        assert "Where all lists have the same value there is no ±" in text
+        assert "± 0.000" not in text
+
+
+def test_one_user_with_all_the_weight_has_no_interval():
+    """The mean of 1,537 lists was known to .001 where one user had nearly all the weight."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"user_id": range(1537), "n_true": 1, "mrr@1": rng.random(1537), "w": np.r_[1e6, np.ones(1536)]}
+    )
+    found = rd.summarize(table, weight_col="w").iloc[0]
+    assert found["n_effective"] < 1.01
+    assert np.isnan(found["ci_low"])
+
+
+def test_small_samples_have_t_intervals_that_cover():
+    rng, inside = np.random.default_rng(1), 0
+    for _ in range(1000):
+        table = pd.DataFrame({"user_id": range(5), "n_true": 1, "ndcg@5": rng.normal(size=5)})
+        found = rd.summarize(table).iloc[0]
+        inside += found["ci_low"] <= 0 <= found["ci_high"]
+    assert inside >= stats.binom.ppf(0.005, 1000, 0.95)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.999])
+def test_the_quantile_without_scipy_is_scipys(confidence):
+    for df in (1, 2, 3, 4, 5, 10, 50, 97, 98):
+        assert interval_quantile(df, confidence) == pytest.approx(stats.t(df).ppf(0.5 + confidence / 2), rel=1e-10)
+    assert interval_quantile(99, confidence) == pytest.approx(stats.norm.ppf(0.5 + confidence / 2))
 
 
 def test_small_spread_on_a_large_mean():
@@ -197,22 +249,28 @@ def test_lists_of_one_user_are_not_independent():
     sm = pytest.importorskip("statsmodels.regression.linear_model")
     rng = np.random.default_rng(4)
     user = rng.integers(0, 30, 200)
-    table = pd.DataFrame({
-        "user_id": user,
-        "session_id": np.arange(200),
-        "n_true": 1,
-        "day": rng.integers(0, 3, 200),
-        "ctr@10": np.where(rng.random(200) < 0.1, np.nan, rng.normal(user % 5, 1)),
-    })
+    table = pd.DataFrame(
+        {
+            "user_id": user,
+            "session_id": np.arange(200),
+            "n_true": 1,
+            "day": rng.integers(0, 3, 200),
+            "ctr@10": np.where(rng.random(200) < 0.1, np.nan, rng.normal(user % 5, 1)),
+        }
+    )
     found = rd.summarize(table, ["day"], user_col=["user_id", "session_id"], unit="user_id").set_index("day")
-    plain_found = rd.summarize(table, ["day"], user_col=["user_id", "session_id"]).set_index("day")
-    assert list(found.columns) == [*plain_found.columns, "n_users"]
+    default = rd.summarize(table, ["day"], user_col=["user_id", "session_id"])
+    pd.testing.assert_frame_equal(found.reset_index(), default)
+    pd.testing.assert_frame_equal(rd.summarize(table, ["day"], unit_col="user_id"), default)
+    plain_found = rd.summarize(table, ["day"], unit_col="session_id").set_index("day")
+    assert plain_found["n_users"].tolist() == plain_found["n"].tolist()
     for day, part in table.dropna(subset="ctr@10").groupby("day"):
         fit = sm.OLS(part["ctr@10"], np.ones(len(part))).fit(cov_type="cluster", cov_kwds={"groups": part["user_id"]})
         assert found.loc[day, "se"] == pytest.approx(float(fit.bse.iloc[0]), rel=1e-10)
         assert found.loc[day, "value"] == pytest.approx(part["ctr@10"].mean(), rel=1e-12)
         assert (found.loc[day, "n"], found.loc[day, "n_users"]) == (len(part), part["user_id"].nunique())
-        half = NormalDist().inv_cdf(0.975) * found.loc[day, "se"]
+        lists = part["user_id"].value_counts().to_numpy()
+        half = half_interval(found.loc[day, "se"], int(lists.sum() ** 2 / (lists**2).sum() + 1e-9))
         assert found.loc[day, "ci_high"] == pytest.approx(found.loc[day, "value"] + half, rel=1e-12)
     assert (found["std"] == plain_found["std"]).all()
 
@@ -234,3 +292,37 @@ def test_units_of_an_empty_table():
     table = pd.DataFrame({"user_id": ["a"], "session_id": [1], "n_true": 1, "ctr@1": [0.0]}).iloc[:0]
     found = rd.summarize(table, [], unit="user_id").iloc[0]
     assert (found["n"], found["n_users"]) == (0, 0)
+
+
+def test_sessions_of_a_user_are_not_independent_in_a_result():
+    """The summary of evaluate takes lists for independent and says so; what is made of a result does not."""
+    rng = np.random.default_rng(3)
+    true = pd.DataFrame({"user_id": np.repeat(np.arange(30), 40), "session_id": np.tile(np.arange(40), 30)})
+    true["item_id"] = true["user_id"] % 2
+    pred = pd.concat([true.assign(model=m, item_id=p) for m, p in (("a", 0), ("b", rng.integers(0, 2, len(true))))])
+    key = ["user_id", "session_id"]
+    result = rd.evaluate(true, pred, "hitrate@1", by="model", user_col=key)
+    assert result.spec["interval_unit"] == "list"
+    assert "takes the lists of one user_id for independent" in repr(result)
+    assert "takes the lists of one user_id for independent" in result._repr_html_()
+    found = rd.summarize(result).set_index("model")
+    pd.testing.assert_frame_equal(rd.summarize(result.per_user).set_index("model"), found)
+    plain_table = result.per_user.copy()
+    plain_table.attrs = {}
+    again = rd.summarize(plain_table, by="model", user_col=["model", *key]).set_index("model")
+    pd.testing.assert_frame_equal(again, found, check_flags=False)
+    assert found["n_users"].tolist() == [30, 30]
+    users = result.per_user.groupby(["model", "user_id"])["hitrate@1"].mean().unstack("model")
+    for model in ("a", "b"):  # with equal numbers of lists the users' means are a sample
+        assert found.loc[model, "se"] == pytest.approx(users[model].std() / 30**0.5)
+        half = stats.t(29).ppf(0.975) * found.loc[model, "se"]
+        assert found.loc[model, "ci_high"] == pytest.approx(users[model].mean() + half)
+    assert found.loc["a", "se"] > 5 * result.summary.set_index("model").loc["a", "se"]
+    board = rd.leaderboard(result)
+    assert board.frame.set_index("model")["ci_high"].to_dict() == pytest.approx(found["ci_high"].to_dict())
+    assert any("do not take the lists of one user_id for independent" in note for note in board.notes)
+    one = rd.evaluate(
+        true[["user_id", "item_id"]].drop_duplicates(), true[["user_id", "item_id"]].drop_duplicates(), "mrr@1"
+    )
+    assert "interval_unit" not in one.spec
+    assert "independent" not in repr(one)

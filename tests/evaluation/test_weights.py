@@ -48,7 +48,10 @@ def test_means_and_errors():
         summary = result.summary[result.summary["model"] == model]
         for name, row in zip(columns, summary.itertuples(), strict=True):
             found = row.value, row.se, row.n_effective, row.n
-            assert_close(found, by_statsmodels(rows[name].to_numpy(), rows["w"].to_numpy()), name)
+            expected = by_statsmodels(rows[name].to_numpy(), rows["w"].to_numpy())
+            if rows.loc[rows["w"] > 0, name].nunique() == 1:  # equal values tell nothing of the error
+                expected = expected[0], np.nan, *expected[2:]
+            assert_close(found, expected, name)
         assert (summary["n"] + summary["n_undefined"] == (rows["w"] > 0).sum()).all()
 
 

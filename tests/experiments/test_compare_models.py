@@ -183,7 +183,8 @@ def test_composite_key_and_frames_of_evaluate():
     table = rd.compare_models(per_user, ["ndcg@10", "mrr@5"], user_col=["user", "session"], baseline="pop")
     assert table["metric"].tolist() == ["ndcg@10", "mrr@5"]
     assert table["diff"].tolist() == [pytest.approx(0.45), pytest.approx(-4 / 7)]
-    assert table["n_users"].tolist() == [4, 4]
+    assert table["n_users"].tolist() == [2, 2]
+    assert table["n_lists"].tolist() == [4, 4]
 
 
 def test_ids_of_other_width_match_and_other_kinds_do_not():

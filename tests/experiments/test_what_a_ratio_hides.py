@@ -211,3 +211,59 @@ def test_a_pair_is_a_tuple_and_a_list_is_a_list(rng):
         found_in(data, both, covariates=("pre_clicks", "pre_shown"))
     with pytest.raises(OptionError, match="takes one covariate"):
         rd.plan_experiment(data, CTR, n=1000, covariates=["pre_clicks", "pre_shown"])
+
+
+# ---------------------------------------------------------------------------------- repeated units
+
+
+def sessions(rng, n=60, each=20, names=("user_id", "session_id")):
+    """Sessions of users who differ from each other, with no effect."""
+    user = np.repeat(np.arange(n), each)
+    taste = rng.normal(size=n)
+    data = pd.DataFrame({names[0]: user, names[1]: np.arange(n * each) % each, "variant": np.where(user % 2, "B", "A")})
+    return data.assign(m=taste[user] + rng.normal(size=n * each))
+
+
+def test_sessions_taken_for_users(rng):
+    # 78 % of runs without an effect had a winner.
+    won = 0
+    for _ in range(40):
+        found = found_in(sessions(rng), "m", user_col=["user_id", "session_id"])
+        won += found["p_value"] <= 0.05
+        assert found["verdict"] == "check: repeated units"
+        assert "repeated_units" in found["warning"].split("; ")
+    assert won > 15
+    data = sessions(rng)
+    row = found_in(data, "m", user_col=["user_id", "session_id"])
+    clustered = found_in(data, "m", cluster="user_id")
+    assert clustered["design_effect"] != clustered["design_effect"]  # null: rows are known to be clustered
+    assert "repeated_units" not in clustered["warning"]
+    z = data["m"] - data.groupby("variant")["m"].transform("mean")
+    by_unit = sum(
+        (z[rows].groupby(data["user_id"][rows]).sum() ** 2).sum() * 30 / 29 / 600**2
+        for rows in (data["variant"] == "A", data["variant"] == "B")
+    )
+    assert row["design_effect"] == pytest.approx(by_unit / row["se"] ** 2)
+    table = rd.compare_variants(data, "m", control="A", user_col=["user_id", "session_id"])
+    assert f"repeated units (design effect {row['design_effect']:.3g})" in rd.report_table(table).frame["notes"].iloc[0]
+
+
+def test_a_repeated_unit_is_found_without_a_key(rng):
+    # Neither attrs nor a name says that the rows are sessions of customers.
+    data = sessions(rng, names=("customer", "visit")).assign(country=rng.choice(list("xyz"), 1200))
+    assert found_in(data, "m")["verdict"] == "check: repeated units"
+    data["device"] = np.arange(1200)
+    assert found_in(data, "m", user_col="device")["verdict"].startswith(("no", "better", "worse"))
+    renamed = data.rename(columns={"customer": "user_id"})
+    assert found_in(renamed, "m", user_col="device")["verdict"] == "check: repeated units"
+    assert "repeated_units" not in found_in(data.drop(columns="customer"), "m")["warning"]
+    # A row per user and week is no repetition within the week.
+    assert "repeated_units" not in found_in(renamed, "m", user_col=["user_id", "device"], by="visit")["warning"]
+
+
+def test_joined_sessions_are_named(rng):
+    data = sessions(rng)
+    keys = ["user_id", "session_id"]
+    joined = rd.join_experiment(data.drop(columns="variant"), data[[*keys, "variant"]], user_col=keys)
+    for users in (joined, joined.merge(data[keys].assign(x=1), on=keys)):  # merge drops attrs
+        assert found_in(users, "m", user_col=keys)["verdict"] == "check: repeated units"

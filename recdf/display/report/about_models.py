@@ -279,7 +279,8 @@ def _within_segments(subject: Subject, groups: dict[str, Groups], model: str, ri
         rows.append(pair[own >= 0])
         codes.append(own[own >= 0] + np.int64(len(names)))
         names += [f"{segment} = {group}" for group in of_segment.names]
-    columns = [*result.spec["by"], *result.spec["user_col"], subject.primary]
+    beside = [*result.spec.get("unit_col", []), *([result.spec["weight"]] if "weight" in result.spec else [])]
+    columns = list(dict.fromkeys([*result.spec["by"], *result.spec["user_col"], *beside, subject.primary]))
     part = result.per_user[columns].take(np.concatenate(rows)).reset_index(drop=True)
     within: Any = pd.Categorical.from_codes(np.concatenate(codes), pd.Index(names))
     table = compare(
@@ -307,7 +308,9 @@ def _worse_for(
     who: Sentence = () if pair is None else (f"{pair[0]} against {pair[1]}: ",)
     if worse:
         return [(*who, "worse for ", ", ".join(worse), ".")]
-    return [(*who, f"shown to be worse in none of {len(compared)} segments.")]
+    withheld = int(compared["verdict"].astype(str).str.startswith("check").sum())
+    but = f" The verdict is withheld in {withheld} of them." if withheld else ""
+    return [(*who, f"shown to be worse in none of {len(compared)} segments.{but}")]
 
 
 def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:

@@ -14,15 +14,15 @@ from ...evaluation.definitions import definitions
 from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
 from ...experiments.report import COMPARED
-from ..leaderboard import EVERYONE, TIDY, Leaderboard, marks, notes, values_frame
+from ..leaderboard import EVERYONE, TIDY, Leaderboard, cautions, marks, notes, values_frame
 from ..pairs import compare
 from ..plot.effects import SOURCE
-from ..tables import check_model, need, summary_of
+from ..tables import check_model, need, summary_of, with_units
 
 __all__: list[str] = []
 
 # Columns that a table beside the result must have.
-MODELS = (*COMPARED, "baseline", "model", "n_users", "rel_diff", "wins", "ties", "losses")
+MODELS = ("baseline", "model", "n_users", *COMPARED, "rel_diff", "wins", "ties", "losses")
 EXPERIMENT = (*COMPARED, "control", "treatment", "n_control", "n_treatment", "rel_diff")
 HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
 CHECK = ("finding", "severity", "count", "share", "effect")
@@ -79,13 +79,15 @@ class Subject:
         return [str(name) for name in values.sort_values(ascending=self.better(column) == "smaller").index]
 
 
-def read_subject(result: Any, baseline: Any, k: int, comparison: pd.DataFrame | None, max_rows: int) -> Subject:
+def read_subject(
+    result: Any, baseline: Any, k: int, comparison: pd.DataFrame | None, max_rows: int, unit_col: Any = None
+) -> Subject:
     """Check the result and what is said about it."""
     if not isinstance(result, Evaluation):
         raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
         raise OptionError(f"max_rows={max_rows!r}; expected an integer of at least 1")
-    result = _without_attrs(result)
+    result = _without_attrs(with_units(result, unit_col))
     summary = summary_of(result)
     models = tuple(dict.fromkeys(summary["model"]))
     base = None if baseline is None else check_model("baseline", baseline, models)
@@ -121,7 +123,9 @@ def _board(
     frame = values_frame(result, summary, list(columns), {})
     compared = {} if marked is None else {(EVERYONE, ""): marked}
     frame["marks"] = marks(frame, baseline, compared)
-    return Leaderboard(frame[TIDY], notes(result, baseline, "holm" if compared else None), 3)
+    said = notes(result, baseline, "holm" if compared else None)
+    tests = pd.DataFrame() if marked is None else marked
+    return Leaderboard(frame[TIDY], said + cautions(result, tests), 3)
 
 
 def _columns_at(summary: pd.DataFrame, k: int) -> tuple[tuple[str, ...], int | None]:

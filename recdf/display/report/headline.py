@@ -18,22 +18,13 @@ import numpy as np
 import pandas as pd
 
 from ...experiments.cells import digits_for, number
+from ...experiments.verdict import PAIR_WARNINGS, warning_sentences
 from ..plot.effects import sign_of
 from ..tables import comparison_facts
 from .blocks import Badge, Kind, Name, Sentence
 from .given import Subject
 
 __all__: list[str] = []
-
-
-# What a warning of `compare_models` means to a reader of the page.
-WARNINGS = {
-    "mostly_zero": ": 95 % or more of the users get the same from both models, so that few users decide",
-    "zero_variance": ": all users have the same difference, so that there is nothing to test",
-    "too_few_users": ": fewer than two users have a value for both models",
-    "huge_values": ": the values are too large to compute with",
-    "wilcoxon_not_mean": ": the Wilcoxon test is not about the mean, which stands beside it",
-}
 
 
 class Duel(NamedTuple):
@@ -50,6 +41,7 @@ class Duel(NamedTuple):
     gain: int
     lose: int
     n: int
+    warned: str
 
     @property
     def effect(self) -> str:
@@ -103,8 +95,12 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
         relative = row.get("rel_diff", np.nan)
         diff, low, high = row["diff"], row["ci_low"], row["ci_high"]
     gain, lose = (down, up) if smaller else (up, down)
-    verdict, n = str(row["verdict"]), int(row["n_users"])
-    return Duel(model, rival, float(diff), float(low), float(high), float(relative), sign, verdict, gain, lose, n)
+    words = filter(None, str(row["warning"]).split("; "))
+    warned = "".join(f" Warning: {PAIR_WARNINGS.get(word, word.replace('_', ' '))}." for word in words)
+    return Duel(
+        model, rival, float(diff), float(low), float(high), float(relative), sign, str(row["verdict"]), gain, lose,
+        int(row["n_users"]), warned,
+    )  # fmt: skip
 
 
 def effect_text(diff: float, low: float, high: float, relative: float) -> str:
@@ -118,7 +114,7 @@ def effect_text(diff: float, low: float, high: float, relative: float) -> str:
 
 def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Sentence, list[Sentence]]:
     against = "the baseline " if subject.baseline is not None else "the second best, "
-    users = f" {duel.gain:,} of {duel.n:,} users gain and {duel.lose:,} lose."
+    users = f" {duel.gain:,} of {duel.n:,} users gain and {duel.lose:,} lose.{duel.warned}"
     picked: list[Sentence] = []
     if n_models > 2:
         picked.append((
@@ -136,7 +132,7 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
     if duel.verdict.startswith(("check", "invalid")):
         sentence = (
             "The verdict is withheld (", Name(duel.verdict), "): ", Name(duel.model), " against ", Name(duel.rival),
-            " on ", Name(subject.primary), f": {duel.effect}.",
+            " on ", Name(subject.primary), f": {duel.effect}.{duel.warned}",
         )  # fmt: skip
         return Badge("warning", "withheld"), sentence, picked
     said = "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
@@ -160,7 +156,7 @@ def _baseline_stays(subject: Subject, order: list[str]) -> tuple[Badge, Sentence
     else:
         first = next(duel for duel in duels if duel is not None) if any(duels) else None
         if first is not None:
-            said.append(("The next best is ", Name(first.model), f": {first.effect} ({first.verdict})."))
+            said.append(("The next best is ", Name(first.model), f": {first.effect} ({first.verdict}).{first.warned}"))
     return Badge("open", "keep the baseline"), sentence, said
 
 
@@ -191,12 +187,13 @@ def other_metrics(subject: Subject) -> list[Sentence]:
     if subject.comparison is None or len(order) < 2 or subject.baseline is None:
         return []
     best = order[0] if order[0] != subject.baseline else order[1]
-    by_sign: dict[str, list[str]] = {"better": [], "worse": [], "open": []}
+    by_sign: dict[str, list[str]] = {"better": [], "worse": [], "open": [], "check": []}
     for column in subject.columns[1:]:
         duel = find_duel(subject, column, best, subject.baseline)
         if duel is not None:
-            by_sign[duel.sign].append(column)
+            by_sign["check" if duel.verdict.startswith("check") else duel.sign].append(column)
     words = {"better": "also better on ", "worse": "worse on ", "open": "not shown to differ on "}
+    words["check"] = "verdict withheld on "
     parts = [words[sign] + ", ".join(names) for sign, names in by_sign.items() if names]
     return [(Name(best), " against ", Name(subject.baseline), ": " + "; ".join(parts) + ".")] if parts else []
 
@@ -208,28 +205,14 @@ def belief(subject: Subject) -> list[Sentence]:
         return []
     test = str(table["test"].iloc[0]) if "test" in table.columns else ""
     names = {"t": "Paired t tests", "wilcoxon": "Wilcoxon tests", "randomization": "Randomization tests"}
-    lists = sorted({int(n) for n in table["n_users"]})
-    n = f"{lists[0]:,}" if lists[0] == lists[-1] else f"{lists[0]:,} to {lists[-1]:,}"
+    counts = [sorted({int(n) for n in table[name]}) for name in ("n_users", "n_lists") if name in table.columns]
+    users, lists = (f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (counts[0], counts[-1]))
+    n = f"{lists} lists" if users == lists else f"{lists} lists of {users} users"
     _, how = comparison_facts(table)
     tests = int(table["p_value"].notna().sum()) if "p_value" in table.columns else len(table)
     corrected = f", {how.capitalize()}-corrected over {tests} tests" if how not in ("", "none") else ""
-    said: list[Sentence] = [(f"{names.get(test, 'Tests')} on {n} lists that both models have{corrected}.",)]
-    return [*said, *_warnings(table)]
-
-
-def _warnings(table: pd.DataFrame) -> list[Sentence]:
-    """Say what every warning of the comparison means, and how many of its tests carry it."""
-    warned: dict[str, int] = {}
-    for text in table["warning"]:
-        for word in filter(None, str(text).split("; ")):
-            warned[word] = warned.get(word, 0) + 1
-    if not warned:
-        return [("No test carries a warning.",)]
-    return [
-        (f"{n} of {len(table)} tests {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
-         f"{WARNINGS.get(word, '')}.",)
-        for word, n in warned.items()
-    ]  # fmt: skip
+    said: list[Sentence] = [(f"{names.get(test, 'Tests')} on {n} that both models have{corrected}.",)]
+    return [*said, *((text,) for text in warning_sentences(table) or ["No test carries a warning."])]
 
 
 def kind_of(verdict: object) -> Kind:

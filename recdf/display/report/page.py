@@ -67,6 +67,7 @@ def report(
     max_rows: int = 500,
     overwrite: bool = False,
     progress: bool | None = None,
+    unit_col: str | Sequence[str] | None = None,
 ) -> Path:
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
 
@@ -112,6 +113,8 @@ def report(
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
         and only after two seconds.
+    unit_col : str or list of str, optional
+        Columns that name who is independent of whom, for intervals and tests. Default: the first of the list key.
 
     Returns
     -------
@@ -151,7 +154,7 @@ def report(
         raise FileExistsError(f"{target} is already there; pass overwrite=True to replace it")
     _jinja()
     with Progress(2, "report", progress) as shown:
-        subject = read_subject(result, baseline, k, comparison, max_rows)
+        subject = read_subject(result, baseline, k, comparison, max_rows, unit_col)
         shown.add()
         tables = read_tables(
             experiment=experiment, health=health, check=check, segments=segments, off_policy=off_policy,

@@ -5,6 +5,10 @@ Only tail functions are used, because 1 − cdf underflows where a p-value is mo
 
 from __future__ import annotations
 
+import functools
+import math
+from statistics import NormalDist
+
 import numpy as np
 
 from .numbers import Alternative, Number
@@ -29,6 +33,32 @@ def t_p_value(statistic: Number, df: Number, alternative: Alternative) -> Number
     else:
         p = special.stdtr(df, -statistic if alternative == "greater" else statistic)
     return p
+
+
+@functools.cache
+def interval_quantile(df: int, confidence: float) -> float:
+    """Return the quantile of a two-sided interval without SciPy: Student's t up to 98 degrees of freedom, else normal.
+
+    P(|T| ≤ t) is a finite sum in the angle atan(t/√df) for whole df (Abramowitz & Stegun 1964, 26.7.3 and 26.7.4).
+    """
+    if df < 1 or df > 98:
+        return NormalDist().inv_cdf((1 + confidence) / 2) if df > 98 else math.nan
+
+    def share(angle: float) -> float:
+        odd, cos = df % 2, math.cos(angle)
+        term = cos if odd else 1.0
+        total = term if df > 1 else 0.0
+        for power in range(odd + 2, df - 1, 2):
+            term *= (power - 1) / power * cos * cos
+            total += term
+        total *= math.sin(angle)
+        return 2 / math.pi * (angle + total) if odd else total
+
+    low, high = 0.0, math.pi / 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if share(middle) < confidence else (low, middle)
+    return math.sqrt(df) * math.tan(low)
 
 
 def equivalence_p(diff: Number, se: Number, df: Number, margin: float) -> Number:
