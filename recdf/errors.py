@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -82,8 +83,20 @@ class RankWarning(RecdfWarning):
     """A rank stands twice in a list, as when `by=` is missing."""
 
 
+class OrderWarning(RecdfWarning):
+    """The order of the rows ranks `pred`, and a column that looks like its scores or ranks says otherwise."""
+
+
 class NoOverlapWarning(RecdfWarning):
-    """No recommended pair shares a user, or no item, with `true`."""
+    """No recommended pair shares a user, or no item, with `true`; or a side table shares none with both frames."""
+
+
+class UnknownWarning(RecdfWarning):
+    """A side table does not know many of the recommended items, or of the users, that a metric looks up in it."""
+
+
+class JudgedWarning(RecdfWarning):
+    """Metrics need items that are judged as not relevant, and `true` has few or none."""
 
 
 class ByWarning(RecdfWarning):
@@ -92,6 +105,10 @@ class ByWarning(RecdfWarning):
 
 class TimeByWarning(ByWarning):
     """`by` names a day or another time, so that each is scored over the users of all."""
+
+
+class FoldByWarning(ByWarning):
+    """`by` names a column that `true` has too, such as a fold, and each value is scored with all rows of `true`."""
 
 
 class FewNegativesWarning(RecdfWarning):
@@ -124,6 +141,11 @@ def kind_of(value: object) -> str:
 def examples(values: Any) -> str:
     """Show up to five distinct values for a message."""
     return ", ".join(list(dict.fromkeys(map(repr, pd.Series(values).head(1000).tolist())))[:5])
+
+
+def warn_user(message: str, category: type[RecdfWarning]) -> None:
+    """Warn at the line outside this package that called it."""
+    warnings.warn(message, category, stacklevel=outside_recdf())
 
 
 def outside_recdf() -> int:

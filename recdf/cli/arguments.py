@@ -149,6 +149,10 @@ def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> Non
 # ------------------------------------------------------------------------------------- the shared options
 
 
+# Options that take a column, or True or False. A flag without a column stands for True.
+OR_FALSE = ("score_col", "relevance_col", "by_in_true")
+
+
 def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
     """Add one argument for each of these fields of `Options`; options that are not given are left out of the result."""
     texts, types = option_texts(), typing.get_type_hints(Options)
@@ -168,7 +172,7 @@ def _add_option(group: Any, name: str, kind: Any, text: str) -> None:
     elif name == "like":
         shape["metavar"] = "{" + ",".join(CONVENTIONS) + "}"  # not choices: the error of recdf suggests the closest
     elif Sequence[str] in typing.get_args(kind):
-        shape |= {"nargs": "+", "metavar": "COLUMN"}
+        shape |= {"nargs": "*" if name in OR_FALSE else "+", "metavar": "COLUMN"}
     elif kind is float or float in typing.get_args(kind):
         shape |= {"type": float, "metavar": "NUMBER"}
     elif name.endswith("_col"):
@@ -183,7 +187,11 @@ def _add_option(group: Any, name: str, kind: Any, text: str) -> None:
 def given_options(given: argparse.Namespace) -> dict[str, Any]:
     """Return the shared options that were given, as the functions take them."""
     options = {name: value for name, value in vars(given).items() if name in NAMES}
-    return {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
+    one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
+    words: dict[Any, bool] = {"True": True, "False": False}
+    return {
+        name: words.get(str(value), value or True) if name in OR_FALSE else value for name, value in one.items()
+    }
 
 
 def option_texts() -> dict[str, str]:

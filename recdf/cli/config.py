@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError, closest
+from .arguments import OR_FALSE
 
 __all__ = ["add_config", "with_config"]
 
@@ -89,6 +90,8 @@ def _as_arguments(action: argparse.Action, key: str, value: Any, path: str) -> l
         if not isinstance(value, bool):
             raise OptionError(f"--config {path}: {key} = {value!r}; expected true or false")
         return [flag] if value else []
+    if isinstance(value, bool) and action.dest in OR_FALSE:
+        return [f"{flag}={value}"]
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in values):
         raise OptionError(f"--config {path}: {key} = {value!r}; expected text, a number, or a list of them")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 import numpy as np
@@ -12,9 +13,10 @@ from ..errors import EmptyPopulationError, RecdfWarning, examples
 from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.options import Options, takes_options
+from ..inputs.order_hints import argument_of, hints_of
 from ..inputs.progress import Progress
 from ..inputs.row_rules import OF_PROPENSITY
-from ..inputs.tables import broken_of_true, order_source, read_relevance, relevance_source
+from ..inputs.tables import broken_of_true, gains, order_source, read_relevance, relevance_source
 from ..matching.lists import Matched
 from ..matching.side_tables.given import Given
 from ..metrics.call import Call, check_k
@@ -27,6 +29,9 @@ __all__ = ["check"]
 
 # If a larger share of the recommendations is in the user's log already, the finding is a warning.
 MANY_SEEN = 0.05
+
+AGAIN = "they can be right only where users want again what they had"
+LEAK = "train and test overlap, or users want again what they had: a model that leaves out seen items cannot hit them"
 
 
 @takes_options
@@ -76,6 +81,11 @@ def check(
     effect = "nothing is relevant: there is no metric"
     found.add("true is empty", "error", not len(data.true), 1, "0 rows", effect)
     found.add("pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0")
+    hints = hints_of(data.true, data.pred, shared)
+    effect = "each value is scored with all rows of true; by_in_true=True scores it with those of the same value"
+    found.add("true has columns of by", "warning", len(hints.true_by), 0, hints.true_by, effect)
+    effect = "true comes first, then pred; score_col=False says that the rows of pred are in order"
+    found.add("true and pred look swapped", "warning", hints.swapped and len(data.true), len(data.true), "", effect)
     with Progress(4, "check") as progress:
         pred_ids = check_ids(found, data.true, data.pred, shared)
         _check_order_column(found, data)
@@ -92,6 +102,8 @@ def check(
             progress.add()
             check_lists(found, data, matched)
             check_order(found, data, matched)
+            if data.order["column"] is None and shared.score_col is not False:
+                _check_unused_numbers(found, data, matched.overlap.disordered)
             if items is not None:
                 _check_catalogue(found, data, matched)
         progress.add()
@@ -121,7 +133,6 @@ def _check_order_column(found: Findings, data: Data) -> None:
     """Report null and infinite scores or ranks."""
     name, what = data.order["column"], data.order["by"]
     if name is None:
-        _check_unused_numbers(found, data)
         return
     number = read_numbers(column(data.pred, name, "pred"), f"pred[{name!r}]").astype(np.float64)
     null, infinite = np.isnan(number), np.isinf(number)
@@ -132,16 +143,19 @@ def _check_order_column(found: Findings, data: Data) -> None:
     found.refused_numbers |= bool(null.all())
 
 
-def _check_unused_numbers(found: Findings, data: Data) -> None:
+def _check_unused_numbers(found: Findings, data: Data, disordered: Mapping[Any, int]) -> None:
     """Report columns of numbers in `pred`, which may be scores, where the order of the rows decides."""
     used = {*data.pair, *data.by, data.options.value_col}
     for name in data.pred.columns:
-        series = data.pred[name]
-        if name in used or not isinstance(series, pd.Series) or not pd.api.types.is_float_dtype(series.dtype):
+        series, likely = data.pred[name], bool(disordered.get(name))
+        floats = isinstance(series, pd.Series) and pd.api.types.is_float_dtype(series.dtype)
+        if name in used or not (likely or floats):
             continue
-        effect = "the order of the rows decides; if this column ranks the items, pass score_col= or rank_col="
+        argument = argument_of(name) if likely else "score_col= or rank_col="
+        effect = f"the order of the rows decides; if this column ranks the items, pass {argument}"
         n = len(series)
-        found.add("a column of numbers in pred is not used", "info", n, n, f"pred[{name!r}]", effect)
+        severity: Severity = "warning" if likely else "info"
+        found.add("a column of numbers in pred is not used", severity, n, n, f"pred[{name!r}]", effect)
 
 
 def _check_relevance(found: Findings, data: Data) -> None:
@@ -176,7 +190,7 @@ def _check_weights(found: Findings, data: Data) -> None:
 def _check_unused_labels(found: Findings, data: Data) -> None:
     """Report columns of 0 and 1 in `true`, which look like relevance, where every row counts as relevant."""
     options = data.options
-    used = {*data.pair, options.value_col, options.propensity_col, options.weight_name}
+    used = {*data.pair, *data.by, options.value_col, options.propensity_col, options.weight_name}
     for name in data.true.columns:
         series = data.true[name]
         if name in used or not isinstance(series, pd.Series) or not _is_label(series):
@@ -212,21 +226,27 @@ def _check_catalogue(found: Findings, data: Data, matched: Matched) -> None:
 
 
 def _check_seen(found: Findings, log: pd.DataFrame, data: Data) -> None:
-    """Report items among the first k that the log already has for the user."""
-    options = _forgiving(data.options).updated(
-        users="both", relevance_col=False, min_relevance=None, value_col=None, judged_only=False
+    """Report items among the first k, and relevant items of `true`, that the log already has for the user."""
+    plain = _forgiving(data.options).updated(
+        users="both", relevance_col=False, min_relevance=None, value_col=None, judged_only=False, by_in_true=None
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecdfWarning)
-        for name in data.pair:
-            column(log, name, "log")
-        try:
-            known = Call(options).match(log[data.pair], data.pred)
-        except EmptyPopulationError:  # the log has no user of these lists
-            return
-    with known:
-        seen, n_pred = known.at(data.k).n_hits, int(known.at(data.k).n_shown.sum())
-        names = labels_where(known, seen > 0)
-    severity: Severity = "warning" if n_pred and seen.sum() > MANY_SEEN * n_pred else "info"
-    effect = "they can be right only where users want again what they had"
-    found.add("recommendations already in the log", severity, seen.sum(), n_pred, names, effect)
+    name, true = relevance_source(data.true, data.options), data.true
+    if name is not None:
+        true = true[gains(read_relevance(true, name, data.options), data.options) > 0]
+    for frame, k, options, what, effect in (
+        (data.pred, data.k, plain, "recommendations", AGAIN),
+        (true[data.pair], None, plain.updated(by=None, score_col=False, rank_col=None), "relevant items", LEAK),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecdfWarning)
+            for name in data.pair:
+                column(log, name, "log")
+            try:
+                known = Call(options).match(log[data.pair], frame)
+            except EmptyPopulationError:  # the log has no user of these lists
+                continue
+        with known:
+            seen, n_rows = known.at(k).n_hits, int(known.at(k).n_shown.sum())
+            names = labels_where(known, seen > 0)
+        severity: Severity = "warning" if n_rows and seen.sum() > MANY_SEEN * n_rows else "info"
+        found.add(f"{what} already in the log", severity, seen.sum(), n_rows, names, effect)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 
-from ..errors import ByWarning, TimeByWarning, outside_recdf
+from ..errors import ByWarning, TimeByWarning, warn_user
 from ..inputs.options import Options, as_columns
 from ..matching.overlap import Overlap
 
@@ -25,20 +23,19 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
     """
     columns = as_columns(options.by)
     missing, n_values = overlap.n_without_pred / max(int(n_lists.sum()), 1), int(np.count_nonzero(n_lists))
-    if not columns or n_values < 2 or missing <= MANY_MISSING:
+    if not columns or n_values < 2 or missing <= MANY_MISSING or options.by_in_true or overlap.true_by:
         return
     times = [place for place in range(len(columns)) if _is_time(by.iloc[:, place])]
     if times:
         n_times = by.iloc[:, times[0]][n_lists > 0].nunique()
         _warn_of_time([columns[place] for place in times], n_times, missing, options)
     elif overlap.alone and int(n_lists.sum()) - overlap.n_without_pred >= ENOUGH_LISTS:
-        warnings.warn(
+        warn_user(
             f"every list of pred has one value of by={columns}, and each of the {n_values:,} values is scored over the "
             f"users of all of them: {missing:.0%} of the lists are missing and score 0. Where {columns[0]!r} tells "
             f"users or lists apart and not recommenders, take it along instead, carry={columns}, and group with "
             f"rd.summarize(result, by={columns})",
             ByWarning,
-            stacklevel=outside_recdf(),
         )
 
 
@@ -46,13 +43,12 @@ def _warn_of_time(times: list[str], n_values: int, missing: float, options: Opti
     if n_values < 2:
         return
     keys = [*as_columns(options.user_col), *times]
-    warnings.warn(
+    warn_user(
         f"by={times[0]!r} is a time, and each of its {n_values:,} values is scored over the users of all of "
         f"them: {missing:.0%} of the lists are missing and score 0. To score each time over its own users, make it "
         f"part of the list key, user_col={keys}, in true and in pred, and group with rd.summarize(per_user, "
         f"by={times[0]!r})",
         TimeByWarning,
-        stacklevel=outside_recdf(),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, EngineError, IdTypeError, OptionError, RecdfError
-from ..matching.overlap import no_lists, warn
+from ..matching.overlap import no_lists
 from ..matching.side_tables.given import read_sides
 from ..metrics.call import Call
 from ..metrics.per_user import per_user_frame
@@ -54,7 +54,7 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
             "for some lists"
         )
     counts = {**measured.side_counts, **measured.counts}
-    warn(measured.overlap, counts, measured.by, call.options)
+    call.warn(measured.overlap, counts, measured.by)
     warn_of_by(measured.by, measured.n_lists, measured.overlap, call.options)
     exposed = measured.exposed
     if measured.exposure is not None:

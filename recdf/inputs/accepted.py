@@ -44,7 +44,7 @@ class OptionArguments(TypedDict, total=False):
 
     user_col: str | Sequence[str]
     item_col: str
-    score_col: str | None
+    score_col: str | Literal[False] | None
     rank_col: str | None
     relevance_col: str | Literal[False] | None
     min_relevance: float | None
@@ -54,6 +54,7 @@ class OptionArguments(TypedDict, total=False):
     propensity_floor: float
     judged_only: bool
     by: str | Sequence[str] | None
+    by_in_true: bool | str | Sequence[str] | None
     users: PopulationRule | Ids
     ties: Ties
     duplicates: Duplicates

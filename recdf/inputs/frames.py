@@ -7,6 +7,7 @@ holds wrong values raises an error that names the argument, the column and what 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_series
-from .options import as_columns
+from .options import as_columns, collected
 
 __all__ = ["from_dict", "from_labelled"]
 
@@ -36,12 +37,15 @@ def as_frame(
             raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
     refuse_engine_frame(data, role)
+    data = collected(data)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
         # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = _plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return frame
     hint = ""
+    if isinstance(data, list | tuple | np.ndarray):
+        hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):
         hint = f"; read the file first, as in {role} = pandas.read_parquet({role}), or call rd.evaluate_parquet"
     raise TypeError(
@@ -234,22 +238,61 @@ def from_labelled(
     return true, pd.concat(parts, ignore_index=True)
 
 
+# What columns are usually called, in lower case and without "_" and a final "id" or "s", by the role of the argument.
+USUAL = {
+    "user": "u|usr|user|customer|cust|client|visitor|member|account|person|reader|viewer|query|q",
+    "item": "i|item|movie|product|prod|sku|article|track|song|book|video|asin|doc|document|content|rec|recommendation",
+    "score": "score|pred|prediction|predicted(rating|score)|recscore|est|estimate|rating|prob|proba|probability",
+    "rank": "rank|ranking|position|pos",
+    "relevance": "relevance|rel|label|target|rating|gain|grade",
+    "time": "time|timestamp|ts|date|datetime|day|createdat",
+}
+
+
 def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] | None = None) -> pd.Series:
-    """Return one column, or raise a ColumnError that lists the columns of the frame.
+    """Return one column, or raise a ColumnError that lists the columns of the frame and says what to do.
 
     `suggest` holds the columns that "did you mean" may name, by default all. A similar name with another meaning would
     lead to a wrong number.
     """
     if name not in frame.columns:
         have = ", ".join(map(repr, frame.columns)) or "none"
-        known = frame.columns if suggest is None else suggest
         if name in frame.index.names:
             raise ColumnError(f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()")
-        raise ColumnError(f"{role} has no column {name!r}; it has {have}{closest(str(name), known)}")
+        known = list(frame.columns if suggest is None else suggest)
+        raise ColumnError(f"{role} has no column {name!r}; it has {have}{_instead(frame, name, role, known)}")
     found: pd.Series | pd.DataFrame = frame[name]
     if isinstance(found, pd.DataFrame):
         raise ColumnError(f"{role} has {found.shape[1]} columns named {name!r}; expected one")
     return found
+
+
+def _usual(name: Any) -> list[str]:
+    """Return the roles for which a column is usually called so."""
+    plain = re.sub(r"[^a-z]", "", str(name).lower())
+    return [role for role, names in USUAL.items() if re.fullmatch(f"({names})s?(id|ids|key)?", plain)]
+
+
+def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str:
+    """Return what to do where a frame has no column of a name, as the end of a message."""
+    for kind in _usual(name):
+        usual = [one for one in known if kind in _usual(one)]
+        if usual and name not in ("user_id", "item_id") and (near := closest(str(name), usual)):
+            return near  # the caller typed the name, and not quite right
+        if usual:
+            rename = f" if all frames call it so, else rename it in {role}" if kind in ("user", "item") else ""
+            return f"; pass {kind}_col={usual[0]!r}{rename}"
+        users = [one for one in frame.columns if "user" in _usual(one)]
+        rest = [one for one in frame.columns if not _usual(one)]
+        if kind == "item" and role in ("true", "pred") and users and len(rest) > 1:
+            scores = all(pd.api.types.is_float_dtype(dtype) for dtype in frame[rest].dtypes)
+            into = f"var_name={name!r}, value_name='score'" if scores else f"value_name={name!r}"
+            columns = "items" if scores else "ranks"
+            return f"; if its columns are {columns}, make a row of each: {role}.melt({users!r}, {into})"
+        if kind == "user" and not frame.index.equals(pd.RangeIndex(len(frame))):
+            return f"; if the index holds it, pass {role}.rename_axis({name!r}).reset_index()"
+        known = [one for one in known if not _usual(one)]  # a user is not meant where an item is missing
+    return closest(str(name), known)
 
 
 def read_numbers(series: pd.Series, where: str) -> np.ndarray:
@@ -319,6 +362,7 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
 
 def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
     """Return ids as a frame. They come as a frame or, for one column, also as a list, array, Series or Index."""
+    data = collected(data)
     if isinstance(data, pd.DataFrame) or (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")):
         return as_frame(data, role)
     if len(names) > 1:

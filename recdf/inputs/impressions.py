@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import DuplicateWarning, NoOverlapWarning, OptionError, closest, outside_recdf
+from ..errors import DuplicateWarning, NoOverlapWarning, OptionError, closest, warn_user
 from .impression_rows import SESSION, Rules, read_rows
 from .impression_tables import Tables, make_tables
 from .options import as_columns, check_choice
@@ -272,8 +271,9 @@ def _check_distinct(rules: Rules) -> None:
     names = [name for name in named if name is not None]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise OptionError(f"{twice[0]!r} is named for two purposes; user, list, item, position and time are columns of "
-                          "their own")
+        raise OptionError(
+            f"{twice[0]!r} is named for two purposes; user, list, item, position and time are columns of their own"
+        )
     written = ["rank", "relevance", "clicks", "purchases", *as_columns(rules.value_col)]
     taken = [name for name in (rules.user_col, *rules.list_cols, rules.item_col) if name in written]
     if taken:
@@ -285,12 +285,11 @@ def warn_of_counts(counts: Mapping[str, Any], events: Sequence[str]) -> None:
     for name in events:
         _warn_no_overlap(name, counts[name], counts["impressions"])
     if counts["better_later"]:
-        warnings.warn(
+        warn_user(
             f"in {counts['better_later']:,} of {counts['lists']:,} lists a later impression of an item is more relevant"
             " than an earlier one; evaluate takes the most relevant for the first, so that metrics that look at ranks "
             'come out too high there (counts and sums over whole lists do not); repeats="first" or "last" avoids this',
             DuplicateWarning,
-            stacklevel=outside_recdf(),
         )
 
 
@@ -299,11 +298,10 @@ def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -
     if counts["events"] and not counts["attributed"] and n_impressions:
         reasons = {what: counts[what] for what in ("never_shown", "before_impression", "outside_window")}
         found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
-        warnings.warn(
+        warn_user(
             f"none of the {counts['events']:,} {name} belongs to an impression ({found}); compare the ids, the units "
             "and the time zones of the two frames",
             NoOverlapWarning,
-            stacklevel=outside_recdf(),
         )
 
 

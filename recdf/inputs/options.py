@@ -27,10 +27,12 @@ CHOICES: dict[str, tuple[str, ...]] = {
 DESCRIPTION = """\
 user_col, item_col : str, default "user_id", "item_id"
     Columns of the list key (a string or a list of strings) and of the item id.
-score_col, rank_col : str, optional
-    Column of `pred` that orders the items of a list: descending by `score_col`, or ascending by `rank_col`. If neither
-    is given, a column named `rank` orders them, else one named `score`, else the order of the rows; `spec["order"]`
-    tells which. Giving both is an error.
+score_col : str or False, optional
+    Column of `pred` that orders the items of a list, descending. If neither it nor `rank_col` is given, a column named
+    `rank` orders them, else one named `score`, else the order of the rows; `spec["order"]` tells which. With False it
+    is the order of the rows, whatever the columns. Giving both is an error.
+rank_col : str, optional
+    Column of `pred` that orders the items of a list, ascending.
 relevance_col : str or False, optional
     Column of `true` with the gain of each row, at least 0. If it is not given, a column named `relevance` is taken,
     else every row has gain 1; `spec["relevance"]` tells which. With False, every row has gain 1, whatever the columns.
@@ -55,6 +57,10 @@ judged_only : bool, default False
     Drop recommended items that `true` does not judge, then rank again (condensed lists).
 by : str or list of str, optional
     Columns of `pred` that tell recommenders apart; each value is evaluated on the whole population.
+by_in_true : bool, str or list of str, optional
+    Columns of `by` that `true` has too, such as the fold of a cross-validation. Each value is then evaluated with the
+    rows of `true` that have the same value, and over their users. True takes all such columns. By default and with
+    False each value is evaluated with all rows of `true`; by default, a `FoldByWarning` says so.
 users : {"true", "pred", "both", "all"}, list of ids or frame of ids, default "true"
     Population: the lists over which a mean is taken. The key columns of the result have the dtype of the frame that the
     population comes from. With "all" it is the dtype in which the keys of both frames fit, as `pandas.concat` chooses
@@ -85,7 +91,7 @@ class Options:
 
     user_col: str | Sequence[str] = "user_id"
     item_col: str = "item_id"
-    score_col: str | None = None
+    score_col: str | Literal[False] | None = None
     rank_col: str | None = None
     relevance_col: str | Literal[False] | None = None
     min_relevance: float | None = None
@@ -95,6 +101,7 @@ class Options:
     propensity_floor: float = 0.0
     judged_only: bool = False
     by: str | Sequence[str] | None = None
+    by_in_true: bool | str | Sequence[str] | None = None
     users: PopulationRule | Ids = "true"
     ties: Ties = "item_desc"
     duplicates: Duplicates = "drop"
@@ -109,6 +116,7 @@ class Options:
         convention = find_convention(given.get("like"))
         defaults = {} if convention is None else convention.options
         check_names(list(defaults), NAMES, "the convention")
+        given = {name: _plain(name, value) for name, value in given.items()}
         return cls(**{**defaults, **given, "like": convention})
 
     def parameters(self, metric: str) -> Mapping[str, Any]:
@@ -129,7 +137,7 @@ class Options:
             if name == "users" and isinstance(value, Collection) and not isinstance(value, str | bytes):
                 continue
             check_choice(name, value, allowed, ", or a list, Series or frame of ids" if name == "users" else "")
-        if self.score_col is not None and self.rank_col is not None:
+        if self.score_col and self.rank_col is not None:
             raise OptionError(
                 f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; "
                 "the order of `pred` has one source"
@@ -183,7 +191,7 @@ class Options:
         if isinstance(self.weight_col, Mapping):
             values["weight_col"] = f"{len(self.weight_col)} given weights"
         for name, value in values.items():
-            if name in ("user_col", "by") and value is not None and not isinstance(value, str):
+            if name in ("user_col", "by", "by_in_true") and not isinstance(value, str | bool | None):
                 values[name] = [str(one) for one in as_columns(value)]
             elif name.endswith("_col") and value is not None and value is not False:
                 values[name] = str(value)
@@ -195,6 +203,20 @@ class Options:
 
 
 NAMES = tuple(field.name for field in fields(Options))
+
+
+def collected(data: Any) -> Any:
+    """Return a lazy frame of polars as a frame, and anything else as it is."""
+    lazy = type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "collect")
+    return data.collect() if lazy else data
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return scalars of numpy as those of Python, several columns as a list, and lazy frames as frames."""
+    if isinstance(value, np.generic):
+        return value.item()
+    several = name in ("user_col", "by", "by_in_true") and isinstance(value, np.ndarray | pd.Series | pd.Index)
+    return value.tolist() if several else collected(value)
 
 
 def as_columns(columns: str | Sequence[str] | None) -> list[str]:

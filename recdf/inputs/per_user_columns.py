@@ -6,13 +6,12 @@ they cannot tell.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from ..errors import DataError, WeightWarning, outside_recdf
+from ..errors import DataError, WeightWarning, warn_user
 
 
 def evaluated(per_user: pd.DataFrame) -> Mapping[str, Any]:
@@ -36,11 +35,10 @@ def warn_of_weights(per_user: pd.DataFrame, role: str, used: Collection[Any]) ->
         name = "weight"
     if name is None or name not in per_user.columns or name in used:
         return
-    warnings.warn(
+    warn_user(
         f"{role} has the weights of its evaluation in {name!r}, and every row counts alike here; rd.summarize, "
         f"rd.compare_models and rd.compare_variants take weight_col={name!r}. Drop the column if no weights are meant",
         WeightWarning,
-        stacklevel=outside_recdf(),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypedDict, overload
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, NullKeyError, OptionError
+from ..errors import ColumnError, DataError, NullKeyError, OptionError
 from .frames import column, id_frame, read_numbers, read_order
 from .ids import Ids, read_by, read_ids
 from .options import Options, as_columns
@@ -184,14 +184,32 @@ def gains(relevance: np.ndarray, options: Options) -> np.ndarray:
     return relevance if least is None else np.where(relevance >= least, relevance, 0.0)
 
 
+def shared_by(true: pd.DataFrame, options: Options) -> list[str]:
+    """Return the `by` columns that `true` has too."""
+    return [name for name in as_columns(options.by) if name in true.columns]
+
+
+def by_in_true(true: pd.DataFrame, options: Options) -> list[str]:
+    """Return the `by` columns whose values are matched with those of `true`."""
+    asked, shared = options.by_in_true, shared_by(true, options)
+    names = shared if asked is True else as_columns(asked or None)
+    if asked and (not names or not set(names) <= set(shared)):
+        raise ColumnError(
+            f"by_in_true={asked!r}; expected columns of by={as_columns(options.by)} that true has, which are "
+            f"{shared or 'none'}; true has {', '.join(map(repr, true.columns))}"
+        )
+    return names
+
+
 def order_source(frame: pd.DataFrame, options: Options) -> Order:
     """Find out what orders `pred`, and in which column it is."""
     if options.rank_col is not None:
         return {"by": "rank", "column": options.rank_col}
-    if options.score_col is not None:
+    if options.score_col:
         return {"by": "score", "column": options.score_col}
     taken = {*as_columns(options.user_col), *as_columns(options.by), options.item_col, options.value_col}
     order = "rank" if options.convention is None else options.convention.order
+    order = "row" if options.score_col is False else order
     known: dict[str, tuple[Literal["score", "rank"], ...]] = {
         "rank": ("rank", "score"),
         "score": ("score", "rank"),

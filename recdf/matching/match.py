@@ -17,11 +17,22 @@ import pandas as pd
 
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import Coded, Codes, encode, encode_keys
-from ..inputs.frames import as_frame, column
-from ..inputs.ids import Ids
+from ..inputs.frames import as_frame, column, read_order
+from ..inputs.ids import Ids, read_by
 from ..inputs.options import Options, as_columns
+from ..inputs.order_hints import Hints, hints_of, is_rank
 from ..inputs.row_rules import Findings, RowsRefused
-from ..inputs.tables import Order, Table, order_source, raw_ratings, raw_scores, read_pred, read_true, read_users
+from ..inputs.tables import (
+    Order,
+    Table,
+    by_in_true,
+    order_source,
+    raw_ratings,
+    raw_scores,
+    read_pred,
+    read_true,
+    read_users,
+)
 from ..inputs.threads import keep_freed_memory
 from .grouping import offsets
 from .hits import HitArrays, Hits
@@ -29,7 +40,7 @@ from .item_weights import item_weights_of
 from .list_keys import ListCodes, at_heads, encode_by, first_rows, key_frame, place_of, population_of, run_heads, split
 from .list_weights import list_weights
 from .lists import Matched
-from .overlap import Overlap, compared, overlap_of
+from .overlap import Overlap, compared, samples_of
 from .pred_lists import PredLists
 from .ranked import Ranked, pred_blocks, rank_true
 from .side_tables.baseline import base_lists
@@ -73,6 +84,8 @@ class _Rows:
     users: tuple[pd.DataFrame, list[Ids]] | None
     doors: Doors
     order: Order
+    hints: Hints
+    in_true: list[str]
     options: Options
     has_true: bool
     true_is_mapping: bool
@@ -80,6 +93,8 @@ class _Rows:
 
 def _read(true: Any, pred: Any, options: Options, given: Given, findings: dict[str, Findings] | None) -> _Rows:
     true_frame, pred_frame, options = _frames(true, pred, options)
+    in_true = by_in_true(true_frame, options)
+    options = options.updated(user_col=[*as_columns(options.user_col), *in_true]) if in_true else options
     order = order_source(pred_frame, options)
     true_rows = read_true(true_frame, options, findings)
     pred_rows = read_pred(pred_frame, order, options, findings=findings)
@@ -88,7 +103,9 @@ def _read(true: Any, pred: Any, options: Options, given: Given, findings: dict[s
     given_ids = options.population.given
     users = None if given_ids is None else read_users(given_ids, as_columns(options.user_col))
     doors = read_sides(given, options)
-    return _Rows(true_rows, pred_rows, users, doors, order, options, true is not None, isinstance(true, Mapping))
+    hints = hints_of(None if true is None else true_frame, pred_frame, options)
+    has_true, is_mapping = true is not None, isinstance(true, Mapping)
+    return _Rows(true_rows, pred_rows, users, doors, order, hints, in_true, options, has_true, is_mapping)
 
 
 def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.DataFrame, Options]:
@@ -99,8 +116,8 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
         raise ColumnError(f"by={by}, user_col={user_cols} and item_col={options.item_col!r} must be distinct columns")
     pred_frame = as_frame(pred, "pred", options.user_col, options.item_col)
     if true is None:  # metrics of `pred` alone: its lists are the population
-        if options.judged_only:
-            raise OptionError("judged_only=True needs true=, which judges")
+        if options.judged_only or options.by_in_true:
+            raise OptionError(f"{'judged_only=True' if options.judged_only else 'by_in_true='} needs true=")
         for name in [*user_cols, options.item_col]:
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
@@ -209,6 +226,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     options, n_keys, n_by = rows.options, codes.n_keys, codes.n_by
     true, gain, pred = ranked.true, ranked.gain, ranked.pred
     lists = population_of(ranked.keys, pred.code, pred.first, n_by, n_keys, options)
+    lists = lists[_agrees(rows, codes, ranked, lists)] if rows.in_true else lists
     list_by, key = split(lists, n_keys, n_by)
     labels = _labels(rows, codes, ranked, key)
     true_of_key = np.full(n_keys + 1, -1, np.int64)
@@ -225,11 +243,14 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     judged = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
     side_codes = {name: coded.all() for name, coded in codes.side_items.items()}
     catalogue = rows.doors.catalogue
+    sides = Sides(rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
+    n_true = np.append(true_lists.n_relevant, 0).take(true_list)
+    overlap = _overlap(rows, codes, ranked, (true_list, n_true, n_pred), compare)
     return Matched(
-        keys=labels,
+        keys=labels[[name for name in labels.columns if name not in rows.in_true]] if rows.in_true else labels,
         by=codes.by_values,
         list_by=list_by,
-        n_true=np.append(true_lists.n_relevant, 0).take(true_list),
+        n_true=n_true,
         n_pred=n_pred,
         start=start,
         pred_lists=pred,
@@ -241,9 +262,9 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         side_counts=rows.doors.counts,
         order=rows.order,
         relevance_col=rows.true.number_col,
-        overlap=_overlap(rows, codes, ranked, (true_list, n_pred), compare),
+        overlap=replace(overlap, in_sides=_in_sides(codes, side_codes, sides)),
         first={} if compare else _first_rows(rows, codes, ranked, (key, true_list, of_list)),
-        sides=Sides(rows.doors, side_codes, codes.items, labels, _base(rows, codes, key)),
+        sides=sides,
         judged_only=options.judged_only,
         has_true=rows.has_true,
         repeats_kept=_repeats_kept(options, ranked.counts),
@@ -275,6 +296,19 @@ def _first_rows(
             first = first_rows(codes.users_key, codes.n_keys).take(key)
         found[role] = first
     return found
+
+
+def _agrees(rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: np.ndarray) -> np.ndarray:
+    """Tell which lists have the same value in `by` and in the key, where `true` has a column of `by`."""
+    list_by, key = split(lists, codes.n_keys, codes.n_by)
+    keys = pd.unique(key)
+    labels = _labels(rows, codes, ranked, keys)
+    pairs = [read_by([codes.by_values[name], labels[name]], f"pred[{name!r}]") for name in rows.in_true]
+    (of_by, of_key), _ = encode_keys([list(column) for column in zip(*pairs, strict=True)])
+    place = np.zeros(codes.n_keys, np.int64)
+    place[keys] = of_key.all()
+    agrees: np.ndarray = of_by.all()[list_by] == place[key]
+    return agrees
 
 
 def _true_lists(table: Table, lists: Ranked, gain: np.ndarray) -> TrueLists:
@@ -309,29 +343,56 @@ def _repeats_kept(options: Options, counts: Mapping[str, int]) -> bool:
     return options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts)
 
 
+def _in_sides(codes: _Codes, side_codes: Mapping[str, np.ndarray], sides: Sides) -> dict[str, int]:
+    """Tell for each side table whether it has an item of both frames, and of how many lists it has the user."""
+    seen = np.zeros(codes.items.n if side_codes else 0, bool)
+    for coded in codes.items.columns[:2] if side_codes else []:
+        seen[coded.all()] = True
+    found = {f"{name} item": int(seen[code].any()) for name, code in side_codes.items()}
+    return {**found, **{f"{name} user": n for name, n in sides.n_known().items()}}
+
+
+def _disordered(rows: _Rows, pred: PredLists, name: Any) -> int:
+    """Count the lists whose rows are in another order than the scores, or ranks, of a column."""
+    number = read_order(rows.pred.frame[name], f"pred[{name!r}]").take(pred.rows(np.arange(len(pred))))
+    worse = number[1:] < number[:-1] if is_rank(name) else number[1:] > number[:-1]
+    of_list = np.repeat(np.arange(len(pred.code)), np.diff(pred.start))
+    return len(np.unique(of_list[1:][worse & (of_list[1:] == of_list[:-1])]))
+
+
 def _overlap(
-    rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: tuple[np.ndarray, np.ndarray], compare: bool
+    rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: tuple[np.ndarray, np.ndarray, np.ndarray], compare: bool
 ) -> Overlap:
-    """Compare both frames; `lists` has the number of each list's list of `true`, and its length in `pred`."""
-    true_list, n_pred = lists
+    """Compare both frames; `lists` has the number of each list's list of `true`, and its lengths in both frames."""
+    true_list, n_true, n_pred = lists
     # With nan_score="last" null ranks are repeated by the caller's own choice, so repeated ranks are no warning.
     by_rank = rows.order["by"] == "rank" and rows.options.nan_score != "last"
     of_list, key = split(ranked.pred.code, codes.n_keys, codes.n_by)
     n_judged = np.bincount(of_list, weights=ranked.pred.n_pairs, minlength=codes.n_by).astype(np.int64)
-    overlap = overlap_of(
-        rows.true,
-        rows.pred,
-        n_judged,
+    shares = bool(n_judged.any())  # only a hit shows so far that users and items are shared
+    overlap = Overlap(
+        n_true_rows=len(rows.true),
+        n_pred_rows=len(rows.pred),
         relevant=bool((ranked.gain > 0).any()),
         has_true=rows.has_true and not rows.true_is_mapping,
         given=rows.users is not None,
         n_with_true=int(np.count_nonzero(true_list >= 0)),
-    )
-    overlap = replace(
-        overlap,
+        n_judged=n_judged,
+        shares_user=shares,
+        shares_item=shares,
+        by_shares_item=n_judged > 0,
+        samples=samples_of("true", rows.true.keys, rows.true.item)
+        | samples_of("pred", rows.pred.keys, rows.pred.item)
+        | rows.doors.samples,
         ranks_repeat=by_rank and ranked.pred.some_tie,
         n_without_pred=int(np.count_nonzero(n_pred == 0)),
         alone=codes.n_by == 1 or bool(np.bincount(key).max(initial=0) <= 1),
+        n_lists=len(true_list),
+        n_with_relevant=int(np.count_nonzero(n_true)),
+        n_ranked=len(ranked.pred),
+        disordered={name: _disordered(rows, ranked.pred, name) for name in rows.hints.unused_order},
+        swapped=rows.hints.swapped,
+        true_by=rows.hints.true_by,
     )
     if not compare:
         return overlap

@@ -8,18 +8,26 @@ in another part of `true`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DuplicateWarning, EmptyPopulationError, NoOverlapWarning, RankWarning, outside_recdf
+from ..errors import (
+    DuplicateWarning,
+    EmptyPopulationError,
+    FoldByWarning,
+    NoOverlapWarning,
+    OrderWarning,
+    RankWarning,
+    warn_user,
+)
 from ..inputs.codes import Coded, Codes
 from ..inputs.ids import Ids
 from ..inputs.options import Options
-from ..inputs.tables import Table
+from ..inputs.order_hints import argument_of
 from .grouping import spans
 from .pred_lists import PredLists
 
@@ -34,7 +42,11 @@ class Overlap:
     `by` value · shares_user, shares_item : some user, some item is in both frames · by_shares_item : for each `by`
     value, some item that it recommends to the population is in `true` · samples : two ids of each frame as text, by
     what they are, such as "true user" · ranks_repeat : some list has a rank twice · n_without_pred : lists of the
-    population that `pred` does not have · alone : no key has lists of two `by` values.
+    population that `pred` does not have · alone : no key has lists of two `by` values · n_lists, n_with_relevant :
+    lists of the population, and those with a relevant item · n_ranked : rows of the ranked lists · in_sides : for each
+    side table, such as "log item" and "log user", how much of both frames it has, 0 for nothing · disordered : for
+    each column that looks like a score or a rank and is not used, the lists whose rows are in another order ·
+    true_by : `by` columns that `true` has too and that are not matched · swapped : `true` has the columns of `pred`.
     """
 
     n_true_rows: int
@@ -51,23 +63,17 @@ class Overlap:
     ranks_repeat: bool = False
     n_without_pred: int = 0
     alone: bool = True
+    n_lists: int = 0
+    n_with_relevant: int = 0
+    n_ranked: int = 0
+    in_sides: Mapping[str, int] = field(default_factory=dict)
+    disordered: Mapping[str, int] = field(default_factory=dict)
+    true_by: list[str] = field(default_factory=list)
+    swapped: bool = False
 
     def __add__(self, other: Overlap) -> Overlap:
         return Overlap(
-            self.n_true_rows + other.n_true_rows,
-            self.n_pred_rows + other.n_pred_rows,
-            self.relevant or other.relevant,
-            self.has_true or other.has_true,
-            self.given or other.given,
-            self.n_with_true + other.n_with_true,
-            self.n_judged + other.n_judged,
-            self.shares_user or other.shares_user,
-            self.shares_item or other.shares_item,
-            self.by_shares_item | other.by_shares_item,
-            {**other.samples, **self.samples},
-            self.ranks_repeat or other.ranks_repeat,
-            self.n_without_pred + other.n_without_pred,
-            self.alone and other.alone,
+            **{one.name: _both(one.name, getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
         )
 
     @property
@@ -76,27 +82,15 @@ class Overlap:
         return np.flatnonzero((self.n_judged == 0) & ~self.by_shares_item)
 
 
-def overlap_of(
-    true: Table, pred: Table, n_judged: np.ndarray, relevant: bool, has_true: bool, given: bool, n_with_true: int
-) -> Overlap:
-    """Return the overlap of two frames before ids are compared: only a hit shows that users and items are shared."""
-    shares = bool(n_judged.any())
-    samples: dict[str, str] = {}
-    for table in (true, pred) if not shares else ():
-        samples |= samples_of(table.role, table.keys, table.item)
-    return Overlap(
-        n_true_rows=len(true),
-        n_pred_rows=len(pred),
-        relevant=relevant,
-        has_true=has_true,
-        given=given,
-        n_with_true=n_with_true,
-        n_judged=n_judged,
-        shares_user=shares,
-        shares_item=shares,
-        by_shares_item=n_judged > 0,
-        samples=samples,
-    )
+def _both(name: str, one: Any, two: Any) -> Any:
+    """Join what two parts know: counts are added, facts hold if one part has them, and texts stay."""
+    if name == "alone":
+        return one and two
+    if isinstance(one, Mapping):
+        return {**two, **{key: _both(key, value, two.get(key, value * 0)) for key, value in one.items()}}
+    if isinstance(one, bool) or (isinstance(one, np.ndarray) and one.dtype.kind == "b"):
+        return one | two
+    return one if isinstance(one, str | list) else one + two
 
 
 def compared(
@@ -125,7 +119,7 @@ def samples_of(role: str, keys: Sequence[Ids], item: Ids) -> dict[str, str]:
     """Return two users and two items of a frame as text for a message; a user is named by the whole list key."""
     samples = {}
     for what, columns in (("user", keys), ("item", [item])):
-        if len(columns[0]):
+        if columns and len(columns[0]):
             shown = zip(*(ids.show(np.arange(min(100, len(ids)))) for ids in columns), strict=True)
             some = [repr(one[0]) if len(one) == 1 else repr(one) for one in list(dict.fromkeys(shown))[:2]]
             samples[f"{role} {what}"] = f"{', '.join(ids.where for ids in columns)}: {', '.join(some)}"
@@ -147,10 +141,30 @@ def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
     return EmptyPopulationError(found)
 
 
+def warn_of_columns(overlap: Overlap, options: Options) -> None:
+    """Warn of what the columns of both frames tell, whatever their rows."""
+    if overlap.true_by:
+        names = overlap.true_by
+        warn_user(
+            f"true has the by column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} too, and each value of "
+            "pred is scored with all rows of true. Pass by_in_true=True to score a fold, or the like, with the rows of "
+            "true of the same value; by_in_true=False says that all of true is meant",
+            FoldByWarning,
+        )
+    if overlap.swapped:
+        warn_user(
+            "true has a score or a rank, or pred a relevance, and no column orders pred: are they swapped? true "
+            "comes first; score_col=False says that the order of the rows of pred is meant",
+            OrderWarning,
+        )
+
+
 def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
     """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the `by` values."""
     _warn_duplicates(counts, options)
     _warn_ranks(overlap, options)
+    _warn_order(overlap)
+    _warn_sides(overlap)
     if not overlap.n_judged.any():
         _warn_nothing_shared(overlap)
     elif len(overlap.silent):
@@ -164,24 +178,50 @@ def _warn_duplicates(counts: Mapping[str, int], options: Options) -> None:
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
         forgotten = "pred" in repeated and not options.by
         several = "if pred holds several recommenders, pass the column of their names as by=; " if forgotten else ""
-        warnings.warn(
+        warn_user(
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
             '(duplicates="keep" counts them, "raise" refuses them); '
             f"{several}rd.check(true, pred) tells more",
             DuplicateWarning,
-            stacklevel=outside_recdf(),
         )
 
 
 def _warn_ranks(overlap: Overlap, options: Options) -> None:
     if overlap.ranks_repeat:
         more = "another column in by=" if options.by else "by="
-        warnings.warn(
+        warn_user(
             f"ranks repeat within a list, whose order then says nothing; is {more} missing, or a column of user_col=? "
             "rd.check(true, pred) tells more",
             RankWarning,
-            stacklevel=outside_recdf(),
         )
+
+
+def _warn_order(overlap: Overlap) -> None:
+    """Warn if the rows are in no order that a column of scores or ranks has."""
+    if not overlap.disordered or not min(overlap.disordered.values()):
+        return
+    name, n = next(iter(overlap.disordered.items()))
+    warn_user(
+        f"the order of the rows ranks pred, which has no column named 'rank' or 'score', and pred[{name!r}] says "
+        f"otherwise in {n:,} list{'s' * (n > 1)}: pass {argument_of(name)}, or score_col=False to keep their order",
+        OrderWarning,
+    )
+
+
+def _warn_sides(overlap: Overlap) -> None:
+    """Warn of side tables that share no user, or no item, with the lists."""
+    if not overlap.n_ranked:
+        return
+    for known, n in overlap.in_sides.items():
+        name, what = known.split()
+        if not n:
+            roles = ("true", "pred", name) if what == "item" else ("pred", name)
+            some = "; ".join(overlap.samples[f"{role} {what}"] for role in roles if f"{role} {what}" in overlap.samples)
+            frames = "true or pred" if what == "item" else "the evaluated lists"
+            warn_user(
+                f"{name}= has no {what} of {frames}, so what metrics read from it says nothing ({some})",
+                NoOverlapWarning,
+            )
 
 
 def _warn_nothing_shared(overlap: Overlap) -> None:
@@ -191,11 +231,9 @@ def _warn_nothing_shared(overlap: Overlap) -> None:
     for what, shared in (("user", overlap.shares_user), ("item", overlap.shares_item)):
         if not shared:
             some = "; ".join(overlap.samples[f"{role} {what}"] for role in ("true", "pred"))
-            warnings.warn(
-                f"no recommended {what} is in true, so every list scores 0 ({some}); "
-                "rd.check(true, pred) tells more",
+            warn_user(
+                f"no recommended {what} is in true, so every list scores 0 ({some}); rd.check(true, pred) tells more",
                 NoOverlapWarning,
-                stacklevel=outside_recdf(),
             )
             return
 
@@ -205,11 +243,10 @@ def _warn_silent(by: pd.DataFrame, silent: np.ndarray) -> None:
     some = by.take(silent[:5])
     labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
     named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
-    warnings.warn(
+    warn_user(
         f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is in true, "
         f"and score 0: {named}; rd.check(true, pred, by=...) tells more",
         NoOverlapWarning,
-        stacklevel=outside_recdf(),
     )
 
 
@@ -223,10 +260,11 @@ def _warn_nothing_to_hit(overlap: Overlap) -> None:
         reason = "no row of true is relevant"
     elif overlap.given and not overlap.n_with_true:
         reason = "none of the given users is in true"
+    elif overlap.given and overlap.n_without_pred == overlap.n_lists:
+        reason = "none of the given users is in pred"
     else:
         return
-    warnings.warn(
+    warn_user(
         f"{reason}, so there can be no hit; rd.check(true, pred) tells more",
         NoOverlapWarning,
-        stacklevel=outside_recdf(),
     )

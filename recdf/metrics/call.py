@@ -18,10 +18,11 @@ from ..inputs.options import Options, check_shared
 from ..inputs.row_rules import Findings
 from ..matching.lists import Matched
 from ..matching.match import match
-from ..matching.overlap import no_lists, warn
+from ..matching.overlap import Overlap, no_lists, warn, warn_of_columns
 from ..matching.side_tables.given import NOTHING, Given
 from ..matching.side_tables.records import SIDES
 from .record import Request
+from .unknown import unknown_counts, warn_of_unknown
 
 # What a metric may need beyond `pred`, and the argument that gives it.
 NEEDS = {
@@ -117,10 +118,18 @@ class Call:
         Use it in a `with` statement, which frees memory at the end.
         """
         matched = match(true, pred, self.options, self.given)
-        if not len(matched):
-            raise no_lists(matched.overlap, self.options)
-        warn(matched.overlap, matched.counts, matched.by, self.options)
-        return matched
+        if len(matched):
+            counts = {**matched.counts, **unknown_counts(matched, self.requests)}
+            self.warn(matched.overlap, counts, matched.by)
+            return matched
+        warn_of_columns(matched.overlap, self.options)
+        raise no_lists(matched.overlap, self.options)
+
+    def warn(self, overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame) -> None:
+        """Warn of all that both frames and the side tables lack; `counts` are those of all rows of the call."""
+        warn_of_columns(overlap, self.options)
+        warn(overlap, counts, by, self.options)
+        warn_of_unknown(overlap, counts, self.requests, self.options)
 
     def match_part(
         self,

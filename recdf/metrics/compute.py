@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OptionError, UndefinedMetricError
+from ..errors import DataError, OptionError, UndefinedMetricError
 from ..inputs.options import Options
 from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
 from ..matching.hits import ratio
 from ..matching.lists import Matched
+from .per_user import label_frame
 from .record import Bounds, Request
 
 Floats = npt.NDArray[np.float64]
@@ -44,6 +45,7 @@ def defined_values(matched: Matched, request: Request, options: Options) -> dict
                 f"expected one value per list, ({len(lists)},)"
             )
         values = _onto_bounds(values, request.metric.bounds)
+        _refuse_beyond(values, request, matched)
         count = {} if options.convention is None else options.convention.undefined
         if request.metric.name in count:
             empty = (lists.n_true if count[request.metric.name] == "n_true" else lists.n_pred) == 0
@@ -64,6 +66,7 @@ def compute_counts(
         value = _run(request, one)
         parts = value if isinstance(value, dict) else {None: value}
         values = _onto_bounds(np.array(list(parts.values()), np.float64), request.metric.bounds)
+        _refuse_beyond(values, request)
         values = _refuse_undefined(request.columns[0], values, options)
         numbers: dict[object, float] = dict(zip(parts, values.tolist(), strict=True))
         found.append(numbers if isinstance(value, dict) else numbers[None])
@@ -97,6 +100,21 @@ def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
             near = np.isclose(values, bound, rtol=1e-12, atol=1e-12)
             values = np.where(beyond(values, bound) & near, bound, values)
     return values
+
+
+def _refuse_beyond(values: Floats, request: Request, matched: Matched | None = None) -> None:
+    """Raise if a value of a metric of one's own, of `matched` lists or of all, is outside the bounds it declares."""
+    (low, high), metric = request.metric.bounds, request.metric
+    beyond = (values < (-np.inf if low is None else low)) | (values > (np.inf if high is None else high))
+    if not metric.built_in and beyond.any():
+        place = int(np.flatnonzero(beyond)[0])
+        where = "all lists"
+        if matched is not None:
+            where = f"the list {label_frame(matched).iloc[[place]].to_dict('records')[0]}"
+        raise DataError(
+            f"{metric.name} is {values[place]:g} for {where}, outside its bounds [{low}, {high}] in "
+            f"{beyond.sum():,} of {len(values):,} values; declare what it can be, as in @rd.metric(bounds=(0, None))"
+        )
 
 
 def _refuse_undefined(column: str, values: Floats, options: Options) -> Floats:

@@ -188,7 +188,8 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     unknown : sequence of str, default ()
         What side tables may not know, to be counted in `Evaluation.spec`: "items", "items_or_log", "log" (rows whose
         item is not there), "log_users" (lists whose user is not there), "features", "category", "group" (rows whose
-        item has none).
+        item has none), "negatives" (lists of which `true` judges only relevant items). `UnknownWarning` and
+        `JudgedWarning` say if these are many.
 
     Returns
     -------

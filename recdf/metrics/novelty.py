@@ -183,7 +183,7 @@ def serendipity(
     --------
     >>> import recdf as rd
     >>> features = {"a": [1, 0], "b": [1, 0], "c": [0, 1]}
-    >>> rd.serendipity({1: ["b", "c"]}, {1: ["b", "c"]}, k=2, log={1: ["a"]}, features=features)
+    >>> rd.serendipity({1: ["b", "c"]}, {1: ["b", "c"]}, k=2, log={1: ["a"], 2: ["b"]}, features=features)
     0.5
     """
     matched, log = lists.matched, lists.sides.log

@@ -29,7 +29,7 @@ Better = Literal["larger", "smaller"] | None
 
 OPTIONS = parameters()  # they end the signature of every metric
 # The things in recommended lists that a side table may not know; `unknown.py` says how they are counted.
-Unknown = Literal["items", "items_or_log", "log", "log_users", "features", "category", "group"]
+Unknown = Literal["items", "items_or_log", "log", "log_users", "features", "negatives", "grades", "category", "group"]
 
 # The package of the families; the rest of a module's path is the name of the family.
 ROOM = __name__.rpartition(".")[0] + "."

@@ -6,13 +6,12 @@ the sampled items.
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import FewNegativesWarning, OptionError, outside_recdf
+from ..errors import FewNegativesWarning, OptionError, warn_user
 from ..inputs.options import check_choice
 
 __all__ = ["sampled_values"]
@@ -130,12 +129,11 @@ def _warn_if_few(metric: SampledMetric, n_items: int, n_sampled: int, k: int | N
     top = TOP if k is None else k
     if top * n_sampled >= n_items:
         return
-    warnings.warn(
+    warn_user(
         f"n_sampled={n_sampled:,} of n_items={n_items:,} has {top * n_sampled / n_items:.2g} of the first {top} items "
         f"on average, so that {metric} of a good model comes out far too low, and its interval does not say so; sample "
         f"at least {-(-n_items // top):,} negatives, or rank all items",
         FewNegativesWarning,
-        stacklevel=outside_recdf(),
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, RecdfWarning, outside_recdf
+from ..errors import DataError, OptionError, RecdfWarning, warn_user
 from ..inputs.codes import check_kinds
 from ..inputs.frames import column
 from ..inputs.ids import read_ids
@@ -126,12 +125,11 @@ def _warn_of_missing_mass(mass: Floats) -> None:
     """Warn where the candidates of a row are not all that the target policy shows."""
     short = mass < 1 - LEAST_MISSING
     if short.any():
-        warnings.warn(
+        warn_user(
             f"the target's probabilities of the candidates sum to less than 1 in {np.count_nonzero(short):,} of "
             f"{len(mass):,} rows of log (from {mass.min():.3g}; see target_mass): what is missing counts as earning "
             "nothing in q_target. Give all items that the target policy may show, or probabilities that sum to 1",
             RecdfWarning,
-            stacklevel=outside_recdf(),
         )
 
 
@@ -236,5 +234,3 @@ def _expected(model: _Fitted, target: Floats, context: list[str]) -> tuple[Float
     if not (mass > 0).any():
         raise DataError("all probabilities of the candidates are 0; nothing can be estimated")
     return value[model.row_context], mass[model.row_context]
-
-

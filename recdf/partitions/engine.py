@@ -38,6 +38,7 @@ from .needed import Needed
 from .packed import CELL, add_up
 from .run import Run
 from .shipped import Handle, digest_of, to_bytes
+from .source import as_frame
 from .work import (
     AddingUp,
     Measuring,
@@ -99,7 +100,7 @@ def evaluate_frames(
     frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
     needed = Needed.of(call, {role: engine.schema(frame) for role, frame in frames.items()})
     if needed.order["by"] == "row":
-        raise no_order(call.options, engine.schema(pred).names, engine.name)
+        raise no_order(call.options, as_frame(engine.schema(pred).empty_table()), engine.name)
     return EngineRun(engine, frames, needed, n_buckets).result()
 
 
@@ -159,6 +160,8 @@ class EngineRun(Run[Frame]):
         results = map(result_of, self.engine.collect(cells)["cell"])
         total: PartResult | None = add_up(sorted(results, key=lambda one: min(one.buckets)))
         return total
+
+    # ------------------------------------------------------------------------------------------- labels
 
     def _labels(self, table: pa.Table) -> pd.DataFrame:
         """Return the rows per list in the dtypes that `evaluate` gives them."""

@@ -13,6 +13,7 @@ from ..evaluation.carry import Carry
 from ..evaluation.evaluate import evaluate
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import DESCRIPTION, NAMES, Options
+from ..inputs.order_hints import argument_of, hints_of
 from ..matching.side_tables.records import SIDE_TABLES
 
 
@@ -63,15 +64,15 @@ def refuse_ties_by_row(options: Options, given: Collection[str], engine: str) ->
     )
 
 
-def no_order(options: Options, columns: Collection[str], engine: str) -> OptionError:
-    """Return the error for a `pred` that only its rows could order. `columns` are those of `pred`."""
+def no_order(options: Options, pred: pd.DataFrame, engine: str) -> OptionError:
+    """Return the error for a `pred` that only its rows could order."""
     if options.convention is None or options.convention.order != "row":
+        instead = " or ".join(map(argument_of, hints_of(None, pred, options).unused_order)) or "score_col= or rank_col="
         return OptionError(
-            f"pred has no column that orders it, and a {engine} frame has no order of rows; pass score_col= or "
-            "rank_col="
+            f"pred has no column that orders it, and a {engine} frame has no order of rows; pass {instead}"
         )
     name = options.convention.name
-    there = [f'{column}_col="{column}"' for column in ("score", "rank") if column in columns]
+    there = [f'{column}_col="{column}"' for column in ("score", "rank") if column in pred.columns]
     return OptionError(
         f'like="{name}" takes pred in the order of its rows, which a {engine} frame does not keep; pass '
         f'{" or ".join(there) or "score_col= or rank_col="}, and ties= (now "{options.ties}") for equal scores'

@@ -26,6 +26,7 @@ from ..inputs.progress import Progress
 from ..inputs.row_rules import Findings
 from ..inputs.tables import read_true
 from ..inputs.threads import n_threads
+from ..matching.overlap import Overlap
 from .file_labels import FileLabels
 from .local import ROW, FilesEngine, Memory
 from .packed import Packing
@@ -69,6 +70,10 @@ class FilesRun(Run[Any]):
     def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
         narrow = {ROW, *self.files.ids["true"], *self.needed.by}
         return replace(super()._packing(keys, schema), narrow=frozenset(narrow))
+
+    def _compared(self, overlap: Overlap) -> Overlap:
+        found = super()._compared(overlap)
+        return replace(found, samples={**found.samples, **self._samples()})  # of the first rows of all buckets
 
     def _check_size(self, limit: int) -> None:
         cells = [self.engine.made(frame) for frame in self.packed.values()]

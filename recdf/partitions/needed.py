@@ -22,7 +22,8 @@ from ..evaluation.summary import SUMMARY
 from ..inputs.frames import column
 from ..inputs.ids import Ids, read_ids
 from ..inputs.options import as_columns
-from ..inputs.tables import Order, order_source, read_users, relevance_source
+from ..inputs.order_hints import hints_of
+from ..inputs.tables import Order, by_in_true, order_source, read_users, relevance_source
 from ..matching.side_tables.given import Doors, read_sides
 from ..matching.values import RESPONSES
 from ..metrics.call import Call
@@ -137,9 +138,11 @@ def _names(
     answered = "true" in empty and any(request.metric.family == "responses" for request in call.requests)
     answers = [name for name in RESPONSES if answered and name in empty["true"].columns]
     weights = [options.weight_name] if options.weight_source == "true" else []
+    in_true = by_in_true(empty["true"], options) if "true" in empty else []
+    unused = hints_of(None, empty["pred"], options).unused_order  # read to warn where it says otherwise
     names: dict[str, Sequence[Any]] = {
-        "true": [*keys, relevance, options.propensity_col, *weights, *answers],
-        "pred": [*as_columns(options.by), *keys, order["column"], *call.carry],
+        "true": [*keys, *in_true, relevance, options.propensity_col, *weights, *answers],
+        "pred": [*as_columns(options.by), *keys, order["column"], *unused, *call.carry],
     }
     if options.value_col is not None:
         of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns

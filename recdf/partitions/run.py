@@ -150,6 +150,8 @@ class Run(Generic[Frame]):
 
         `overlap.silent` has the numbers of these `by` values. If there are none, no job runs.
         """
+        if not all(overlap.in_sides.values()):
+            overlap = replace(overlap, samples={**overlap.samples, **self._samples()})
         if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
             return overlap
         nothing = not overlap.n_judged.any()
@@ -162,11 +164,16 @@ class Run(Generic[Frame]):
         found = self.engine.meet(None, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False)
         shared = set(self.engine.collect(found)[WHERE].to_pylist())
         if nothing:
-            samples: dict[str, str] = {}
-            for role, columns in zip(self.frames, zip(*self._id_columns(), strict=False), strict=False):
-                *keys, one = columns
-                samples |= samples_of(role, keys, one)
+            samples = {**overlap.samples, **self._samples()}
             return replace(overlap, shares_user=SHARED_USER in shared, shares_item=0 in shared, samples=samples)
         shares = overlap.by_shares_item.copy()
         shares[sorted(shared)] = True
         return replace(overlap, by_shares_item=shares)
+
+    def _samples(self) -> dict[str, str]:
+        """Return two ids of each frame, from its first rows."""
+        samples: dict[str, str] = {}
+        for role, columns in zip(self.frames, zip(*self._id_columns(), strict=False), strict=False):
+            *keys, one = columns
+            samples |= samples_of(role, keys, one)
+        return samples

@@ -85,6 +85,7 @@ def test_every_option_has_an_argument_that_reaches_the_result(capsys, files):
         "propensity_floor": 0.25,
         "judged_only": True,
         "by": "model",
+        "by_in_true": False,
         "users": "both",
         "ties": "worst",
         "duplicates": "keep",
@@ -98,7 +99,7 @@ def test_every_option_has_an_argument_that_reaches_the_result(capsys, files):
     true.to_parquet("true.parquet", index=False)
     arguments = []
     for name, value in given.items():
-        arguments += ["--" + name.replace("_", "-")] + ([] if value is True else [value])
+        arguments += ["--" + name.replace("_", "-")] + ([] if value is True else [str(value)])
     written = evaluate(capsys, "-m", "recall@2", *arguments)
     assert written == rd.evaluate(true, PRED, "recall@2", **given)
     assert {name: written.spec["options"][name] for name in given} == given

@@ -112,6 +112,7 @@ FAULTS = [
     ("rows against scores", "row order that contradicts the scores", "info", 60),
     ("outside", "items of pred outside the catalogue", "warning", None),
     ("seen", "recommendations already in the log", "warning", 600),
+    ("seen", "relevant items already in the log", "warning", None),
     ("constant relevance", "constant relevance", "info", 180),
     ("negative relevance", "negative, null or infinite relevance", "error", 180),
 ]

@@ -54,6 +54,7 @@ def test_confusion_has_four_columns():
         columns_of({"mine": "confusion"}, 2, items=list("abcx"))
 
 
+@pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 def test_aliases_compute_the_same():
     side = {"log": TRUE, "features": {item: [len(item), ord(item)] for item in "abcx"}}
     prices = {"items": pd.DataFrame({"item_id": list("abcx"), "price": [1.0, 2.0, 4.0, 8.0]}), "value_col": "price"}

@@ -92,6 +92,7 @@ def test_groups_of_items_count_undefined_lists():
     assert found[["n", "n_undefined"]].to_numpy().tolist() == [[2, 1], [2, 1], [2, 2]]
 
 
+@pytest.mark.filterwarnings("ignore::recdf.NoOverlapWarning")
 def test_metrics_of_exposure_count_undefined_values():
     found = rd.evaluate(None, {1: [1]}, ["gini", "coverage"], items=[2], users="pred", undefined="zero").summary
     columns = ["metric", "value", "n", "n_undefined"]

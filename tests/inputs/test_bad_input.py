@@ -20,7 +20,7 @@ TABLE = [
     # columns
     ({"true": TRUE.drop(columns="user_id")}, rd.ColumnError, KeyError, ["true", "'user_id'", "'item_id', 'relevance'"]),
     ({"pred": PRED.drop(columns="item_id")}, rd.ColumnError, KeyError, ["pred", "'item_id'", "'user_id', 'score'"]),
-    ({"pred": PRED.rename(columns={"user_id": "userid"})}, rd.ColumnError, KeyError, ["did you mean 'userid'?"]),
+    ({"pred": PRED.rename(columns={"user_id": "userid"})}, rd.ColumnError, KeyError, ["pass user_col='userid'"]),
     ({"score_col": "scor"}, rd.ColumnError, KeyError, ["pred", "'scor'", "did you mean 'score'?"]),
     ({"rank_col": "rank"}, rd.ColumnError, KeyError, ["pred", "'rank'"]),
     ({"relevance_col": "gain"}, rd.ColumnError, KeyError, ["true", "'gain'"]),

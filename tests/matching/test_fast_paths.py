@@ -161,6 +161,7 @@ def test_one_block_and_many_give_the_same(frames, rows, monkeypatch):
         for options in ({}, {"duplicates": "keep"}, {"judged_only": True}, {"ties": "worst"}, {"users": "pred"}):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", rd.DuplicateWarning)
+                warnings.simplefilter("ignore", rd.JudgedWarning)
                 monkeypatch.undo()
                 whole = rd.evaluate(*given, metrics, k=[1, 5], items=np.arange(N_ITEMS), **options)
                 monkeypatch.setattr(blocks, "BLOCK_ROWS", rows)

@@ -168,7 +168,7 @@ def test_condensed_lists_close_up_and_stay_in_the_population():
     found = rd.evaluate(true, pred, ["mrr@5", "precision(divisor=shown)@5"], relevance_col="gain", judged_only=True)
     assert found.per_user["mrr@5"].tolist() == [0.5, 0.0]
     assert found.per_user["n_pred"].tolist() == [2, 0]
-    assert found.spec["counts"] == {"pred_unjudged": 3}
+    assert found.spec["counts"] == {"pred_unjudged": 3, "lists_judged_alike": 1}
     found = rd.evaluate(true, pred, "mrr@5", relevance_col="gain", judged_only=True, users="pred")
     assert found.per_user["user_id"].tolist() == ["u", "v", "w"]
 

@@ -12,6 +12,9 @@ from registry.seeded import distinct, quietly
 
 import recdf as rd
 
+# Examples are small, so that side tables lack much of them.
+pytestmark = pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
+
 TRUE = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": ["a", "b", "c", "d"]})
 PRED = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": ["a", "x", "c", "b"]})
 LOG = pd.DataFrame({"user_id": [1, 2, 2], "item_id": ["a", "a", "c"]})

@@ -14,6 +14,9 @@ from recdf.metrics.call import Call
 from recdf.metrics.metric import ListMetric
 from recdf.metrics.strings import parse
 
+# Examples are small, so that side tables lack much of them.
+pytestmark = pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
+
 TRUE = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "c"]})
 PRED = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "x", "y"]})
 

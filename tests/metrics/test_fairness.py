@@ -8,6 +8,9 @@ from close import close
 
 import recdf as rd
 
+# Examples are small, so that side tables lack much of them.
+pytestmark = pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
+
 ITEMS = pd.DataFrame({"item_id": list("abcd"), "group": ["own", "own", "partner", None]})
 PRED = {1: ["a", "c"], 2: ["c", "d"], 3: ["b", "a"]}
 
@@ -38,6 +41,7 @@ def test_exposure_ratio():
         rd.exposure_share(PRED, 2, items=ITEMS, group_col="brand")
 
 
+@pytest.mark.filterwarnings("ignore:log= has no item")
 def test_equal_chances_are_fair():
     true = {1: ["a", "c"], 2: ["a", "c"]}
     pred = {1: ["a", "c"], 2: ["x", "y"]}

@@ -266,7 +266,8 @@ def test_values_within_a_rounding_of_the_bounds_are_put_on_them(registry):
     def wrong(lists):
         return np.array([1.5, -0.5])
 
-    assert wrong.per_user(TRUE, PRED)["wrong@10"].tolist() == [1.5, -0.5]  # a mistake is not hidden
+    with pytest.raises(rd.DataError, match=r"wrong is 1\.5 for the list .* in 2 of 2 values"):  # no mistake is hidden
+        wrong.per_user(TRUE, PRED)
 
 
 def test_lists_have_what_their_page_promises():

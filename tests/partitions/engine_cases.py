@@ -106,6 +106,15 @@ def case_given_users_with_weights():
     return true, pred, ["recall", "hhi"], {"by": "model", "weight_col": "weight", "users": given}
 
 
+def case_folds_matched_with_those_of_true():
+    true, pred = frames(31)
+    for frame in (true, pred):
+        frame["fold"] = frame["item_id"] % 3
+    pred["fold"] = (pred["user_id"] + pred["item_id"]) % 4  # one of them is not in true
+    options = {"by": ["model", "fold"], "by_in_true": True, "users": "all", **side_tables()}
+    return true, pred, [*LISTS, "hhi", "unseen"], options
+
+
 def case_pred_alone():
     _, pred = frames(9)
     return None, pred, ["category_entropy", "hhi", "coverage"], {"by": "model", **side_tables(), "log": None}
@@ -156,6 +165,7 @@ ERRORS = {
     "unknown option": lambda: broken(lambda t, p: (t, p), {"tiez": "row"}),
     "unknown metric": lambda: broken(lambda t, p: (t, p), metrics="ndgc"),
     "no lists": lambda: broken(lambda t, p: (t[:0], p[:0])),
+    "no score": lambda: broken(lambda t, p: (t, p.rename(columns={"item_id": "movieId"}))),
     "metric of one's own": lambda: broken(lambda t, p: (t, p), metrics=divides_by_zero),
 }
 
@@ -172,6 +182,12 @@ WARNINGS = {
         {"by": "day"},
     ),
     "a variant as by": (lambda t, p: (t, p.assign(model=np.where(p["user_id"] % 2 == 0, "A", "B"))), {"by": "model"}),
+    "positives alone": (lambda t, p: (t.assign(relevance=1.0), p), {"judged_only": True}),
+    "a log of others": (lambda t, p: (t, p), {"log": pd.DataFrame({"user_id": [1000], "item_id": [1000]})}),
+    "folds in true": (
+        lambda t, p: (t.assign(fold=t["item_id"] % 2), p.assign(fold=p["item_id"] % 2)),
+        {"by": ["model", "fold"]},
+    ),
     "repeated rows": (lambda t, p: (t, pd.concat([p, p[:7]], ignore_index=True)), {"by": "model"}),
 }
 

@@ -205,9 +205,15 @@ def test_periods_and_intervals_are_carried_as_in_memory():
     frame = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "score": [1.0, 2.0, 3.0, 4.0]})
     frame["month"] = pd.period_range("2026-01", periods=2, freq="M").take([0, 1, 0, 1])
     frame["age"] = pd.arrays.IntervalArray.from_breaks([0, 18, 99]).take([0, 0, 1, 1])
-    options = {"by": "month", "carry": {"age": "constant"}}
+    options = {"by": "month", "by_in_true": False, "carry": {"age": "constant"}}
     found = rd.dask.evaluate(to_dask(frame, 2), to_dask(frame, 2), "mrr", **options)
     pd.testing.assert_frame_equal(found.to_pandas().per_user, rd.evaluate(frame, frame, "mrr", **options).per_user)
+
+
+def test_a_score_of_another_name_is_named():
+    frame = pd.DataFrame({"user_id": [1], "item_id": [1], "est": [1.0]})
+    with pytest.raises(rd.OptionError, match=r"no order of rows; pass score_col='est'$"):
+        rd.dask.evaluate(to_dask(frame, 1), to_dask(frame, 1), "mrr")
 
 
 def test_a_column_of_several_types_is_named():

@@ -58,6 +58,7 @@ def test_pyright_accepts_right_lines_and_refuses_each_wrong_one():
     assert {int(line) for name, line in found if name == "wrong"} == set(expected()), output
 
 
+@pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 def test_right_lines_run():
     runpy.run_path(str(RIGHT))["calls"]()
 

@@ -17,6 +17,7 @@ from ...inputs.frames import as_frame, column
 from ...inputs.ids import Ids, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.tables import Table, order_source, read_catalogue, read_keyed, read_pred
+from ..overlap import samples_of
 from .digest import Described, described, described_function
 from .records import SIDE_TABLES, SideTable
 
@@ -83,6 +84,13 @@ class Doors:
         if self.popular is not None:
             found["popular"] = self.popular[1]
         return found
+
+    @property
+    def samples(self) -> dict[str, str]:
+        """Two ids of each table, for messages."""
+        keys = {name: table.keys for name, table in self.tables.items()}
+        found = [samples_of(name, keys.get(name, []), ids) for name, ids in self.item_ids.items()]
+        return {what: some for one in found for what, some in one.items()}
 
     def described(self) -> dict[str, Described]:
         """Return each table, by its role, as `spec` records it."""

@@ -71,6 +71,12 @@ class Sides:
         if name not in self._codes:
             raise OptionError(f"needs {SIDES[name]}")
 
+    def n_known(self) -> dict[str, int]:
+        """Return, for each side table whose users all metrics read, the number of lists whose user it has."""
+        found = {name: of_lists for name, (_, of_lists) in self._users.items() if name != "log"}
+        found |= {} if self._base is None else {"base": self._base.list_base}
+        return {name: int(np.count_nonzero(one >= 0)) for name, one in found.items() if isinstance(one, np.ndarray)}
+
     def described(self) -> dict[str, Described]:
         """Return each table, by its role, as `spec` records it."""
         return self._doors.described()
@@ -84,6 +90,11 @@ class Sides:
         if self._base is None:
             raise OptionError(f"needs {SIDES['base']}")
         return self._base
+
+    @property
+    def items(self) -> Catalogue:
+        """The catalogue, by the name of its argument."""
+        return self.catalogue
 
     @cached_property
     def catalogue(self) -> Catalogue:

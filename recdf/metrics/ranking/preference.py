@@ -139,7 +139,7 @@ def pap(lists: Lists) -> np.ndarray:
     return ratio(area, lists.k * np.minimum(lists.k, lists.n_true))
 
 
-@metric
+@metric(unknown=("negatives",))
 def bpref(lists: Lists) -> np.ndarray:
     """Preference of judged relevant over judged other items; larger is better, in [0, 1].
 

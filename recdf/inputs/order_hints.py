@@ -1,0 +1,67 @@
+"""What the columns of both frames tell of a wrong call: an unused score, swapped frames, a `by` column in `true`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from .options import Options, as_columns
+from .tables import order_source, shared_by
+
+# Words in the names of columns that hold scores, and ranks.
+SCORES = re.compile(
+    "scor(es?|ing)|ratings?|stars|pred(s|ict(ed|ions?))?|est(imated?)?|prob(s|a|ability)?|likelihood|confidence|logits?|"
+    "sim(ilarity)?|y?hat|affinity"
+)
+RANKS, IDS = re.compile("rank(s|ing)?|pos(ition)?|place"), re.compile("ids?")
+
+
+class Hints(NamedTuple):
+    """What the columns tell.
+
+    unused_order : columns of `pred` that look like scores or ranks, where the order of its rows ranks it unasked ·
+    swapped : `true` has a score or a rank instead, or `pred` a relevance · true_by : `by` columns that `true` has too.
+    """
+
+    unused_order: list[Any]
+    swapped: bool
+    true_by: list[str]
+
+
+def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) -> Hints:
+    """Read the hints from the columns of both frames."""
+    taken: set[Any] = {*as_columns(options.user_col), *as_columns(options.by), options.item_col, options.value_col}
+    taken |= {options.relevance_col, options.propensity_col, options.weight_name}
+    asked = options.score_col is False or (options.convention is not None and options.convention.order == "row")
+    by_row = order_source(pred, options)["by"] == "row" and not asked
+    columns, others = set() if true is None else set(true.columns), set(pred.columns) - taken
+    unused = [name for name in dict.fromkeys(pred.columns) if name not in taken and _looks_like_order(pred[name])]
+    return Hints(
+        unused if by_row else [],
+        by_row and true is not None and bool({"score", "rank"} & columns - taken or "relevance" in others - columns),
+        shared_by(true, options) if true is not None and options.by_in_true is None else [],
+    )
+
+
+def _looks_like_order(values: Any) -> bool:
+    if not isinstance(values, pd.Series) or not pd.api.types.is_numeric_dtype(values.dtype):
+        return False
+    some = is_rank(values.name) or _has(values.name, SCORES)
+    return some and not _has(values.name, IDS) and not pd.api.types.is_bool_dtype(values.dtype)
+
+
+def is_rank(name: Any) -> bool:
+    """Tell whether the name of a column is that of a rank."""
+    return _has(name, RANKS)
+
+
+def argument_of(name: Any) -> str:
+    """Return the argument to pass for a column that looks like a score or a rank, as messages write it."""
+    return f"{'rank' if is_rank(name) else 'score'}_col={name!r}"
+
+
+def _has(name: Any, words: re.Pattern[str]) -> bool:
+    """Tell whether a word in the name of a column is one of these: `predictedRating_1` has "predicted" and "rating"."""
+    return any(words.fullmatch(one.lower()) for one in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", str(name)))
