@@ -38,6 +38,7 @@ from .needed import Needed
 from .packed import CELL, add_up
 from .run import Run
 from .shipped import Handle, digest_of, to_bytes
+from .sizes import sizes
 from .source import as_frame
 from .work import (
     AddingUp,
@@ -46,7 +47,6 @@ from .work import (
 )
 
 MOST_BUCKETS = 2**16 - 1
-MANY_BUCKETS = 16  # the results of more buckets are added up by the workers, in one more step of the job
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class EngineRun(Run[Frame]):
     def _total(self) -> PartResult | None:
         """Measure all buckets and add the results."""
         cells = self._meet(Measuring(self.handle, self.needed.schemas), CELL)
-        if self.n_buckets > MANY_BUCKETS:
+        if self.n_buckets > sizes().summed_buckets:
             cells = self.engine.each(cells, CELL.names, AddingUp(), CELL)
         results = map(result_of, self.engine.collect(cells)["cell"])
         total: PartResult | None = add_up(sorted(results, key=lambda one: min(one.buckets)))

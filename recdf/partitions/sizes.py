@@ -1,4 +1,4 @@
-"""How large the pieces are in which files are read, dealt and measured. They follow from the memory limit."""
+"""How large the pieces are in which rows are read, dealt, measured and sent."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "M
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of pieces of files. Pairs are the least and the most.
+    """Sizes of pieces. Pairs are the least and the most.
 
     read_rows : rows of one record batch of a file · together_rows : row groups of fewer rows are read together by one
     thread · batch_rows : rows that are dealt together · part_rows : rows of `pred` in a bucket, or fewer, so that one
     thread ranks it as one block in the processor's cache · most_buckets, at_once : number of buckets, and how many are
     measured at the same time if there are as many threads; more of them would be too small · chunk_rows : rows of a
-    chunk of results · block_rows : rows of results that are merged at once.
+    chunk of results · block_rows : rows of results that are merged at once · summed_buckets : the workers of an engine
+    add up the results of more buckets than this, in one more step of the job · inline_bytes : a call of more bytes is
+    sent once to each executor of Spark, instead of with every task.
 
     The rest are shares of the memory limit. whole_copies : files are read whole if the limit is at least so many times
     their size in memory · kept_share : rows that stay in memory · part_share : the evaluation of the buckets that are
@@ -38,6 +40,8 @@ class Sizes:
     at_once: int = 4
     chunk_rows: tuple[int, int] = (2**6, 2**11)
     block_rows: int = 2**17
+    summed_buckets: int = 16
+    inline_bytes: int = 2**18
     whole_copies: float = 4
     kept_share: float = 0.15
     part_share: float = 0.3
