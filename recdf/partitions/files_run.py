@@ -62,6 +62,7 @@ class FilesRun(Run[Any]):
     def write(self, folder: Path, limit: int) -> tuple[pd.DataFrame, dict[str, Any], Written]:
         """Measure all buckets, and write both tables into the folder."""
         self.check_kinds()
+        assert self.shared  # what it needs of all rows is found while they are dealt, and before threads use it
         self._check_size(limit)
         with closing(Results(folder / "results.arrow", self.n_buckets, self.sizes)) as results:
             _, summary, spec = self._finished(self._measure_all(results))
@@ -89,7 +90,6 @@ class FilesRun(Run[Any]):
 
         Where a bucket fails, the others are still measured, since rows that no bucket may have are reported first.
         """
-        assert self.shared  # made here, before threads use it
         total, every = None, self.needed.given is not None
         packed = self.packed
         for n_rows, found, tables in self.engine.on_buckets(
