@@ -74,9 +74,13 @@ class Cells:
     def read(self, bucket: int) -> pa.Table:
         """Return all rows of a bucket. Integers are as wide as the widest that were added."""
         found = [table.slice(edges[bucket], edges[bucket + 1] - edges[bucket]) for table, edges in self._kept]
-        for start, size, schema in self._places[bucket]:
+        places = self._places[bucket]
+        data = pa.allocate_buffer(sum(size for _, size, _ in places))  # of Arrow, which gives it back when it is free
+        ends = np.cumsum([size for _, size, _ in places]).tolist()
+        for (start, size, schema), end in zip(places, ends, strict=True):
             self._file.seek(start)
-            batch = ipc.read_record_batch(pa.py_buffer(self._file.read(size)), schema)
+            self._file.readinto(memoryview(data)[end - size : end])
+            batch = ipc.read_record_batch(data.slice(end - size, size), schema)
             found.append(pa.Table.from_batches([batch]))
         filled = [table for table in found if len(table)] or [self.schema.empty_table()]
         return pa.concat_tables(filled, promote_options="permissive")
