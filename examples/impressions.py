@@ -28,6 +28,7 @@ def generate(n_visits, seed=1):
     variant = rng.choice(["A", "B"], n_users)
     taste = rng.gamma(4, 1 / 4, n_users)  # how much more, or less, than others a user clicks
     assignment = pd.DataFrame({"user_id": np.arange(n_users), "variant": variant, "segment": segment})
+    assignment["assigned_at"] = START  # all on the first day; with a ramp-up, the shares would change over this time
     assignment["clicks_before"] = rng.poisson(3 * taste)  # of the month before: a covariate that B cannot have changed
 
     user = rng.integers(0, n_users, n_visits)
@@ -111,7 +112,7 @@ def main(n_visits):
 
     # 5. The effect: clicks per impression decide; revenue per user explains. CUPED takes out what users did before.
     compared = {"ctr": ("clicked@4", "shown@4"), "revenue per user": "revenue@4"}
-    options = {"control": "A", "covariates": "clicks_before", "expected": expected}
+    options = {"control": "A", "covariates": "clicks_before", "expected": expected, "time_col": "assigned_at"}
     effect = rd.compare_variants(users, compared, primary="ctr", **options)
     print("\n", rd.report_table(effect, digits=4), "\n", sep="")
 

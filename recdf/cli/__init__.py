@@ -25,7 +25,9 @@ from ..errors import EmptyPopulationError, NoOverlapWarning, OptionError, RecdfE
 from . import deciding, demo, evaluating, impressions, off_policy, reporting
 from .arguments import Parser, in_flags, option_texts
 from .config import add_config, with_config
+from .expected import Unexpected
 from .output import add_output, complain
+from .run_record import RunRecord, can_be_retried
 
 __all__ = ["main", "option_texts", "run"]
 
@@ -42,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0: the result is sound. 1: it is refused, or there is a finding that `--fail-on` asks about. 2: the call or a
-        file is wrong, after one line on stderr that says what. 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
+        file is wrong. 4: the same call may work later, since room or memory ran out, or a file was moved while it was
+        read. Before 2 and 4, one line on stderr says what. 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 
     Examples
     --------
@@ -69,10 +72,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not getattr(given, "allow_empty", True):
                 warnings.simplefilter("error", NoOverlapWarning)
             warnings.showwarning = _show_warning(warnings.showwarning, given, seen)
-            code = _run(given)
+            record = RunRecord(given, words)
+            code = _run(given, record)
+            code = 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
+            return _recorded(record, code, given.command) if code in (0, 1) else code
     except KeyboardInterrupt as stopped:
         return 128 + (stopped.args or [signal.SIGINT])[0]
-    return 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
 
 
 def run() -> None:
@@ -101,10 +106,17 @@ def _open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _run(given: argparse.Namespace) -> int:
+def _run(given: argparse.Namespace, record: RunRecord) -> int:
     flags = given.parser.flags()
     try:
-        return given.run(given) or 0
+        code = given.run(given) or 0
+        changed = record.changed()
+        if changed:
+            complain(f"recdf {given.command}: error: {changed[0]} changed while it was read; run this again")
+        return 4 if changed else code
+    except Unexpected as error:
+        complain(f"recdf {given.command}: refused: {_one_line(error, flags)}")
+        return 1
     except (EmptyPopulationError, NoOverlapWarning) as error:
         refused = not getattr(given, "allow_empty", False)
         if refused or not given.quiet:
@@ -115,14 +127,26 @@ def _run(given: argparse.Namespace) -> int:
     except (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException) as error:
         if given.verbose:
             complain(traceback.format_exc())
-        complain(f"recdf {given.command}: error: {_one_line(error, flags)}")
-        return 2
+        changed = record.changed()
+        moved = f" ({changed[0]} was moved or changed while it was read)" if changed else ""
+        complain(f"recdf {given.command}: error: {_one_line(error, flags)}{moved}")
+        return 4 if changed or can_be_retried(error) else 2
     except Exception as error:  # a trace would end with 1, which says that the result was refused
         if given.verbose:
             complain(traceback.format_exc())
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
         complain(f"recdf {given.command}: error: a defect of recdf: {what} (-v shows where)")
         return 2
+
+
+def _recorded(record: RunRecord, code: int, command: str) -> int:
+    """Write the record of a run, and return its exit code."""
+    try:
+        record.write(code)
+    except OSError as error:
+        complain(f"recdf {command}: error: the record of the run cannot be written: {_one_line(error, {})}")
+        return 4
+    return code
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
+from ..experiments.adjustment import adjustment
 from ..experiments.compare_models import compare_models
 from ..experiments.compare_variants import compare_variants
 from ..experiments.health import experiment_health
@@ -29,7 +30,7 @@ OF_MODELS = (
 OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
     "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "method", "n_resamples", "seed",
-    "smaller_is_better", "larger_is_better", "relative", "weight_col",
+    "smaller_is_better", "larger_is_better", "relative", "weight_col", "covariate_time_col",
 )  # fmt: skip
 OF_BOTH = ("correction", "family")
 
@@ -81,8 +82,7 @@ def _compare(given: argparse.Namespace) -> int:
         **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
     )
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
-    how = given_parameters(given, OF_BOTH).get("correction", "holm")
-    head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, {_adjusted(table, how)}"
+    head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
     said = "".join(f"\n{sentence}" for sentence in warning_sentences(table))
     wrote = _write(given, {"comparison": table}, result)
     print_tables(given, f"{head}\n\n{_compact(table)}{said}", {"comparison": table})
@@ -182,7 +182,7 @@ def _experiment(given: argparse.Namespace) -> int:
     keys = given.user_col or result.spec["user_col"]
     assignment = read_beside(given.assignment, given.results / "per_user.parquet", keys, labels)
     of_join = given_parameters(given, OF_JOIN)
-    for name in (of_join.get("exposure_col"), given.period_col):
+    for name in (of_join.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
         assignment = _with_times(assignment, name)
     joined = result.join_experiment(
         assignment,
@@ -214,12 +214,11 @@ def _experiment(given: argparse.Namespace) -> int:
     tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
     if segments:
         tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
-    how = options.get("correction", "holm")
     n_compared = len(joined[join["user_col"]].drop_duplicates())
     lines = [_health(health, join, given.expected is not None, tables["comparison"], n_compared)]
-    lines.append(f"\nAll users, {_adjusted(tables['comparison'], how)}\n\n{_compact(tables['comparison'])}")
+    lines.append(f"\nAll users, p {adjustment(tables['comparison']).words}\n\n{_compact(tables['comparison'])}")
     if segments:
-        head = f"By {' and '.join(segments)}, {_adjusted(tables['segments'], how)}"
+        head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
         lines.append(f"\n{head}\n\n{_compact(tables['segments'])}")
     wrote = _write(given, {"health": health, **tables}, result)
     print_tables(given, "\n".join(lines), {**tables, "health": health})
@@ -327,11 +326,6 @@ def _add_results(command: Any, written: str) -> Any:
     return files
 
 
-def _adjusted(table: pd.DataFrame, how: str) -> str:
-    n = int(table["p_value"].notna().sum())
-    return f"p adjusted by {how} for {n} tests" if how != "none" else "p not adjusted"
-
-
 def _compact(table: pd.DataFrame) -> str:
     """Return the columns that fit into a terminal: segments, metric, comparison, difference, relative, p, verdict."""
     shown = report_table(table).frame
@@ -339,7 +333,7 @@ def _compact(table: pd.DataFrame) -> str:
     names = [name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN]
     # A terminal may lack the typographic signs.
     plain = shown[names].map(lambda cell: cell.replace("−", "-").replace("∞", "inf").replace("–", "-"))
-    return _text(plain.rename(columns={"p": "p adjusted"}))
+    return _text(plain if "not adjusted" in adjustment(table).words else plain.rename(columns={"p": "p adjusted"}))
 
 
 def _text(table: pd.DataFrame) -> str:

@@ -15,12 +15,14 @@ from ..diagnostics.check import check
 from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import PER_USER, SUMMARY_FILE, sweep
+from ..inputs.frames import column
 from ..inputs.options import CHOICES, NAMES, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from .arguments import FILES, add_options, add_out, as_pairs, check_out, file, given_options, in_flags
-from .files import is_address, is_text_file, read_beside, read_files
+from .expected import add_expected, check_age, check_expected
+from .files import FileSet, is_address, is_text_file, read_beside, read_files
 from .output import failed, note, print_tables, verbose, write_files
 
 __all__ = ["add_check", "add_evaluate"]
@@ -64,6 +66,7 @@ def add_evaluate(commands: Any) -> None:
         help="memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
     )
     add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
+    add_expected(command.add_argument_group("what is expected of the files"))
     what = command.add_argument_group("metrics")
     what.add_argument("-m", "--metrics", required=True, nargs="+", metavar="METRIC", help="such as ndcg@10")
     what.add_argument("--item-by", metavar="COLUMN", help="column of --items: also evaluate within each group of items")
@@ -88,9 +91,17 @@ def _add_files(command: Any) -> Any:
 
 
 def _settle(given: argparse.Namespace) -> None:
-    """Bring back the files that a killed `recdf impressions` was about to replace."""
+    """Bring back files that a killed `recdf impressions` was about to replace, and refuse files that are too old."""
     for path in (given.true, given.pred):
         sweep(Path(path).parent)
+    check_age(given)
+
+
+def _streamed_days(source: Source, name: str) -> pd.Series:
+    """Return the values of one column of files that are read piece by piece."""
+    tables = (source.as_pandas(table) for table in source.batches([name], 2**20))
+    found: pd.Series = pd.concat([table[name].drop_duplicates() for table in tables])
+    return found
 
 
 def _evaluate(given: argparse.Namespace) -> None:
@@ -119,11 +130,16 @@ def _evaluate(given: argparse.Namespace) -> None:
         options["carry"] = as_pairs("--carry", rules, "a column and a rule, as time=min")
     options["k"] = given.k or 10
     if stream:
-        _refuse_empty(given, {name: Source(getattr(given, name), name).n_rows for name in ("true", "pred")})
+        sources = {name: Source(getattr(given, name), name) for name in ("true", "pred")}
+        for name, one in sources.items():
+            _said(given, name, getattr(given, name), len(one.files), one.n_rows)
+        _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
+        check_expected(given, lambda: _streamed_days(sources["pred"], given.day_col))
         where = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
         result = evaluate_parquet(given.true, given.pred, given.metrics, **where, **options)
     else:
         _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
+        check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
         result = evaluate(frames["true"], frames["pred"], given.metrics, **options)
         if given.out is not None:
             result.to_parquet(given.out, overwrite=given.overwrite)
@@ -147,7 +163,8 @@ def _is_file(features: Sequence[str]) -> bool:
 
 
 def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
-    """Raise for a file without rows, which is most often the fault of the job that wrote it."""
+    """Note the numbers of rows, and raise for a file without rows, most often the fault of the job that wrote it."""
+    given.rows = dict(n_rows)
     empty = [f"--{name} {getattr(given, name)}" for name, n in n_rows.items() if not n]
     if empty and not given.allow_empty:
         raise EmptyPopulationError(f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows")
@@ -177,8 +194,13 @@ def _read(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str
     columns = [one for one in columns if isinstance(one, str)]
     frames = read_files(paths, _keys(options), as_columns(options.get("by")), columns)
     for name, frame in frames.items():
-        verbose(given, f"read --{name} {paths[name]}: {len(frame):,} rows")
+        _said(given, name, paths[name], len(FileSet.of(paths[name]).paths), len(frame))
     return frames
+
+
+def _said(given: argparse.Namespace, name: str, path: str, n_files: int, n_rows: int) -> None:
+    """Say with -v what was read, in the same words whether the files are streamed or not."""
+    verbose(given, f"read --{name} {path}: {n_files:,} {'file' if n_files == 1 else 'files'}, {n_rows:,} rows")
 
 
 def _keys(options: Mapping[str, Any]) -> list[str]:
@@ -198,6 +220,7 @@ def add_check(commands: Any) -> None:
     files = _add_files(command)
     files.add_argument("--log", type=file, metavar="FILE", help=SIDE_TABLES["log"].flag)
     add_out(files, "folder for findings.parquet; without it nothing is written")
+    add_expected(command.add_argument_group("what is expected of the files"))
     command.add_argument("-k", type=int, default=10, help="cut-off that the findings refer to (default 10)")
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
     command.set_defaults(run=_check, parser=command)
@@ -208,6 +231,8 @@ def _check(given: argparse.Namespace) -> int:
     _settle(given)
     options = given_options(given)
     frames = _read(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
+    given.rows = {name: len(frame) for name, frame in frames.items()}
+    check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
     sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     found["effect"] = found["effect"].map(lambda text: in_flags(text, given.parser.flags()))

@@ -9,20 +9,20 @@ writes it as plain integers (7, not 007, 7.0 or +7) and no parquet file holds it
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, MissingExtraError, OptionError, RecdfError
+from ..inputs.data_files import data_files, folder_columns, hidden, unified
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -79,17 +79,11 @@ class FileSet:
 
     @classmethod
     def of(cls, path: Any) -> FileSet:
-        """Find the files; those whose name begins with a dot or an underscore are ignored."""
+        """Find the files."""
         name = os.fspath(path)
         if is_address(name):
             return cls(name, *_files_of_address(name))
-        if os.path.isdir(name):
-            inside = [file.relative_to(name) for file in sorted(Path(name).rglob("*")) if file.is_file()]
-            paths = [str(Path(name) / file) for file in inside if not _hidden(file.parts)]
-        elif os.path.exists(name):
-            paths = [name]
-        else:
-            paths = [file for one in sorted(glob.glob(name, recursive=True)) for file in cls.of(one).paths]
+        paths = data_files(name)
         if not paths:
             what = "holds no file" if os.path.isdir(name) else "no such file, and no file has a name like it"
             raise FileNotFoundError(f"{name}: {what if _is_pattern(name) or os.path.isdir(name) else 'no such file'}")
@@ -98,6 +92,10 @@ class FileSet:
     @property
     def is_text(self) -> bool:
         return is_text_file(self.paths[0])
+
+    @cached_property
+    def folder_columns(self) -> dict[str, Any]:
+        return folder_columns(self.paths)
 
     def read(self, columns: Sequence[str]) -> Any:
         """Read all files to one Arrow table; of text files, every column is text.
@@ -113,11 +111,20 @@ class FileSet:
         try:
             tables = [self._read_one(path) for path in self.paths]
             self._refuse_lacking(tables, columns)
-            return tables[0] if len(tables) == 1 else pa.concat_tables(_alike(tables), promote_options="permissive")
+            return tables[0] if len(tables) == 1 else self._joined(_alike(tables), columns)
         except RecdfError:
             raise
         except Exception as error:  # a reader may raise anything for a broken file
             raise DataError(f"{self.name} cannot be read: {error}") from error
+
+    def _joined(self, tables: Sequence[Any], columns: Sequence[str]) -> Any:
+        """Join tables, without the columns whose types do not go together and that nobody needs."""
+        odd = unified([table.schema for table in tables])[1]
+        for name in columns:
+            if name in odd:
+                raise DataError(f"{self.name}: the files have columns of different kinds: {odd[name]}")
+        kept = [table.drop_columns([name for name in odd if name in table.column_names]) for table in tables]
+        return pa.concat_tables(kept, promote_options="permissive")
 
     def _refuse_lacking(self, tables: Sequence[Any], columns: Sequence[str]) -> None:
         for name in columns:
@@ -136,10 +143,12 @@ class FileSet:
                 table = parquet.read_table(path, partitioning=None)
             else:
                 table = parquet.read_table(file)
-        for name, value in _folder_columns(path).items():
+        for name, values in self.folder_columns.items():
             if name not in table.column_names:
-                text = pa.repeat(pa.scalar(value, pa.large_string()), len(table))
-                table = table.append_column(name, text if is_text_file(path) else _as_integers(text))
+                value = values[self.paths.index(path)]
+                kind = pa.large_string() if is_text_file(path) else values.type
+                column = pa.repeat(value.cast(kind), len(table))
+                table = table.append_column(name, column.dictionary_encode() if kind == pa.string() else column)
         return table
 
 
@@ -188,7 +197,7 @@ def _files_of_address(address: str) -> tuple[list[str], Any]:
         found = sorted(system.glob(path))
     elif system.exists(path) and system.isdir(path):
         start = len(path.rstrip("/")) + 1
-        found = [file for file in sorted(system.find(path)) if not _hidden(file[start:].split("/"))]
+        found = [file for file in sorted(system.find(path)) if not hidden(file[start:].split("/"))]
     else:
         found = [path]
     if not found or not system.exists(found[0]):
@@ -198,23 +207,6 @@ def _files_of_address(address: str) -> tuple[list[str], Any]:
 
 def _is_pattern(name: str) -> bool:
     return any(sign in name for sign in "*?[")
-
-
-def _hidden(parts: Sequence[str]) -> bool:
-    return any(part.startswith((".", "_")) for part in parts)
-
-
-def _folder_columns(path: str) -> dict[str, str | None]:
-    """Return the columns in the names of the folders: {"day": "2026-11-20"} for day=2026-11-20/part.parquet."""
-    pairs = [part.partition("=") for part in Path(path).parts[:-1] if "=" in part.strip("=")]
-    return {name: None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for name, _, value in pairs}
-
-
-def _as_integers(text: Any) -> Any:
-    try:
-        return text.cast(pa.int32())
-    except pa.ArrowInvalid:
-        return text.dictionary_encode()
 
 
 def _read_text(file: Any, path: str) -> Any:

@@ -20,6 +20,7 @@ from typing import Any
 import pandas as pd
 
 from ..evaluation.publishing import RUN, SUMMARY_FILE, staged_files
+from ..experiments.verdict import NOT_ALIKE
 
 __all__ = [
     "COMPARED", "ESTIMATED", "FAIL_ON", "RESULT", "add_output", "complain", "digest_of", "failed", "note",
@@ -58,7 +59,8 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             metavar="{" + ",".join(FAIL_ON) + "}",
             default=[],
             help="exit with code 1, after all is printed and written, on: error, a finding of recdf check of that "
-            "severity (always so there); warning, any warning, also of a row; invalid, a verdict that is invalid",
+            "severity (always so there); warning, any warning, also of a row; invalid, a verdict that is invalid, or "
+            "withheld because the variants are not alike",
         )
 
 
@@ -147,6 +149,7 @@ def failed(given: argparse.Namespace, what: str) -> bool:
 
 def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame) -> int:
     """Return the exit code for tables of verdicts: 1 if `--fail-on` names a warning or an invalid verdict of a row."""
-    invalid = any(table["verdict"].astype(str).str.startswith("invalid").any() for table in tables)
+    verdicts = pd.concat([table["verdict"].astype(str) for table in tables])
+    invalid = (verdicts.str.startswith("invalid") | verdicts.isin(NOT_ALIKE)).any()
     warned = any((table["warning"] != "").any() for table in tables)
     return int((invalid and failed(given, "invalid")) or (warned and failed(given, "warning")))

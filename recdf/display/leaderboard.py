@@ -12,6 +12,7 @@ import pandas as pd
 from ..errors import OptionError, closest, kind_of
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
+from ..experiments.adjustment import adjustment
 from ..experiments.cells import (
     LETTERS,
     NULL,
@@ -28,7 +29,7 @@ from ..experiments.cells import (
 )
 from ..experiments.options import Correction, check_literal
 from ..experiments.verdict import PAIR_WARNINGS, warning_sentences
-from .pairs import compare, model_rows
+from .pairs import compare, list_places, model_rows
 from .segments import Groups, group_means, segment_groups
 from .tables import check_model, direction_of, summary_of, with_units
 
@@ -57,7 +58,8 @@ class Leaderboard:
     ----------
     frame : DataFrame
         One row per model and metric (and segment): `segment`, `group`, `model`, `metric`, `better`, `value`, `ci_low`,
-        `ci_high`, `half_width`, `n`, `n_undefined`, `place` (1 for the best, null without a direction), `marks`.
+        `ci_high`, `half_width`, `n`, `n_undefined`, `place` (1 for the best, null without a direction, or where models
+        have values for different lists), `marks`.
     notes : tuple of str
         What the marks, weights and intervals mean, one sentence each.
     digits : int
@@ -119,6 +121,7 @@ class Leaderboard:
 
     def _parts(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
         frame, in_parts = self.frame, self.frame["segment"].ne(EVERYONE).any()
+        frame = frame.assign(n_differs=n_differs(frame))
         metrics = frame.drop_duplicates("metric")
         head = [*(["segment"] if in_parts else []), "model"]
         head += [name + ARROWS[better] for name, better in zip(metrics["metric"], metrics["better"], strict=True)]
@@ -133,11 +136,12 @@ class Leaderboard:
         return head, body, [*sides, *(["right"] * len(metrics))]  # type: ignore[list-item] # of the literal "right"
 
     def _cell(self, row: Any) -> Cell:
+        n = [f"n = {int(row.n):,}"] if row.n_differs == 1 else []  # it is null for a metric that a segment lacks
         if pd.isna(row.value):
-            return Cell(NULL)
-        half = "" if pd.isna(row.half_width) else f"± {row.half_width:.{self.digits}f}"
+            return Cell(NULL, small="".join(n))
+        small = ", ".join([*([] if pd.isna(row.half_width) else [f"± {row.half_width:.{self.digits}f}"]), *n])
         place = 0 if pd.isna(row.place) else int(row.place)
-        return Cell(number(row.value, f".{self.digits}f"), place == 1, place == 2, row.marks, half)
+        return Cell(number(row.value, f".{self.digits}f"), place == 1, place == 2, row.marks, small)
 
     def _by_letter(self) -> bool:
         return any(mark.isalpha() for mark in self.frame["marks"])
@@ -242,8 +246,9 @@ def leaderboard(
         compared = _compared(result, tested, base, correction, _stacked_groups(result, groups))
     frame = values_frame(result, table, columns, groups)
     frame["marks"] = marks(frame, base, compared)
-    said = notes(result, base, correction if compared else None)
     tests = _stacked(compared)
+    tests.attrs["recdf_comparison"] = {"correction": correction}
+    said = notes(result, frame, base, tests)
     return Leaderboard(frame[TIDY], said + cautions(result, tests), digits, tests)
 
 
@@ -270,7 +275,21 @@ def values_frame(
     blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
     for name, of_segment in groups.items():
         blocks.append(group_means(result, of_segment, [c for c in columns if c in result.per_user.columns], name))
-    return _tidy(blocks, columns, models)
+    return _tidy(blocks, columns, models, different_lists(result, columns))
+
+
+def different_lists(result: Evaluation, columns: Sequence[str]) -> list[str]:
+    """Return the columns that have values for some lists of one model and not of another."""
+    partly = [name for name in columns if name in result.per_user and result.per_user[name].isna().any()]
+    rows = model_rows(result)
+    places = list_places(result, rows).of_row if partly else np.zeros(0, np.int64)
+    counts = {name: np.bincount(places[result.per_user[name].notna().to_numpy()]) for name in partly}
+    return [name for name, n in counts.items() if (n[n > 0] < len(rows)).any()]
+
+
+def n_differs(frame: pd.DataFrame) -> pd.Series:
+    """Tell for each row whether the models have a mean over different numbers of lists."""
+    return frame.groupby(["segment", "group", "metric"])["n"].transform("nunique") > 1
 
 
 def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None) -> list[str]:
@@ -290,7 +309,9 @@ def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | 
     return list(dict.fromkeys(found))
 
 
-def _tidy(blocks: Sequence[pd.DataFrame], columns: Sequence[str], models: Sequence[str]) -> pd.DataFrame:
+def _tidy(
+    blocks: Sequence[pd.DataFrame], columns: Sequence[str], models: Sequence[str], apart: Sequence[str]
+) -> pd.DataFrame:
     """Join the blocks: models stand in the order of the first metric, and each block has places of its own."""
     wanted = ["segment", "group", "model", "column", "better", "value", "ci_low", "ci_high", "n", "n_undefined"]
     frame = pd.concat([block[wanted] for block in blocks], ignore_index=True).rename(columns={"column": "metric"})
@@ -299,13 +320,13 @@ def _tidy(blocks: Sequence[pd.DataFrame], columns: Sequence[str], models: Sequen
     frame["place"] = pd.Series(upward).groupby([frame["segment"], frame["group"], frame["metric"]]).rank(
         method="min", ascending=False
     )
-    frame.loc[frame["better"] == "", "place"] = np.nan
-    if len(models) == 1:
-        frame["place"] = np.nan
+    # A mean over other lists is no better or worse than this one.
+    unplaced = (frame["better"] == "") | frame["metric"].isin(apart) | n_differs(frame) | (len(models) == 1)
+    frame.loc[unplaced, "place"] = np.nan
     frame["place"] = frame["place"].astype("Int64")
     whole = frame[(frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])]
     signed = whole["value"].where(whole["better"] == "smaller", -whole["value"])
-    order = {model: i for i, model in enumerate(whole["model"].iloc[np.argsort(signed, kind="stable")])}
+    order = {model: i for i, model in enumerate(whole["model"].iloc[np.argsort(signed.to_numpy(), kind="stable")])}
     frame["order"] = frame["model"].map(order)
     frame["column"] = frame["metric"].map({name: i for i, name in enumerate(columns)})
     blocks_in_order = frame.groupby(["segment", "group"], sort=False).ngroup()
@@ -364,11 +385,11 @@ def _compared(
 def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
     """Return sentences that say what the intervals rest on, and where the tests are not to be trusted."""
     found = []
-    if "unit_col" in result.spec:
+    if "repeated_units" in result.spec:
+        found.append(f"± takes all lists for independent: {PAIR_WARNINGS['repeated_units']}.")
+    elif "unit_col" in result.spec:
         unit = " and ".join(result.spec["unit_col"])
         found.append(f"Intervals and tests do not take the lists of one {unit} for independent.")
-    elif "repeated_units" in result.spec:
-        found.append(f"± takes the lists of a user for independent: {PAIR_WARNINGS['repeated_units']}.")
     if (result.summary["ci_low"].isna() & (result.summary["std"] == 0)).any():
         found.append(NO_INTERVAL)
     if not len(tests):
@@ -376,22 +397,24 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
     withheld = tests["verdict"][tests["verdict"].astype(str).str.startswith("check")]
     if len(withheld):
         why = ", ".join(f"{n} {str(text).removeprefix('check: ')}" for text, n in withheld.value_counts().items())
-        found.append(f"Where a verdict is withheld there is no mark, in {len(withheld)} of {len(tests)} tests ({why}).")
+        of_all = f"{len(withheld)} of {len(tests)} comparisons"
+        found.append(f"Where a verdict is withheld there is no mark, in {of_all} ({why}).")
     return (*found, *warning_sentences(tests))
 
 
-def notes(result: Evaluation, baseline: str | None, correction: str | None) -> tuple[str, ...]:
-    """Return sentences that say what the table shows."""
+def notes(result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> tuple[str, ...]:
+    """Return sentences that say what the table shows, each only where the table has what it speaks of."""
     level = f"{100 * result.spec.get('confidence', 0.95):g} %"
-    names = {"holm": "Holm", "bh": "Benjamini-Hochberg", "bonferroni": "Bonferroni"}
-    notes = [f"± is half of the {level} interval of the mean; arrows say whether higher or lower values are better."]
-    if len(model_rows(result)) > 1:
-        notes.append(WEIGHTS["html"])
-    if correction is not None:
-        how = f"{names[correction]}-corrected over all tests of the table" if correction in names else "uncorrected"
-        tests = f"paired t tests, p ≤ 0.05, {how}"
-        if baseline is None:
-            notes.append(f"A letter behind a value names a model that it is better than ({tests}).")
-        else:
-            notes.append(f"+ is better and − is worse than {baseline} ({tests}).")
-    return tuple(notes)
+    mean = "weighted mean" if "weight" in result.spec else "mean"
+    directed, placed = frame["better"] != "", frame["place"].notna()
+    said = [f"± is half of the {level} interval of the {mean}."] if frame["half_width"].notna().any() else []
+    said += ["Arrows say whether higher or lower values are better."] if directed.any() else []
+    said += [WEIGHTS["html"]] if placed.any() else []
+    apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique().tolist()
+    if apart and frame["model"].nunique() > 1:
+        said.append(f"Models have values of {', '.join(apart)} for different lists, so that none is marked as best.")
+    if len(tests):
+        how = f"paired t tests, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values {adjustment(tests).words}"
+        marks = "A letter behind a value names a model that it is better than"
+        said.append(f"{marks if baseline is None else f'+ is better and − is worse than {baseline}'} ({how}).")
+    return tuple(said)

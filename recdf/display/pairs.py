@@ -18,7 +18,7 @@ from ..evaluation.summary import unit_codes
 from ..experiments.compare_models import compare_models
 from ..experiments.options import Correction
 from ..experiments.verdict import adjust_pvalues
-from .tables import comparison_facts, direction_of, rows_by
+from .tables import confidence_of, direction_of, rows_by
 
 __all__: list[str] = []
 
@@ -124,7 +124,7 @@ def _named(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
 
 def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.DataFrame:
     """Join several tables, and correct p-values and verdicts for all of their tests."""
-    confidence = comparison_facts(parts[0])[0] or 0.95
+    confidence = confidence_of(parts[0]) or 0.95
     plain = []
     for part in parts:
         bare = part.copy(deep=False)

@@ -190,14 +190,11 @@ def values_of(result: Any, metric: str, model_col: str | Sequence[str] | None = 
     return ModelValues(metric, {label: values[rows] for label, rows in rows_by(per_user, by).items()})
 
 
-def comparison_facts(comparison: pd.DataFrame) -> tuple[float | None, str]:
-    """Return the confidence and the correction of a comparison, from its columns where it has them."""
-    known = comparison.attrs.get("recdf_comparison", {})
-    facts = []
-    for name in ("confidence", "correction"):
-        found = comparison[name].unique().tolist() if name in comparison.columns else [known.get(name)]
-        facts.append(found[0] if len(found) == 1 else None)
-    return facts[0], str(facts[1] or "")
+def confidence_of(comparison: pd.DataFrame) -> float | None:
+    """Return the confidence of a comparison, from its column where it has it; None where that is not one number."""
+    known = comparison.attrs.get("recdf_comparison", {}).get("confidence")
+    found = comparison["confidence"].unique().tolist() if "confidence" in comparison.columns else [known]
+    return found[0] if len(found) == 1 else None
 
 
 def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:
@@ -210,8 +207,8 @@ def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:
 
 def interval_percent(result: Any) -> str:
     """Return the confidence of the intervals of a result for a caption, such as '95 % intervals'."""
-    spec = result.spec if isinstance(result, Evaluation) else {}
-    return f"{100 * spec.get('confidence', 0.95):g} % intervals"
+    known = isinstance(result, Evaluation)
+    return f"{100 * result.spec.get('confidence', 0.95):g} % intervals" if known else "intervals"
 
 
 def count_text(numbers: Iterable[Any]) -> str:

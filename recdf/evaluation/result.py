@@ -251,18 +251,10 @@ class Evaluation:
         return compare_models(per_user, metrics, **options)
 
     def __repr__(self) -> str:
-        return result_text(self._title(), self.summary, self._note())
+        return result_text(self._title(), self.summary, self.spec)
 
     def _repr_html_(self) -> str:
-        return result_html(self._title(), self.summary, self.per_user.head(5), self._note())
-
-    def _note(self) -> str:
-        """What a reader must know of the intervals."""
-        key = self.spec["user_col"]
-        if len(key) < 2 and "user_id" not in self.spec.get("carry", {}):
-            return ""
-        unit = key[0] if len(key) > 1 else "user_id"
-        return f"± takes the lists of one {unit} for independent; rd.summarize(result, unit_col={unit!r}) does not."
+        return result_html(self._title(), self.summary, self.per_user.head(5), self.spec)
 
     def _title(self) -> str:
         rows, columns = self.per_user.shape

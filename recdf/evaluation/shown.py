@@ -6,6 +6,7 @@ Contract: this is a rounded excerpt of the summary; `result.summary` holds every
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -31,24 +32,29 @@ class Look(NamedTuple):
     no_interval: str = ""
 
 
-def result_text(title: str, summary: pd.DataFrame, note: str = "") -> str:
+def result_text(title: str, summary: pd.DataFrame, spec: Mapping[str, Any]) -> str:
     """Return the text of a result for a terminal: intervals only where the window has room for them."""
     look = _look(summary)
     text = to_text(look.head, look.cells, look.align)
     if max(map(len, text.splitlines())) > shutil.get_terminal_size((120, 24)).columns:
         text = to_text(look.head, [[cell._replace(small="") for cell in row] for row in look.cells], look.align)
-    return "\n".join([visible(title), text, *map(visible, _said(look, note))])
+    return "\n".join([visible(title), text, *map(visible, _said(look, spec))])
 
 
-def _said(look: Look, note: str) -> list[str]:
+def _said(look: Look, spec: Mapping[str, Any]) -> list[str]:
+    """Return what a reader must know beside the table, such as that the lists of one user are not independent."""
+    key, note = spec["user_col"], ""
+    if len(key) > 1 or "user_id" in spec.get("carry", {}):
+        unit = key[0] if len(key) > 1 else "user_id"
+        note = f"± takes the lists of one {unit} for independent; rd.summarize(result, unit_col={unit!r}) does not."
     return [text for text in (look.left_out, note, look.no_interval) if text]
 
 
-def result_html(title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | None, note: str = "") -> str:
+def result_html(title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | None, spec: Mapping[str, Any]) -> str:
     """Return the HTML of a result for a notebook, with the first rows of `per_user` where they are at hand."""
     look = _look(summary)
     parts = [f"<p>{html_text(title)}</p>", to_html(look.head, look.cells, look.align)]
-    parts += [f"<p><small>{html_text(text)}</small></p>" for text in _said(look, note)]
+    parts += [f"<p><small>{html_text(text)}</small></p>" for text in _said(look, spec)]
     if first_rows is not None:
         shown = first_rows.iloc[:, :MOST_COLUMNS]
         more = len(first_rows.columns) - len(shown.columns)

@@ -125,7 +125,8 @@ def compare_variants_from_moments(
     Notes
     -----
     Use it where the users do not fit in memory. Do not use it where they do: `compare_variants` also takes ratios,
-    covariates, strata, clusters and resampling.
+    covariates, strata, clusters and resampling. Moments have no dates, so a ramp-up shows only with the period in `by`.
+    They do not hold single users either: `diff_without_top` is null, and nobody can say whether a few units decide.
 
     Without `n_null`, the users whose metric is null, it is not tested whether they are more in one arm: the warning
     "missing_not_checked", and null in `n_dropped`. Without `skewness` the warning is "skewness_not_checked" where arms
@@ -163,9 +164,8 @@ def compare_variants_from_moments(
         return [compare_pair(pair, settings)[0] for pair in pairs]
 
     tested = compare_each(arms, compare_both)
-    unchanged = np.zeros(len(table.groups), bool)
     families = Families(correction, family, 1 - confidence, decisive)
-    return decide(tested, Checks(ratio, unchanged), Decisions(families, better), settings)
+    return decide(tested, Checks(ratio), Decisions(families, better), settings)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

@@ -85,8 +85,8 @@ def compare_models(
         mean over folds, because folds of one user are not independent.
     test : {"t", "randomization", "bootstrap", "wilcoxon"}, default "t"
     users : {"raise", "inner", "zero"}, default "raise"
-        Users with a value for one model of a pair only: error; leave them out; or count 0 for the other model, which
-        is refused for metrics whose worst value is not 0 (first_rank).
+        Users with a value for one model of a pair only: error; leave them out, which withholds the verdict; or count 0
+        for the other model, which is refused for metrics whose worst value is not 0 (first_rank).
         Users without a value for both are left out.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         "greater": the model has the larger value. One-sided intervals are open on one side.
@@ -121,14 +121,16 @@ def compare_models(
         Warnings, separated by "; ": "zero_variance" (all differences equal), "too_few_users" (below 2) and
         "huge_values" (from 1e150 on): no statistics; "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the
         differences are ties, so that few users decide and t and TOST are not to be trusted); "few_differ" (fewer than
-        50 users differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often than it
-        says; "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal users, and less
-        than half of them); "repeated_units" (`user_id` or a later column of the key repeats and is not the unit).
-        Verdict: withheld ("check: ...") below 20 users, below 20 that differ if any does, where few users carry it, of
-        huge values, and of equal differences that are not 0. Else "better" or "worse" (p_adj ≤ alpha), "higher" or
-        "lower" for a metric without direction; with test="wilcoxon" "ranks higher" or "ranks lower", which follows the
-        signed ranks and says nothing of the mean; all of them with ", within the margin" where p_equivalence_adj ≤
-        alpha too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no difference shown".
+        50 users differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often than it says;
+        "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal users, and less than
+        half of them); "different_lists" (users="inner" left some out); "repeated_units" (`user_id` or a later column of
+        the key repeats and is not the unit).
+        Verdict: withheld ("check: ...") below 20 users, below 20 that differ if any does, where few users carry it,
+        where lists were left out, of huge values, and of equal differences that are not 0. Else "better" or "worse"
+        (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with test="wilcoxon" "ranks higher" or
+        "ranks lower", which follows the signed ranks and says nothing of the mean; all of them with ", within the
+        margin" where p_equivalence_adj ≤ alpha too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no difference
+        shown".
 
     Raises
     ------
@@ -183,6 +185,8 @@ def compare_models(
     steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
     with Progress(steps, "compare_models", progress) as shown:
         result = _table(_compare(names, runs, pairs, settings, margins, weights, shown), runs, settings)
+    if users == "zero":
+        _refuse_zeros(result, better)
     families = Families(correction, family, alpha)
     result["p_adj"], result["reject"] = adjusted_columns(result, families)
     result["p_equivalence_adj"], equivalent = adjusted_columns(result, families, p_col="p_equivalence")
@@ -197,6 +201,7 @@ def compare_models(
         "confidence": confidence,
         "alternative": alternative,
         "correction": correction,
+        "family": as_columns(family),
     }
     return Comparison.of(result)
 
@@ -207,6 +212,17 @@ RESULT_COLUMNS = [
     "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed",
     "warning", "verdict",
 ]  # fmt: skip
+
+
+def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None:
+    """Raise if a 0 was counted for a list that one model lacks, and 0 is not the worst value of the metric."""
+    lacking = (table["n_only_baseline"] + table["n_only_model"]).tolist()
+    for metric, n_only in zip(table["metric"].tolist(), lacking, strict=True):
+        if n_only and (better[metric] == "smaller" or not zero_is_worst(metric)):
+            raise OptionError(
+                f'users="zero" would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
+                'its worst value; pass users="inner", or leave this metric to a call of its own'
+            )
 
 
 def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
@@ -318,12 +334,6 @@ def _compare_pairs(
             means = averages[b], averages[m]
         else:
             base, model, only = paired_values(metric, table, (b, m), runs, settings.users)
-            n_only = only[0] + only[1]
-            if settings.users == "zero" and n_only and not zero_is_worst(metric):
-                raise OptionError(
-                    f'users="zero" would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
-                    'its worst value; pass users="inner", or leave this metric to a call of its own'
-                )
             n_lists = int(np.count_nonzero(~np.isnan(base)))
             base, model, d = runs.per_list(base), runs.per_list(model), runs.per_list(model - base)
             kept = ~np.isnan(d)
@@ -345,4 +355,6 @@ def _compare_pairs(
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
             **vars(paired_test(own, settings, margin, of_own, runs.repeated)),
         }
+        if settings.users == "inner" and any(only):  # the models themselves select the lists that both have
+            row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
         yield row, (sums, divisor)

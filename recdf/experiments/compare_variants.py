@@ -11,7 +11,8 @@ from ..errors import OptionError
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import warn_of_weights
 from ..inputs.progress import Progress
-from .columns import by_columns, count, frame_of, metric_specs
+from .balance import Differences, measured_late, shares_change, unbalanced
+from .columns import by_columns, count, frame_of, metric_specs, read_weight
 from .experiment_rows import read_rows
 from .options import (
     Alternative,
@@ -23,8 +24,8 @@ from .options import (
     VariantTest,
     check_literal,
 )
-from .sample_ratio import KnownUsers, check_sample_ratio, count_units, shares_change
-from .samples import Metric, covariate_specs, read_metrics, subset
+from .sample_ratio import KnownUsers, check_sample_ratio, count_units
+from .samples import Covariate, Metric, covariate_specs, read_metrics, subset
 from .stats.proportions import is_binary
 from .two_sample import Row, Settings
 from .user_pairs import compare_arms
@@ -66,6 +67,7 @@ def compare_variants(
     user_col: Columns | None = None,
     progress: bool | None = None,
     weight_col: str | None = None,
+    covariate_time_col: str | None = None,
 ) -> pd.DataFrame:
     """Compare every variant with the control, metric by metric, on independent users.
 
@@ -98,7 +100,8 @@ def compare_variants(
     covariates : str, list of str or mapping, optional
         Pre-period columns: one or a list of several for all metrics, or metric → column or list. For a ratio of sums it
         is one column, or a tuple (numerator, denominator).
-        A covariate that is missing more often in one arm (p < 0.01) is not used and named in `warning`.
+        A covariate that is missing more often in one arm (p < 0.01) is not used and named in `warning`. One that
+        differs between the arms was not fixed before the experiment, and withholds the verdict.
     strata, cluster : str or list of str, optional
         Columns of strata (for means only), or of clusters. Not both.
     by : str or list of str, optional
@@ -138,8 +141,9 @@ def compare_variants(
     relative : {"fieller", "log"}, default "fieller"
         Relative interval: Fieller's, which agrees with the test; or that of the logarithm of the ratio.
     time_col : str, optional
-        Time or cohort of the assignment. When the shares of the variants change over it (χ², p < 0.001), periods are
-        compared and not variants, and the verdict is withheld; give the same column as `strata` to compare within.
+        Time or cohort of the assignment, or time of the exposure. When the shares of the variants change over it (χ²,
+        p < 0.001), periods are compared and not variants, and the verdict is withheld; give the period as `strata` to
+        compare within. Default: every column of dates without nulls that has one date per user.
     user_col : str or list of str, optional
         Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users. If the
         first of several columns, or without a key a column of ids, repeats its values, the warning is "repeated_units".
@@ -151,6 +155,8 @@ def compare_variants(
         1/probability of being sampled). Users of weight 0 are left out and counted in `n_dropped`. It takes no strata,
         no proportions and one covariate. Without it every user counts alike, and `WeightWarning` says so if `data` was
         evaluated with weights.
+    covariate_time_col : str, optional
+        Time at which the covariates were measured. One after `time_col` withholds the verdict.
 
     Returns
     -------
@@ -166,16 +172,20 @@ def compare_variants(
         sums; rows per cluster), `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the
         ten units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200 units),
         `design_effect` (variance by units over that by rows, where rows repeat units), `srm_p` (of the sample ratio of
-        the users compared; the smallest where several tests are made), `warning`, `verdict`.
+        the users compared; the smallest where several tests are made), `balance_p` (that the arms have the same mean of
+        the covariates and weights; the smallest, times the number of these tests in the table), `unbalanced` (columns
+        that differ), `warning`, `verdict`.
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
         denominators of an arm carry no more than those of 12 equal users would: (Σd)²/Σd² < 12), "skewed" (skewness of
         the difference beyond 0.2), "denominator_differs" (p_denominator, Holm-adjusted, below 0.01), "few_units"
         (without the top units the sign or the verdict turns), "repeated_units" (several rows of a unit, and no
-        cluster=), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio",
-        "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both arms, which are taken
-        as independent), "no_covariate" (its denominators are all 0 in an arm).
+        cluster=), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio", "covariate_differs"
+        (balance_p < 0.01; below 0.001 the verdict is withheld), "covariate_after" (measured after `time_col`),
+        "strata_differ" (the shares of the variants differ between strata, p < 0.001), "mostly_zero_denominator" (95 %
+        or more), "shared_clusters" (a cluster has users in both arms, which are taken as independent), "no_covariate"
+        (its denominators are all 0 in an arm).
         Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning with which the effect
         should not be read · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
         "no difference shown", which is not proof of no difference: see the interval and `mde`. Without `expected` and
@@ -246,7 +256,10 @@ def compare_variants(
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     known = KnownUsers(data, rows)
     ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows), known)
-    checks = Checks(ratio, shares_change(data, None if time_col in as_columns(strata) else time_col, rows))
+    weight = None if weight_col is None else Covariate(read_weight(data, "data", weight_col), name=weight_col)
+    found, balance = unbalanced(columns, weight, rows, arms.control)
+    found += measured_late(data, covariate_time_col, time_col, rows)
+    found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
     with Progress(len(arms.groups) * len(arms.treatments), "compare_variants", progress) as shown:
 
         def test_both(group: int, treatment: int) -> list[Row]:
@@ -257,7 +270,7 @@ def compare_variants(
 
         tested = compare_each(arms, test_both)
     families = Families(correction, family, 1 - confidence, decisive)
-    return decide(tested, checks, Decisions(families, better), settings)
+    return decide(tested, Checks(ratio, Differences(found, balance)), Decisions(families, better), settings)
 
 
 def _check_metrics(

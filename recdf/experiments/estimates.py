@@ -61,7 +61,7 @@ def estimate(units: Units) -> Estimate:
         return _regression(units, raw)
     if units.control.x_num is not None:
         return _cuped(units, raw)
-    values = _around_pooled(units.control, units.treatment)
+    values = around_pooled(units.control, units.treatment)
     if units.strata is not None:
         return Estimate(raw, _stratified(values, units.strata), values, how="strata")
     return Estimate(raw, raw, values)
@@ -109,8 +109,8 @@ def _cuped(units: Units, raw: tuple[Arm, Arm]) -> Estimate:
             arms.append(jackknife_arm(sample, theta, x))
         else:
             arms.append(cuped_arm(sample, theta, x))
-    metric = _around_pooled(units.control, units.treatment)
-    past = _around_pooled(*(Sample(s.x_num, s.x_den) for s in (units.control, units.treatment) if s.x_num is not None))
+    metric = around_pooled(units.control, units.treatment)
+    past = around_pooled(*(Sample(s.x_num, s.x_den) for s in (units.control, units.treatment) if s.x_num is not None))
     values = metric[0] - theta * past[0], metric[1] - theta * past[1]
     return Estimate(raw, (arms[0], arms[1]), values, theta, x, "cuped")
 
@@ -145,7 +145,7 @@ def _regression(units: Units, raw: tuple[Arm, Arm]) -> Estimate:
     return Estimate(raw, arms, (values[: len(num[0])], values[len(num[0]) :]), how=how)
 
 
-def _around_pooled(control: Sample, treatment: Sample) -> tuple[Floats, Floats]:
+def around_pooled(control: Sample, treatment: Sample) -> tuple[Floats, Floats]:
     """The values themselves; of a ratio, (N − R·D)/mean(D) around the ratio R of both arms together."""
     if control.den is None:
         return control.num, treatment.num

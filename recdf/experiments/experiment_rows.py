@@ -87,17 +87,23 @@ def _larger_unit(data: pd.DataFrame, keys: list[str], used: set[str], variant: C
     Without a key it is a column of ids that repeats its values, each of them in one variant alone. If rows had been
     assigned one by one, that would have a probability below e^-20.
     """
-    named = keys[:1] if len(keys) > 1 else ["user_id"] if "user_id" in data.columns and keys != ["user_id"] else []
-    if named or keys:
-        return key_codes([("data", data)], named)[0][0] if named else None
-    share = float(np.bincount(variant).max(initial=0)) / max(len(variant), 1)
+    has_id = "user_id" in data.columns
+    if keys or has_id:
+        if len(keys) < 2 and (not has_id or keys in ([], ["user_id"])):  # a key of one column is unique
+            return None
+        (codes,), n = key_codes([("data", data)], keys[:1] if len(keys) > 1 else ["user_id"])
+        return codes if n < len(codes) else None
+    largest = float(np.bincount(variant, minlength=1).max() or 1) / max(len(variant), 1)
     for name in [name for name in data.columns if name not in used]:
         kind = data[name].dtype
         if pd.api.types.is_float_dtype(kind) or pd.api.types.is_bool_dtype(kind) or data[name].isna().any():
             continue
-        codes, values = pd.factorize(data[name])
-        surplus = (len(codes) - len(values)) * -np.log(share)
-        if surplus > 20 and len(values) >= _LEAST_UNITS and not in_several_variants(codes, variant, len(values)).any():
+        try:
+            codes, values = pd.factorize(data[name])
+        except TypeError:  # lists are no ids
+            continue
+        rare = (len(values) - len(codes)) * np.log(largest) > 20 and len(values) >= _LEAST_UNITS
+        if rare and not in_several_variants(codes, variant, len(values)).any():
             return np.asarray(codes, np.int64)
     return None
 

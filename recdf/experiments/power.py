@@ -149,7 +149,7 @@ def _adjusted(metric: Metric, sample: Sample, kept: Codes) -> Arm | None:
     gaps = [one.missing for one in taken]
     filled = [fill(one, gap) for one, gap in zip(taken, gaps, strict=True)]
     if metric.den is not None or (len(filled) == 1 and not gaps[0].any()):
-        adjusted = Sample(sample.num, sample.den, *filled[0])
+        adjusted = Sample(sample.num, sample.den, *filled[0][:2])
         return cuped_arm(adjusted, *cuped_theta(adjusted))
     columns = [one.num for one in filled] + [gap.astype(np.float64) for gap in gaps if gap.any()]
     return arm(residuals_of_both(sample.num, np.column_stack(columns)))

@@ -20,6 +20,7 @@ from .cells import (
     to_latex,
     to_markdown,
     to_text,
+    visible,
 )
 from .columns import count, frame_of
 
@@ -72,7 +73,7 @@ class ReportTable:
 
 
 def note_of(row: Mapping[Any, Any], digits: int = 4) -> str:
-    """Return the warnings of a row in words, with the numbers that a reader asks for next."""
+    """Return the warnings of a row in words, with the numbers and columns that a reader asks for next."""
     said = str(row.get("warning", "")).replace("_", " ")
     if "mean_denominator_control" in row:
         means = f"{row['mean_denominator_treatment']:.4g} vs. {row['mean_denominator_control']:.4g}"
@@ -82,7 +83,7 @@ def note_of(row: Mapping[Any, Any], digits: int = 4) -> str:
         said = said.replace("few units", f"few units ({without} without them)")
     if "design_effect" in row:
         said = said.replace("repeated units", f"repeated units (design effect {row['design_effect']:.3g})")
-    return said
+    return said + (f": {visible(row['unbalanced'])}" if row.get("unbalanced", "") else "")
 
 
 def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:

@@ -1,4 +1,4 @@
-"""Whether the users per variant fit the plan: the shares of the variants, and that they stay the same over time."""
+"""Whether the users per variant fit the plan, and are those of the health table."""
 
 from __future__ import annotations
 
@@ -9,21 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, examples, kind_of
-from .columns import Codes, Floats, Mask, column_codes, distinct, group_codes, key_codes, require
+from ..errors import OptionError, examples, kind_of
+from .columns import Codes, Floats, Mask, distinct, group_codes, key_codes, require
 from .experiment_rows import ExperimentRows
 from .health import planned_shares
 from .same_users import hash_users, key_of, others
-from .stats.counts import LEAST_EXPECTED, independence_test, share_test
+from .stats.counts import independence_test, share_test
+from .verdict import ALPHA
 
 __all__: list[str] = []
-
-# Level of these checks: an experiment with thousands of users finds a broken ratio far beyond it.
-ALPHA = 0.001
-
-# Periods into which a time of assignment is cut, each with as many users.
-PERIODS = 10
-
 
 class SampleRatio(NamedTuple):
     """Per group: whether the users per variant do not fit the plan, whether that was tested at all, and the p of it."""
@@ -184,40 +178,3 @@ def _other_users(variants: list[Any], assigned: Floats, compared: Floats) -> Opt
         f"health was made of other users than data: it counts {counts(assigned)}, and data has {counts(compared)}. "
         "Pass what experiment_health gives for the assignment that data was joined with"
     )
-
-
-def shares_change(data: pd.DataFrame, time_col: str | None, rows: ExperimentRows) -> Mask:
-    """Per group: the shares of the variants differ between periods (or cohorts) of `time_col`.
-
-    Then users of different periods are compared, and an effect of the period looks like one of the treatment.
-    Times and numbers are cut into periods of equal size; other values are taken as they are.
-    """
-    changes = np.zeros(len(rows.groups), bool)
-    if time_col is None:
-        return changes
-    if time_col not in data.columns:
-        raise ColumnError(f"data has no column {time_col!r} (time_col); it has {', '.join(map(repr, data.columns))}")
-    code, n_codes = column_codes(data, "data", time_col)
-    for g in range(len(changes)):
-        mine = rows.group == g
-        table = np.zeros((n_codes, len(rows.variants)))
-        np.add.at(table, (code[mine], rows.variant[mine]), 1)
-        share = table.sum(axis=0).min() / max(table.sum(), 1)
-        periods = _merge_periods(table, share, ordered=pd.api.types.is_numeric_dtype(data[time_col].dtype)
-                                 or pd.api.types.is_datetime64_any_dtype(data[time_col].dtype))  # fmt: skip
-        changes[g] = independence_test(periods)[1] < ALPHA
-    return changes
-
-
-def _merge_periods(table: Floats, least_share: float, *, ordered: bool) -> Floats:
-    """Rows of neighbouring times put together so that χ² holds; small cohorts are put together too."""
-    users = table.sum(axis=1)
-    if ordered:
-        most = max(1, min(PERIODS, int(users.sum() * least_share / LEAST_EXPECTED)))
-        period = np.minimum((np.cumsum(users) - users / 2) / max(users.sum(), 1) * most, most - 1).astype(np.int64)
-    else:
-        small = users * least_share < LEAST_EXPECTED
-        period = np.where(small, 0, np.cumsum(~small))
-    merged = np.zeros((int(period.max(initial=0)) + 1, table.shape[1]))
-    np.add.at(merged, period, table)
-    return np.asarray(merged[merged.sum(axis=1) > 0])

@@ -23,13 +23,14 @@ class Covariate(NamedTuple):
 
     num: Floats
     den: Floats | None = None
+    name: str = ""
 
     @property
     def missing(self) -> Mask:
         return np.isnan(self.num) if self.den is None else np.isnan(self.num) | np.isnan(self.den)
 
     def take(self, rows: Codes) -> Covariate:
-        return Covariate(self.num[rows], None if self.den is None else self.den[rows])
+        return self._replace(num=self.num[rows], den=None if self.den is None else self.den[rows])
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,10 @@ def read_metrics(
                 'are worth (evaluate with undefined="zero")'
             )
         dropped = null | empty
-        xs = tuple(Covariate(values(a), None if b is None else values(b)) for a, b in covariates.get(name, ()))
+        xs = tuple(
+            Covariate(values(a), None if b is None else values(b), a if b is None else f"{a}/{b}")
+            for a, b in covariates.get(name, ())
+        )
         numbers, limit = values(num), np.nan
         if name in caps and not dropped.all():
             limit = float(np.quantile(numbers[~dropped], caps[name]))
@@ -170,7 +174,7 @@ def _weighted(
     def times(values: Floats | None) -> Floats:
         return weight if values is None else weight * values
 
-    return times(num), times(den), tuple(Covariate(times(one.num), times(one.den)) for one in covariates)
+    return times(num), times(den), tuple(one._replace(num=times(one.num), den=times(one.den)) for one in covariates)
 
 
 def _denominator(values: Floats, role: str, name: str) -> Floats:
@@ -217,7 +221,7 @@ def fill(covariate: Covariate, missing: Mask) -> Covariate:
         return np.where(missing, values[~missing].mean() if not missing.all() else 0.0, values)
 
     num = filled(covariate.num)
-    return Covariate(covariate.num if num is None else num, filled(covariate.den))
+    return covariate._replace(num=covariate.num if num is None else num, den=filled(covariate.den))
 
 
 def sum_by(sample: Sample, clusters: Codes) -> Sample:

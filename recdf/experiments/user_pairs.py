@@ -36,16 +36,16 @@ def compare_arms(
 ) -> list[Row]:
     """One row per metric for one treatment in one segment."""
     rows: list[Row] = []
-    estimated: list[tuple[Units, Estimate | None]] = []
     waiting: dict[int, tuple[Units, Estimate]] = {}
     for i, metric in enumerate(metrics):
         units = make_units(metric, arms, data, settings.method == "bootstrap")
         pair = _pair(metric, units, settings)
         row, tested = compare_pair(pair, settings)
-        rows.append(row)
-        estimated.append((units, pair.found))
         if tested and pair.found is not None and settings.method != "welch":
             waiting[i] = units, pair.found
+        elif pair.found is not None:
+            row = _with_checks(row, metric, units, pair.found, arms, data, settings)
+        rows.append(row)
     # Metrics over the same units share one set of weights; dropped users make other units.
     together = [i for i in waiting if metrics[i].defined is None]
     resample = _bootstrap if settings.method == "bootstrap" else _permute
@@ -54,14 +54,24 @@ def compare_arms(
         if batch:
             new = resample([rows[i] for i in batch], [waiting[i] for i in batch], unordered, settings)
             for i, row in zip(batch, new, strict=True):
-                rows[i] = row
-    for i, (units, found) in enumerate(estimated):
-        if found is not None:
-            row = _with_denominators(rows[i], metrics[i], units)
-            if data.repeated is not None:
-                row = _with_repeats(row, residuals(units, found), [data.repeated[metrics[i].kept(one)] for one in arms])
-            rows[i] = without_top(row, units, found, settings)
+                rows[i] = _with_checks(row, metrics[i], *waiting[i], arms, data, settings)
     return rows
+
+
+def _with_checks(
+    row: Row,
+    metric: Metric,
+    units: Units,
+    found: Estimate,
+    arms: tuple[Codes, Codes],
+    data: ExperimentRows,
+    settings: Settings,
+) -> Row:
+    """The row with what else may decide: the denominators, several rows of a unit, a few units."""
+    row = _with_denominators(row, metric, units)
+    if data.repeated is not None:
+        row = _with_repeats(row, residuals(units, found), [data.repeated[metric.kept(one)] for one in arms])
+    return without_top(row, units, found, settings)
 
 
 def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes]) -> Row:

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
+from ..inputs.options import as_columns
+from .balance import Differences
 from .columns import Codes, Mask
 from .options import Better
 from .sample_ratio import SampleRatio
@@ -27,7 +29,7 @@ RESULT_COLUMNS = [
     "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
     "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
     "mean_denominator_control", "mean_denominator_treatment", "p_denominator", "diff_without_top", "design_effect",
-    "srm_p", "warning", "verdict",
+    "srm_p", "balance_p", "unbalanced", "warning", "verdict",
 ]  # fmt: skip
 
 
@@ -55,10 +57,10 @@ class Arms:
 
 
 class Checks(NamedTuple):
-    """Per group: the sample ratio, and whether the shares of the variants change over time."""
+    """The sample ratio of every group, and what differs between the variants although it was fixed before."""
 
     ratio: SampleRatio
-    changes: Mask
+    differences: Differences = Differences([], {})
 
 
 class Decisions(NamedTuple):
@@ -69,10 +71,11 @@ class Decisions(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """One row per (group, metric, treatment) with its labels and numbers, and the group of each."""
+    """One row per (group, metric, treatment) with its labels and numbers, and the group and variant of each."""
 
     table: pd.DataFrame
     group: Codes
+    variant: Codes
 
 
 def compare_each(arms: Arms, test: Callable[[int, int], list[Row]]) -> Tested:
@@ -85,21 +88,21 @@ def compare_each(arms: Arms, test: Callable[[int, int], list[Row]]) -> Tested:
             found += of_metric
             where += [(g, t) for t in arms.treatments]
     table = pd.DataFrame([vars(row) for row in found])
-    in_group = np.array([g for g, _ in where])
-    table["treatment"] = arms.variants.iloc[[t for _, t in where]].reset_index(drop=True)
+    in_group, treatment = np.array(where).T
+    table["treatment"] = arms.variants.iloc[treatment].reset_index(drop=True)
     table["control"] = arms.variants.iloc[[arms.control] * len(where)].reset_index(drop=True)
     labels = arms.groups.iloc[in_group].reset_index(drop=True)
-    return Tested(pd.concat([labels, table], axis=1), in_group)
+    return Tested(pd.concat([labels, table], axis=1), in_group, treatment)
 
 
 def decide(tested: Tested, checks: Checks, decisions: Decisions, settings: Settings) -> pd.DataFrame:
     """Add what the checks found, the adjusted p-values and the verdicts."""
-    result, group = tested
+    result, group, _ = tested
     by_cols = [name for name in result.columns if name not in RESULT_COLUMNS]
     _add_warning(result, checks.ratio.fails[group], "sample_ratio")
-    _add_warning(result, checks.changes[group], "shares_change")
     moved = adjust(result["p_denominator"].to_numpy(), "holm") < UNEQUAL
     _add_warning(result, moved, "denominator_differs")
+    _add_differences(tested, checks.differences)
     families, better = decisions
     result["p_adj"], result["reject"] = adjusted_columns(result, families)
     verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, checks.ratio.checked[group])
@@ -113,9 +116,24 @@ def decide(tested: Tested, checks: Checks, decisions: Decisions, settings: Setti
         "confidence": settings.confidence,
         "alternative": settings.alternative,
         "correction": families.correction,
+        "family": as_columns(families.family),
+        "primary": list(families.primary),
         "sequential_n": settings.sequential_n,
     }
     return Comparison.of(result)
+
+
+def _add_differences(tested: Tested, differences: Differences) -> None:
+    """Name what differs between the two variants of every row, with p of their covariates."""
+    table, *at = tested
+    names = pd.Series([""] * len(table), dtype=object)
+    for warning, name, where, metrics in differences.found:
+        rows = where[tuple(at)[: where.ndim]] & (True if metrics is None else table["metric"].isin(metrics).to_numpy())
+        names[rows] += f", {name}"
+        _add_warning(table, rows & ~table["warning"].str.endswith(warning).to_numpy(), warning)
+    table["unbalanced"] = names.str.removeprefix(", ").astype(str)
+    p = {metric: of[tuple(at)] for metric, of in differences.p.items()}
+    table["balance_p"] = [p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])]
 
 
 def _add_warning(table: pd.DataFrame, rows: Mask, name: str) -> None:

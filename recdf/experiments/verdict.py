@@ -172,22 +172,31 @@ def effect_words(table: pd.DataFrame, reject: Mask, better: Mapping[str, Better 
     return words
 
 
+# Level of the checks of the data: an experiment with thousands of users finds a broken one far beyond it.
+ALPHA = 0.001
+
 # Warnings that withhold the verdict of a comparison of variants, the most serious first.
 WITHHELD = {
     "sample_ratio": "invalid: sample ratio",
     "unequal_missing": "check: unequal missing values",
     "shares_change": "check: shares of the variants change",
+    "covariate_after": "check: covariate after exposure",
+    "covariate_differs": "check: covariate differs",
     "huge_values": "check: huge values",
     "zero_denominator": "check: zero denominator",
     "too_few_users": "check: tiny arms",
     "tiny": "check: tiny arms",
     "constant_arm": "check: constant arm",
+    "different_lists": "check: undefined for different lists",
     "few_users_carry": "check: few users carry it",
     "repeated_units": "check: repeated units",
     "few_units": "check: few units decide",
     "denominator_differs": "check: denominator differs",
     "skewed": "check: skewed",
 }
+
+# Of these verdicts, those that say that the variants are not alike, or were not assigned alike.
+NOT_ALIKE = [WITHHELD[name] for name in ("sample_ratio", "shares_change", "covariate_after", "covariate_differs")]
 
 # A comparison of models has no verdict with fewer units, or with fewer that differ.
 FEW_UNITS = 20
@@ -197,8 +206,9 @@ PAIR_WARNINGS = {
     "zero_variance": "all users have the same difference, so that there is nothing to test",
     "too_few_users": "fewer than two users have a value for both models",
     "huge_values": "the values are too large to compute with",
+    "different_lists": "only one of the models has a value for some lists, and the difference is that of the others",
     "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
-    "repeated_units": "a column of users repeats, and the test takes their lists for independent; unit_col= names it",
+    "repeated_units": "a column that repeats looks like users, whose lists are not independent; unit_col= names it",
     "mostly_zero": "95 % or more of the users get the same from both models, so that few users decide",
     "few_users_carry": "a few users have most of the weight, so that there is no verdict",
     "few_differ": "fewer than 50 users differ, so that the test errs more often than it says",
@@ -210,7 +220,7 @@ def warning_sentences(table: pd.DataFrame) -> list[str]:
     """Say what every warning of a comparison of models means, and how many of its rows carry it."""
     words = Counter(word for text in table["warning"].astype(str) for word in text.split("; ") if word)
     return [
-        f"{n} of {len(table)} tests {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
+        f"{n} of {len(table)} comparisons {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
         f"{f': {PAIR_WARNINGS[word]}' if word in PAIR_WARNINGS else ''}."
         for word, n in words.items()
     ]
@@ -224,9 +234,11 @@ def variant_verdicts(
 ) -> list[str]:
     """Verdict of every row: withheld for a warning, else the effect in a word, and what has not been checked."""
     verdicts = []
-    effects = effect_words(table, reject, better)
-    for word, warning, diff, checked in zip(effects, table["warning"], table["diff"], ratio_checked, strict=True):
+    rows = zip(effect_words(table, reject, better), table["warning"], table["diff"], table["balance_p"], strict=True)
+    for (word, warning, diff, balance_p), checked in zip(rows, ratio_checked, strict=True):
         named = warning.split("; ")
+        if "covariate_differs" in named and balance_p >= ALPHA:  # only a remark
+            named.remove("covariate_differs")
         reason = next((text for name, text in WITHHELD.items() if name in named), "")
         if not reason and "zero_variance" in named and diff != 0:
             reason = "check: zero variance"
@@ -267,5 +279,6 @@ def _withheld_pairs(table: pd.DataFrame) -> list[str]:
         elif 0 < n_differ < FEW_UNITS:
             found.append("check: too few lists differ")
         else:
-            found.append(next((WITHHELD[name] for name in ("huge_values", "few_users_carry") if name in named), ""))
+            serious = ("huge_values", "different_lists", "few_users_carry")
+            found.append(next((WITHHELD[name] for name in serious if name in named), ""))
     return found

@@ -77,7 +77,7 @@ def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame itself, or a shallow copy whose Arrow columns have types that pandas can compute with."""
     changed = {}
     for i, dtype in enumerate(frame.dtypes):
-        if not isinstance(dtype, pd.ArrowDtype):
+        if not isinstance(dtype, pd.ArrowDtype) or not _is_odd(dtype.pyarrow_dtype):
             continue
         array = pa.array(frame.iloc[:, i].array)
         plain = plain_column(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
@@ -90,13 +90,23 @@ def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(dict(enumerate(columns)), copy=False).set_axis(frame.columns, axis=1)
 
 
+def _is_odd(kind: pa.DataType) -> bool:
+    """Tell from the type alone, which costs little in wide frames, whether `plain_column` may convert a column."""
+    return is_view(kind) or pa.types.is_run_end_encoded(kind) or pa.types.is_dictionary(kind)
+
+
+def is_view(kind: pa.DataType) -> bool:
+    """Tell whether this is a type of strings or bytes that Arrow stores as views, which old versions do not have."""
+    return str(kind) in ("string_view", "binary_view")
+
+
 def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Convert a column to a type that pandas and Arrow can compute with; None if it has such a type already.
 
     String views (as polars gives them), run-end encoded columns, and dictionaries that hold a null are converted.
     """
     kind = column.type
-    if str(kind) in ("string_view", "binary_view"):
+    if is_view(kind):
         return column.cast(pa.large_string() if str(kind) == "string_view" else pa.large_binary())
     if pa.types.is_run_end_encoded(kind):
         return pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type)

@@ -37,9 +37,9 @@ def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) ->
     asked = options.score_col is False or (options.convention is not None and options.convention.order == "row")
     by_row = order_source(pred, options)["by"] == "row" and not asked
     columns, others = set() if true is None else set(true.columns), set(pred.columns) - taken
-    unused = [name for name in dict.fromkeys(pred.columns) if name not in taken and _looks_like_order(pred[name])]
+    names = [name for name in dict.fromkeys(pred.columns) if by_row and name not in taken]
     return Hints(
-        unused if by_row else [],
+        [name for name in names if _looks_like_order(pred[name])],
         by_row and true is not None and bool({"score", "rank"} & columns - taken or "relevance" in others - columns),
         shared_by(true, options) if true is not None and options.by_in_true is None else [],
     )

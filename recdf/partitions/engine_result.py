@@ -186,10 +186,10 @@ class EngineEvaluation(Generic[Frame]):
         raise AttributeError(message)
 
     def __repr__(self) -> str:
-        return result_text(self._title(), self._summary)
+        return result_text(self._title(), self._summary, self.spec)
 
     def _repr_html_(self) -> str:
-        return result_html(self._title(), self._summary, None)
+        return result_html(self._title(), self._summary, None, self.spec)
 
     def _title(self) -> str:
         return f"recdf {self._spec['recdf']}: per_user is lazy, summary {len(self._summary)} rows"

@@ -97,4 +97,4 @@ class StoredEvaluation(Evaluation):
         return f"recdf {self.spec['recdf']}: per_user {rows}, summary {len(self.summary)} rows"
 
     def _repr_html_(self) -> str:
-        return result_html(self._title(), self.summary, None)
+        return result_html(self._title(), self.summary, None, self.spec)

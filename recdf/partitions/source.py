@@ -6,11 +6,9 @@ gives columns the dtypes that pandas would give them.
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -19,6 +17,8 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path
+from ..inputs.data_files import data_files, folder_columns, unified
+from ..inputs.frames import is_view
 from ..inputs.threads import n_threads
 from .sizes import Sizes
 
@@ -33,36 +33,39 @@ class Source:
 
     def __init__(self, path: Any, role: str, read_rows: int = Sizes.read_rows) -> None:
         import pyarrow.dataset as ds  # imported here, to keep the import of recdf fast
+        from pyarrow.fs import LocalFileSystem
 
         self.role, self.read_rows = role, read_rows
-        files = _files(path, role)
-        # The folders of a partitioned data set (model=als/...) are columns, as for pandas.read_parquet.
-        layout = ds.HivePartitioning.discover(infer_dictionary=True)
+        self.files = _files(path, role)
+        layout, system = ds.ParquetFileFormat(), LocalFileSystem()
         try:
-            dataset = ds.dataset(files, format="parquet", partitioning=layout)
-            self.fragments = list(dataset.get_fragments())
+            self.fragments = [layout.make_fragment(file, system) for file in self.files]
             self.n_rows = sum(fragment.metadata.num_rows for fragment in self.fragments)
             physical = [fragment.physical_schema for fragment in self.fragments]
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{role}: {path} cannot be read as parquet: {error}") from error
         if not physical:
             raise DataError(f"{role}: {path} holds no parquet file")
-        self.folder_columns = [name for name in dataset.schema.names if name not in physical[0].names]
+        of_file = [set(schema.names) for schema in physical]
+        named = folder_columns(self.files)
+        named = {name: named[name] for name in named if not all(name in stored for stored in of_file)}
+        self.folder_columns = list(named)
+        # For each file the columns that it stores, and the values that the names of its folders give.
+        self._of_file = {
+            file: (stored, {name: values[i].as_py() for name, values in named.items() if name not in stored})
+            for i, (file, stored) in enumerate(zip(self.files, of_file, strict=True))
+        }
+        folders = pa.schema([(name, pa.dictionary(pa.int32(), values.type)) for name, values in named.items()])
         self.metadata = physical[0].metadata or {}
-        self.files_schema = dataset.schema
-        try:
-            self.schema = pa.unify_schemas(
-                [*map(_decoded, physical), _decoded(dataset.schema)], promote_options="permissive"
-            )
-        except (pa.ArrowException, TypeError) as error:
-            raise DataError(f"{role}: the files of {path} have columns of different kinds: {error}") from error
+        self.files_schema, _ = unified([pa.schema(list(physical[0])), folders])
+        self.schema, self._odd = unified([*map(_decoded, physical), _decoded(folders)])
         self.periods = _periods(physical, role)
         self.categories: dict[str, pa.Array] = {}
         self._last: dict[str, pa.Array] = {}
         self.null: set[str] = set()
-        for name in self.folder_columns:
-            place = dataset.partitioning.schema.get_field_index(name)
-            self.categories[name] = dataset.partitioning.dictionaries[place]
+        for name, values in named.items():
+            if name not in self._odd:
+                self.categories[name] = values.unique().drop_null().cast(self.schema.field(name).type)
 
     def fields(self, names: Sequence[str]) -> pa.Schema:
         """Return the schema of some columns."""
@@ -102,14 +105,14 @@ class Source:
 
     def stored(self, fragment: Any, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """Return the columns (and values) that the names of a file's folders give, and the columns that it stores."""
-        import pyarrow.dataset as ds
-
-        known = ds.get_partition_keys(fragment.partition_expression)
-        stored = [name for name in names if name not in known]
-        lacking = [name for name in stored if name not in fragment.physical_schema.names]
+        stored, known = self._of_file[fragment.path]
+        odd = [name for name in names if name in self._odd]
+        if odd:
+            raise DataError(f"{self.role}: the files have columns of different kinds: {self._odd[odd[0]]}")
+        lacking = [name for name in names if name not in stored and name not in known]
         if lacking:
             raise DataError(f"{self.role}: {fragment.path} has no column {lacking[0]!r}")
-        return known, stored
+        return known, [name for name in names if name in stored]
 
     # ------------------------------------------------------------------------------ types and categories
 
@@ -165,32 +168,19 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def _files(path: Any, role: str) -> Any:
-    """Return what pyarrow reads as one data set: a folder, a file, or a list of files."""
+def _files(path: Any, role: str) -> list[str]:
+    """Return the files of a folder, a file, a glob, or a list of them."""
     if isinstance(path, list | tuple):
-        return [file for one in path for file in _as_list(_files(one, role))]
+        return [file for one in path for file in _files(one, role)]
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{role}_path is {kind_of(path)}; expected a file, a folder, a glob or a list of them")
     text = os.path.expanduser(path)
-    if os.path.exists(text):
-        return text
-    local_path(text)
-    found = sorted(glob.glob(text, recursive=True))
-    if not found:
+    if not os.path.exists(text):
+        local_path(text)
+    found = data_files(text)
+    if not found and not os.path.isdir(text):
         raise FileNotFoundError(f"{role}: {text} matches no file")
-    return [file for one in found for file in _as_list(_files(one, role))]
-
-
-def _as_list(files: Any) -> list[str]:
-    if isinstance(files, list):
-        return files
-    if not os.path.isdir(files):
-        return [files]
-    return sorted(
-        str(file)
-        for file in Path(files).rglob("*")
-        if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(files).parts)
-    )
+    return found
 
 
 def _decoded(schema: pa.Schema) -> pa.Schema:
@@ -198,6 +188,8 @@ def _decoded(schema: pa.Schema) -> pa.Schema:
 
     def of_values(kind: pa.DataType) -> pa.DataType:
         kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+        if is_view(kind):
+            return pa.large_string() if str(kind) == "string_view" else pa.large_binary()
         return kind.value_type if pa.types.is_dictionary(kind) else kind
 
     return pa.schema([(field.name, of_values(field.type)) for field in schema])
@@ -206,8 +198,10 @@ def _decoded(schema: pa.Schema) -> pa.Schema:
 def _periods(schemas: Sequence[pa.Schema], role: str) -> dict[str, str]:
     """Return the frequency of each column of periods. Raise if it differs between files."""
     found: dict[str, str] = {}
-    for name in {name for schema in schemas for name in schema.names}:
-        here = {_frequency(schema.field(name)) for schema in schemas if name in schema.names}
+    kinds_of: dict[str, set[str | None]] = {}
+    for field in (field for schema in schemas for field in schema):
+        kinds_of.setdefault(field.name, set()).add(_frequency(field))
+    for name, here in kinds_of.items():
         if len(here) > 1:
             kinds = " and ".join(sorted("other values" if one is None else f"period[{one}]" for one in here))
             raise DataError(f"{role}: the files have columns of different kinds: {name!r} holds {kinds}")

@@ -167,6 +167,7 @@ class _WholeRead:
 
     def _positions(self, column: pa.Array, name: str) -> pa.DictionaryArray:
         """Return strings as positions in a dictionary. Note nulls and categories on the way."""
+        column = column.storage if isinstance(column, pa.ExtensionArray) else column
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         self.source.note(column, name)

@@ -368,3 +368,15 @@ def test_a_closed_pipe_is_no_error(files):
     call = f"{sys.executable} -m recdf evaluate --true true.csv --pred pred.csv --by model -m mrr"
     done = subprocess.run(["sh", "-c", f"{call} | true"], capture_output=True, text=True, check=False, env=WITH_RECDF)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_false_and_folds_of_true(capsys, files):
+    """A flag with the word False stands for False, and one without a column for True; a file of options has both."""
+    true, pred = TRUE.assign(fold=[0, 1, 0]), PRED.assign(fold=0)
+    true.to_parquet("true.parquet", index=False)
+    pred.to_parquet("pred.parquet", index=False)
+    options = {"by": ["model", "fold"], "score_col": False, "relevance_col": False}
+    flags = ["--by", "model", "fold", "--score-col", "False", "--relevance-col", "False"]
+    for words, value in (([], True), (["fold"], "fold"), (["False"], False)):
+        written = evaluate(capsys, "-m", "mrr@2", *flags, "--by-in-true", *words)
+        assert written == rd.evaluate(true, pred, "mrr@2", **options, by_in_true=value)

@@ -138,17 +138,16 @@ def test_experiment_says_that_the_sample_ratio_is_wrong(capsys, folder):
 
 def test_experiment_tests_the_users_whom_it_compares(capsys, folder):
     """All assigned users fit the plan; of those with lists, the only ones compared, B has few."""
-    table = shown().per_user
     light = GROUPS.loc[GROUPS["variant"] == "B", "user_id"].head(120)
-    GROUPS.to_parquet("groups.parquet")
-    result = shown()
-    type(result)(table[~table["user_id"].isin(light)], result.summary, result.spec).to_parquet("fewer")
+    table = SHOP.shown[~SHOP.shown["user_id"].isin(light)]
+    result = rd.evaluate(SHOP.true, table, METRICS, users="pred", value_col="value")
+    result.to_parquet("fewer")
     call = ["experiment", "fewer", "--assignment", "groups.parquet", "--control", "A", "--missing", "drop"]
     code, out, _ = run(capsys, *call, "--fail-on", "invalid", "--out", "out")
     assert code == 1
     health = written("out/health.parquet")
     assert not health["srm_flag"].any()
-    n = len(table) - table["user_id"].isin(light).sum()
+    n = table["user_id"].nunique()
     assert f"sample ratio of the {n} users compared: DOES NOT FIT equal shares" in out
     assert "invalid: sample ratio" in out
     assert (written("out/comparison.parquet")["srm_p"] < 0.001).all()

@@ -97,7 +97,7 @@ def test_closed_streams(closed):
 @pytest.mark.parametrize("how", ["", "--format json", "--format csv"])
 def test_a_full_disk_behind_stdout_is_said(how):
     done = shell(f"{RECDF} {EVALUATE} --out out {how} > /dev/full")
-    assert done.returncode == 2
+    assert done.returncode == 4
     assert done.stderr == b"recdf evaluate: error: stdout: No space left on device\n"
     assert Path("out/summary.parquet").exists()
 

@@ -18,7 +18,6 @@ from cli.frames import CALL, PRED, TRUE, expected
 
 import recdf as rd
 from recdf.cli import evaluating
-from recdf.cli import files as cli_files
 
 pytestmark = pytest.mark.usefixtures("in_their_folder")
 
@@ -141,7 +140,7 @@ def test_quiet_prints_errors_alone_and_verbose_says_more(capsys):
     assert run(capsys, *CALL, "-q", "--out", "out") == (0, "", "")
     assert "itm" in fails(capsys, *CALL, "-q", "--item-col", "itm")
     _, _, err = run(capsys, *CALL, "-v")
-    assert "read --true true.parquet: 4 rows" in err
+    assert "read --true true.parquet: 1 file, 4 rows" in err
     _, _, err = run(capsys, *CALL, "-v", "--item-col", "itm")
     assert "Traceback" in err
 
@@ -201,11 +200,6 @@ def test_the_handler_of_the_caller_comes_back(capsys):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_folder_columns():
-    assert cli_files._folder_columns("a/day=2026-01-01/x%20y=1/p.parquet") == {"day": "2026-01-01", "x%20y": "1"}
-    assert cli_files._folder_columns("a/day=__HIVE_DEFAULT_PARTITION__/p.parquet") == {"day": None}
-
-
 # ------------------------------------------------------------------------------------------ the page
 
 
@@ -242,7 +236,7 @@ def test_a_report_of_a_table_without_rows_or_of_no_table(capsys):
     assert "health has no column" in fails(capsys, "report", "night", "--health", "empty.parquet")
     Path("text.parquet").write_text("no parquet")
     assert "--health text.parquet cannot be read" in fails(capsys, "report", "night", "--health", "text.parquet")
-    assert fails(capsys, "report", "night", "--health", "no.parquet").endswith("--health no.parquet: no such file\n")
+    assert "error: --health no.parquet: no such file" in fails(capsys, "report", "night", "--health", "no.parquet")
 
 
 def test_a_defect_of_recdf_is_one_line_and_no_refusal(capsys, monkeypatch):

@@ -258,12 +258,12 @@ def test_what_is_withheld_stays_withheld_where_it_is_shown(case, tmp_path, capsy
         assert board.frame["marks"].tolist() == ["", ""]
         for text in (str(board), board.to_markdown(), board.to_html(), board.to_latex()):
             assert sentence in text
-            assert "Where a verdict is withheld there is no mark, in 1 of 1 tests" in text
+            assert "Where a verdict is withheld there is no mark, in 1 of 1 comparisons" in text
         page = rd.report(evaluated, tmp_path / "r.html", baseline=baseline, overwrite=True).read_text()
         text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
         assert f"The verdict is withheld ( {verdict} )" in text
         assert f"Warning: {sentence}" in text
-        assert "No test carries a warning" not in text
+        assert "No comparison carries a warning" not in text
         assert "is better than" not in text
     folder = tmp_path / "result"
     evaluated.to_parquet(folder)

@@ -114,7 +114,7 @@ def test_variants():
         found = rd.compare_variants(frame, "b", control="A", weight_col="w", **options)
         expected = rd.compare_variants(written, {"b": ("wb", "w")}, control="A", **pair)
         # Weights are not the denominator of a metric: whether they differ is a matter of the users.
-        other = ["n_dropped", "n_dropped_control", "n_dropped_treatment"]
+        other = ["n_dropped", "n_dropped_control", "n_dropped_treatment", "balance_p", "unbalanced"]
         other += ["mean_denominator_control", "mean_denominator_treatment", "p_denominator"]
         pd.testing.assert_frame_equal(found.drop(columns=other), expected.drop(columns=other))
     ratio = rd.compare_variants(frame, {"r": ("b", "a")}, control="A", weight_col="w").iloc[0]

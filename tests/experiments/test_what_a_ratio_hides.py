@@ -267,3 +267,14 @@ def test_joined_sessions_are_named(rng):
     joined = rd.join_experiment(data.drop(columns="variant"), data[[*keys, "variant"]], user_col=keys)
     for users in (joined, joined.merge(data[keys].assign(x=1), on=keys)):  # merge drops attrs
         assert found_in(users, "m", user_col=keys)["verdict"] == "check: repeated units"
+
+
+def test_columns_that_are_no_ids_of_units(rng):
+    # Whole numbers, texts and lists of users who were assigned one by one.
+    n = 2000
+    data = arms(rng.normal(size=n // 2), rng.normal(size=n // 2)).drop(columns="user_id")
+    data = data.assign(age=rng.integers(18, 80, n), country=rng.choice(list("abcdefgh"), n), seen=[[1, 2]] * n)
+    data["cents"], data["row"] = rng.integers(0, 100_000, n), np.arange(n)
+    assert "repeated_units" not in found_in(data, "m")["warning"]
+    few = data.assign(variant=np.where(np.arange(n) < 1990, "A", "B"))  # most values are in one arm by chance
+    assert "repeated_units" not in found_in(few, "m")["warning"]

@@ -12,6 +12,9 @@ from registry.seeded import BEYOND
 
 import recdf as rd
 
+# The frames judge nothing as not relevant, and conventions have `bpref`.
+pytestmark = pytest.mark.filterwarnings("ignore::recdf.JudgedWarning")
+
 # Metrics with side tables, which `test_parity_beyond` compares; the last two need the catalogue.
 ELSEWHERE = {*(metric.name for metric in BEYOND), "accuracy", "mcc"}
 

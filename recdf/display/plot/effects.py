@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, OptionError
+from ...experiments.adjustment import adjustment
 from ...experiments.cells import digits_for, interval, number, shorten, visible
 from ...experiments.report import COMPARED
-from ..tables import JOINED_BY, comparison_facts, count_text, labels, need
+from ..tables import JOINED_BY, confidence_of, count_text, labels, need
 from . import style
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
@@ -119,12 +120,12 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
         _effects(panel, rows)
         style.title(panel, f"Difference of {metric}")
     style.axis_names(panels[-1], "difference in units of the metric, zero in the middle", "")
-    confidence, _ = comparison_facts(comparison)
+    confidence = confidence_of(comparison)
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
     style.caption(
         panels[-1],
-        f"{level}; {count_text(data['n'])} users; filled: holds after the correction for all tests of the table; "
-        "blue is better, orange is worse",
+        f"{level}; {count_text(data['n'])} users; filled: better (blue) or worse (orange), p-values "
+        f"{adjustment(comparison).words}",
     )
     return panels[0] if len(panels) == 1 else panels
 

@@ -97,9 +97,10 @@ def _soundness(tables: Tables) -> tuple[Badge, Sentence]:
             f"Users without metrics differ between the variants; p {_p(lost)}. The effects may come from that alone.",
         )
     missing = ", ".join(f"{rate:.1%}" for rate in health["missing_rate"])
-    return Badge("good", "sound"), (
-        f"Sample ratio as planned: {arms}; p {_p(p)}. Users without metrics: {missing}; p {_p(lost)}.",
-    )
+    fits, mark = "Sample ratio as planned", Badge("good", "sound")
+    if pd.isna(p):
+        fits, mark = "The sample ratio could not be tested", Badge("warning", "not tested")
+    return mark, (f"{fits}: {arms}; p {_p(p)}. Users without metrics: {missing}; p {_p(lost)}.",)
 
 
 def _p(p: Any) -> str:

@@ -10,13 +10,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...errors import OptionError
+from ...experiments.adjustment import adjustment
 from ...experiments.cells import Cell, digits_for, interval, number, p_value, shorten, visible
 from ...experiments.report import COMPARED, note_of
 from .. import plot
-from ..leaderboard import values_frame
+from ..leaderboard import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..segments import Groups, segment_groups
-from ..tables import comparison_facts, rows_by
+from ..tables import confidence_of, rows_by
 from .blocks import Badge, Drawing, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
 from .given import Subject, Tables
 from .headline import belief, headline, kind_of, other_metrics
@@ -59,8 +60,9 @@ def leaderboard_section(subject: Subject) -> Section:
         rows.append((Shown(name, name.text.casefold()), *cells))
     shown, more = cut(rows, subject.max_rows)
     at = "" if subject.k is None else f" at k = {subject.k}"
+    mean = "weighted mean" if "weight" in subject.result.spec else "mean"
     table = Table(
-        f"Metrics{at}, mean over {_lists(subject)}", tuple(map(visible, head)), tuple(align), shown,
+        f"Metrics{at}, {mean} over {_lists(subject)}", tuple(map(visible, head)), tuple(align), shown,
         csv_of(subject.board.frame), "leaderboard.csv", more=more,
     )  # fmt: skip
     return Section(
@@ -70,7 +72,7 @@ def leaderboard_section(subject: Subject) -> Section:
 
 
 def _lists(subject: Subject) -> str:
-    n = sorted({int(found) for found in subject.summary["n"]})
+    n = sorted({int(found) for found in subject.summary.loc[subject.summary["column"].isin(subject.columns), "n"]})
     return f"{n[-1]:,} lists" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,} lists, those where the metric is defined"
 
 
@@ -117,7 +119,7 @@ def comparison_section(subject: Subject) -> Section | None:
     """Show the differences, one in a row, each with its interval as a picture."""
     if subject.comparison is None or not len(subject.comparison):
         return None
-    confidence, _ = comparison_facts(subject.comparison)
+    confidence = confidence_of(subject.comparison)
     level = "" if confidence is None else f"{100 * confidence:g} % "
     bases = list(dict.fromkeys(map(str, subject.comparison["baseline"])))
     against = f"Differences from {bases[0]}" if len(bases) == 1 else "Differences of pairs of models"
@@ -142,7 +144,7 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
     others = [str(name) for name in frame[other]] if one_base else names
     users = "users gain / same / lose" if models else "users"
     head = (*before, "metric", other if one_base else "comparison", "difference", "effect [interval]", "relative")
-    head += ("p (adjusted)", users, "verdict")
+    head += ("p" if "not adjusted" in adjustment(frame).words else "p (adjusted)", users, "verdict")
     rows = []
     for i, row in enumerate(frame.to_dict("records")):
         form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
@@ -242,14 +244,17 @@ def segments_section(subject: Subject, tables: Tables) -> tuple[Section | None, 
     given = tables.segments
     if all(name in given.columns for name in COMPARED):
         table = comparison_table(given, "Comparisons within segments", "segments.csv", subject.max_rows)
-        return Section("segments", "Segments", tables=(table,)), _worse_for(given, labels_of(given))
+        other = "model" if "model" in given.columns else "treatment" if "treatment" in given.columns else "metric"
+        names = [f"{where}, {row[other]} on {row['metric']}"
+                 for where, row in zip(labels_of(given), given.to_dict("records"), strict=True)]  # fmt: skip
+        return Section("segments", "Segments", tables=(table,)), _worse_for(given, names)
     groups = segment_groups(subject.result, given)
     parts: list[Table] = []
     said: list[Sentence] = []
     duel = _pair(subject)
     if duel is not None:
         compared = _within_segments(subject, groups, *duel)
-        caption = f"{duel[0]} against {duel[1]} within segments, one family of {len(compared)} tests"
+        caption = f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
         parts.append(comparison_table(compared, caption, "segments.csv", subject.max_rows))
         said = _worse_for(compared, [str(name) for name in compared["segment"]], duel)
     means = values_frame(subject.result, subject.summary, [subject.primary], groups)
@@ -310,7 +315,8 @@ def _worse_for(
         return [(*who, "worse for ", ", ".join(worse), ".")]
     withheld = int(compared["verdict"].astype(str).str.startswith("check").sum())
     but = f" The verdict is withheld in {withheld} of them." if withheld else ""
-    return [(*who, f"shown to be worse in none of {len(compared)} segments.{but}")]
+    what = "comparisons within segments" if pair is None else "segments"
+    return [(*who, f"shown to be worse in none of {len(compared)} {what}.{but}")] if len(compared) else []
 
 
 def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
@@ -322,7 +328,12 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
     parts = list(dict.fromkeys(own["part"]))
     values = own.set_index(["model", "part"])["value"]
     models = dict.fromkeys(own["model"])
-    rows = [(text(model), *(value(values.get((model, part)), ".3f") for part in parts)) for model in models]
+    n = own.set_index(["model", "part"])["n"].where(n_differs(own).to_numpy())
+    small = {key: f"n = {int(lists):,}" for key, lists in n.dropna().items()}
+    rows = [
+        (text(model), *(value(values.get((model, part)), ".3f", small=small.get((model, part), "")) for part in parts))
+        for model in models
+    ]
     shown, more = cut(rows, subject.max_rows)
     return Table(
         f"Mean {subject.primary} by segment", ("model", *parts), ("left", *["right"] * len(parts)), shown,

@@ -123,8 +123,8 @@ def _board(
     frame = values_frame(result, summary, list(columns), {})
     compared = {} if marked is None else {(EVERYONE, ""): marked}
     frame["marks"] = marks(frame, baseline, compared)
-    said = notes(result, baseline, "holm" if compared else None)
     tests = pd.DataFrame() if marked is None else marked
+    said = notes(result, frame, baseline, tests)
     return Leaderboard(frame[TIDY], said + cautions(result, tests), 3)
 
 

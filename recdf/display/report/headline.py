@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ...experiments.adjustment import adjustment
 from ...experiments.cells import digits_for, number
 from ...experiments.verdict import PAIR_WARNINGS, warning_sentences
 from ..plot.effects import sign_of
-from ..tables import comparison_facts
 from .blocks import Badge, Kind, Name, Sentence
 from .given import Subject
 
@@ -28,7 +28,10 @@ __all__: list[str] = []
 
 
 class Duel(NamedTuple):
-    """The row of the comparison that decides, turned so that `model` is the one with the better mean."""
+    """The row of the comparison that decides, turned so that `model` is the one with the better mean.
+
+    `together` is the number of tests of this metric whose p-values were adjusted together with this one.
+    """
 
     model: str
     rival: str
@@ -42,6 +45,7 @@ class Duel(NamedTuple):
     lose: int
     n: int
     warned: str
+    together: int
 
     @property
     def effect(self) -> str:
@@ -55,7 +59,7 @@ def headline(subject: Subject) -> tuple[Badge, Sentence, list[Sentence]]:
     order = subject.ranking(column)
     if len(order) == 1:
         return Badge("info", "one model"), _one_model(subject, order[0]), []
-    if not subject.better(column) or subject.comparison is None:
+    if not subject.better(column) or subject.comparison is None or subject.values(column)["value"].isna().all():
         return Badge("open", "no verdict"), _no_direction(subject), []
     rival = subject.baseline if subject.baseline is not None else order[1]
     best = order[0]
@@ -74,33 +78,45 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
     table = subject.comparison
     on = table["metric"].astype(str) == column
     models, bases = table["model"].map(str), table["baseline"].map(str)
-    straight = table[on & (models == model) & (bases == rival)]
-    turned = table[on & (models == rival) & (bases == model)]
-    smaller = subject.better(column) == "smaller"
-    if len(straight):
-        row, flip = straight.iloc[0], False
-    elif len(turned):
-        row, flip = turned.iloc[0], True
-    else:
+    straight, turned = ((models == one) & (bases == other) & on for one, other in ((model, rival), (rival, model)))
+    places = np.flatnonzero(straight | turned)
+    if len(places) != 1:  # no row, or rows of several segments, none of which is about all lists
         return None
+    row, flip = table.iloc[places[0]], bool(turned.iloc[places[0]])
     wins, losses = (int(row[name]) if name in row.index else 0 for name in ("wins", "losses"))
     up, down = (losses, wins) if flip else (wins, losses)
-    sign = sign_of(row["verdict"])
+    verdict = _of_other_numbers(subject, column, row) or str(row["verdict"])
+    sign = sign_of(verdict)
+    relative, diff, low, high = row.get("rel_diff", np.nan), row["diff"], row["ci_low"], row["ci_high"]
     if flip:
         means = row.get("mean_baseline", np.nan), row.get("mean_model", np.nan)
         relative = means[0] / means[1] - 1 if means[1] > 0 else np.nan
         sign = {"better": "worse", "worse": "better"}.get(sign, sign)
-        diff, low, high = -row["diff"], -row["ci_high"], -row["ci_low"]
-    else:
-        relative = row.get("rel_diff", np.nan)
-        diff, low, high = row["diff"], row["ci_low"], row["ci_high"]
-    gain, lose = (down, up) if smaller else (up, down)
-    words = filter(None, str(row["warning"]).split("; "))
+        diff, low, high = -diff, -high, -low
+    gain, lose = (down, up) if subject.better(column) == "smaller" else (up, down)
+    words = list(filter(None, str(row["warning"]).split("; ")))
     warned = "".join(f" Warning: {PAIR_WARNINGS.get(word, word.replace('_', ' '))}." for word in words)
+    if "different_lists" in words:
+        both = int(row.get("n_lists", row["n_users"]))
+        warned += (f" {row['model']} has a value for {both + int(row['n_only_model']):,} lists, {row['baseline']} for "
+                   f"{both + int(row['n_only_baseline']):,}, and both for {both:,}.")  # fmt: skip
     return Duel(
-        model, rival, float(diff), float(low), float(high), float(relative), sign, str(row["verdict"]), gain, lose,
-        int(row["n_users"]), warned,
+        model, rival, float(diff), float(low), float(high), float(relative), sign, verdict, gain, lose,
+        int(row["n_users"]), warned, adjustment(table).among(int(places[0]), on.to_numpy()),
     )  # fmt: skip
+
+
+def _of_other_numbers(subject: Subject, column: str, row: pd.Series) -> str:
+    """Return why a row of a comparison that was given decides nothing about this result, or an empty text."""
+    sign, values = sign_of(row["verdict"]), subject.values(column)["value"]
+    up = (row["diff"] > 0) == (subject.better(column) == "larger")
+    if sign != "open" and subject.better(column) and up != (sign == "better"):
+        return "check: the comparison takes the other direction for better"
+    means = [(values.get(str(row[name])), row.get(f"mean_{name}")) for name in ("model", "baseline")]
+    known = [(one, other) for one, other in means if pd.notna(one) and pd.notna(other)]
+    if "different_lists" in str(row["warning"]) or all(np.isclose(*pair, rtol=1e-6, atol=1e-9) for pair in known):
+        return ""
+    return "check: the comparison has other means than the result: other lists, weights or folds"
 
 
 def effect_text(diff: float, low: float, high: float, relative: float) -> str:
@@ -117,9 +133,11 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
     users = f" {duel.gain:,} of {duel.n:,} users gain and {duel.lose:,} lose.{duel.warned}"
     picked: list[Sentence] = []
     if n_models > 2:
+        counted = "taken into account" if duel.together >= n_models - 1 else "not taken into account"
+        how = adjustment(subject.comparison).words if subject.comparison is not None else ""
         picked.append((
-            f"It has the best mean of {n_models} models. That it was picked among several is taken into account: the "
-            "p-values are corrected for all tests of the comparison.",
+            f"It {_best(subject)} of {n_models} models. That it was picked among several is {counted}: the p-values "
+            f"are {how}.",
         ))  # fmt: skip
     if subject.baseline is None:
         picked.append(("No baseline was named, so the best model is compared with the second best.",))
@@ -136,8 +154,10 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
         )  # fmt: skip
         return Badge("warning", "withheld"), sentence, picked
     said = "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
+    if duel.verdict.startswith("ranks"):
+        said = "found to differ by its signed ranks, which say nothing of the mean, from"
     sentence = (
-        Name(duel.model), f" has the best mean of {subject.primary}, and is {said} {against}", Name(duel.rival),
+        Name(duel.model), f" {_best(subject)} of {subject.primary}, and is {said} {against}", Name(duel.rival),
         f": {duel.effect}.{users}",
     )  # fmt: skip
     return Badge("open", "equivalent" if said.startswith("equ") else "no difference shown"), sentence, picked
@@ -145,19 +165,26 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
 
 def _baseline_stays(subject: Subject, order: list[str]) -> tuple[Badge, Sentence, list[Sentence]]:
     duels = [find_duel(subject, subject.primary, model, order[0]) for model in order[1:]]
-    worse = [duel.model for duel in duels if duel is not None and duel.sign == "worse"]
-    sentence: Sentence = (
-        "No model is better than the baseline ", Name(order[0]), ", which has the best mean of ", Name(subject.primary),
-        ".",
-    )  # fmt: skip
+    mean = ("the baseline ", Name(order[0]), f", which {_best(subject)} of ", Name(subject.primary), ".")
+    if all(duel is not None and duel.sign == "worse" for duel in duels):
+        return Badge("open", "keep the baseline"), ("No model is better than ", *mean), [
+            ("Each of the others is shown to be worse.",)
+        ]  # fmt: skip
     said: list[Sentence] = []
-    if len(worse) == len(order) - 1:
-        said.append(("Each of the others is shown to be worse.",))
-    else:
-        first = next(duel for duel in duels if duel is not None) if any(duels) else None
-        if first is not None:
-            said.append(("The next best is ", Name(first.model), f": {first.effect} ({first.verdict}).{first.warned}"))
-    return Badge("open", "keep the baseline"), sentence, said
+    if (first := duels[0]) is not None:
+        words = f": {first.effect} ({first.verdict}).{first.warned}"
+        said.append(("The next best is ", Name(first.model), words))
+    if any(duel is not None and duel.verdict.startswith(("check", "invalid")) for duel in duels):
+        withheld: Sentence = ("A verdict is withheld. No model is shown to be better than ", *mean)
+        return Badge("warning", "withheld"), withheld, said
+    return Badge("open", "keep the baseline"), ("No model is shown to be better than ", *mean), said
+
+
+def _best(subject: Subject) -> str:
+    """Say whether the model with the best mean has it alone."""
+    values = subject.values(subject.primary)["value"]
+    best = values.min() if subject.better(subject.primary) == "smaller" else values.max()
+    return "has the best mean" if (values == best).sum() == 1 else "shares the best mean"
 
 
 def _one_model(subject: Subject, model: str) -> Sentence:
@@ -168,13 +195,14 @@ def _one_model(subject: Subject, model: str) -> Sentence:
 
 def _no_direction(subject: Subject) -> Sentence:
     why = "has no better direction" if not subject.better(subject.primary) else "has no value per user to test"
+    why = "is undefined for every list" if subject.values(subject.primary)["value"].isna().all() else why
     return ("There is no verdict: the first metric, ", Name(subject.primary), f", {why}.")
 
 
 def _not_compared(subject: Subject, best: str, rival: str) -> Sentence:
     return (
-        "There is no verdict: the comparison that was given has no row of ", Name(best), " and ", Name(rival), " on ",
-        Name(subject.primary), ".",
+        "There is no verdict: the comparison that was given has not one row of ", Name(best), " and ", Name(rival),
+        " on ", Name(subject.primary), ".",
     )  # fmt: skip
 
 
@@ -192,7 +220,7 @@ def other_metrics(subject: Subject) -> list[Sentence]:
         duel = find_duel(subject, column, best, subject.baseline)
         if duel is not None:
             by_sign["check" if duel.verdict.startswith("check") else duel.sign].append(column)
-    words = {"better": "also better on ", "worse": "worse on ", "open": "not shown to differ on "}
+    words = {"better": "better on ", "worse": "worse on ", "open": "not shown to differ on "}
     words["check"] = "verdict withheld on "
     parts = [words[sign] + ", ".join(names) for sign, names in by_sign.items() if names]
     return [(Name(best), " against ", Name(subject.baseline), ": " + "; ".join(parts) + ".")] if parts else []
@@ -203,16 +231,19 @@ def belief(subject: Subject) -> list[Sentence]:
     table = subject.comparison
     if table is None or not len(table):
         return []
-    test = str(table["test"].iloc[0]) if "test" in table.columns else ""
-    names = {"t": "Paired t tests", "wilcoxon": "Wilcoxon tests", "randomization": "Randomization tests"}
+    names = {"t": "Paired t tests", "wilcoxon": "Wilcoxon tests", "randomization": "Randomization tests",
+             "bootstrap": "Bootstrap tests"}  # fmt: skip
+    tests = table["test"].astype(str).unique().tolist() if "test" in table.columns else []
+    kind = names.get(tests[0], "Tests") if len(tests) == 1 else "Tests"
     counts = [sorted({int(n) for n in table[name]}) for name in ("n_users", "n_lists") if name in table.columns]
     users, lists = (f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (counts[0], counts[-1]))
     n = f"{lists} lists" if users == lists else f"{lists} lists of {users} users"
-    _, how = comparison_facts(table)
-    tests = int(table["p_value"].notna().sum()) if "p_value" in table.columns else len(table)
-    corrected = f", {how.capitalize()}-corrected over {tests} tests" if how not in ("", "none") else ""
-    said: list[Sentence] = [(f"{names.get(test, 'Tests')} on {n} that both models have{corrected}.",)]
-    return [*said, *((text,) for text in warning_sentences(table) or ["No test carries a warning."])]
+    said: list[Sentence] = [(f"{kind} on {n} that both models have; p-values {adjustment(table).words}.",)]
+    side = table.attrs.get("recdf_comparison", {}).get("alternative", "two-sided")
+    if side != "two-sided":
+        found = "larger" if side == "greater" else "smaller"
+        said.append((f"The tests are one-sided: they can show that a model has {found} values, and nothing else.",))
+    return [*said, *((text,) for text in warning_sentences(table) or ["No comparison carries a warning."])]
 
 
 def kind_of(verdict: object) -> Kind:

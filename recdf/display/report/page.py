@@ -20,6 +20,7 @@ from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.cells import visible
 from ...inputs.progress import Progress
+from ..pairs import model_rows
 from .about_data import (
     check_section,
     definitions_section,
@@ -203,7 +204,7 @@ def _sections(subject: Subject, tables: Tables, examples: bool) -> list[Section]
 def _about(subject: Subject) -> Sentence:
     """Return the line below the heading."""
     n = len(subject.models)
-    lists = int(subject.summary["n"].max()) if len(subject.summary) else 0
+    lists = max(map(len, model_rows(subject.result).values()), default=0)
     options = subject.result.spec.get("options", {})
     known = {"true": "lists of true", "pred": "lists of pred", "both": "lists in true and pred", "all": "all lists"}
     who = known.get(str(options.get("users", "true")), "lists that were given")

@@ -13,8 +13,7 @@ from .scipy_extra import scipy_module
 __all__: list[str] = []
 
 # Skewness of the difference below which a normal distribution is as good, and above which ranks are compared.
-_SYMMETRIC = 1e-3
-_SKEWED = 0.2
+_SYMMETRIC, _SKEWED = 1e-3, 0.2
 
 
 def random_split_p(control: Floats, treatment: Floats) -> float:
@@ -28,16 +27,16 @@ def random_split_p(control: Floats, treatment: Floats) -> float:
     both = np.concatenate([control, treatment])
     n_c, n_t = len(control), len(treatment)
     n = n_c + n_t
-    if min(n_c, n_t) < 2 or not moments_of(both).var > 0:
+    units = moments_of(both)
+    if min(n_c, n_t) < 2 or not units.var > 0:
         return np.nan
     turn = (n - 2 * n_t) * math.sqrt(n - 1) / ((n - 2) * math.sqrt(n_c * n_t))
-    if abs(float(moments_of(both).skewness * turn)) > _SKEWED:
+    if abs(float(units.skewness * turn)) > _SKEWED:
         _, place, count = np.unique(both, return_inverse=True, return_counts=True)
         both = (np.cumsum(count) - (count - 1) / 2)[place]
-    all_units = moments_of(both)
-    spread = math.sqrt(float(all_units.var) * n / (n - 1) * (1 / n_c + 1 / n_t))
-    z = float(both[n_c:].mean() - both[:n_c].mean()) / spread
-    skewness = float(all_units.skewness * turn)
+        units = moments_of(both)
+    spread = math.sqrt(float(units.var) * n / (n - 1) * (1 / n_c + 1 / n_t))
+    z, skewness = float(both[n_c:].mean() - both[:n_c].mean()) / spread, float(units.skewness * turn)
     if abs(skewness) < _SYMMETRIC:
         return math.erfc(abs(z) / math.sqrt(2))
     special = scipy_module("special")

@@ -1,0 +1,67 @@
+"""What is said of corrected p-values is what the numbers of a table bear out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.experiments.adjustment import adjustment
+
+
+@pytest.fixture(scope="module")
+def per_user():
+    rng = np.random.default_rng(0)
+    base = rng.random((200, 2))
+    parts = [
+        pd.DataFrame(base + rng.normal(shift, 0.2, (200, 2)), columns=["ndcg@5", "mrr@5"]).assign(
+            model=model, user_id=range(200)
+        )
+        for model, shift in (("a", 0.0), ("b", 0.02), ("c", 0.06), ("d", 0.08))
+    ]
+    return pd.concat(parts)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "adjusted by holm for 12 tests"),
+        ({"family": "metric"}, "adjusted by holm in 2 families of 6 tests"),
+        ({"family": ["metric", "baseline"]}, "adjusted by holm in 6 families of 1 to 3 tests"),
+        ({"baseline": "a", "family": ["metric", "model"]}, "not adjusted"),
+        ({"correction": "none"}, "not adjusted"),
+        ({"correction": "bh"}, "adjusted by bh for 12 tests"),
+        ({"correction": "bonferroni", "baseline": "a"}, "adjusted by bonferroni for 6 tests"),
+        ({"metrics": "mrr@5", "baseline": "a"}, "adjusted by holm for 3 tests"),
+    ],
+)
+def test_words(per_user, options, words):
+    table = rd.compare_models(per_user, **{"metrics": ["ndcg@5", "mrr@5"], **options})
+    assert adjustment(table).words == words
+    bare = pd.DataFrame(table)
+    bare.attrs = {}
+    # Without a record, the numbers alone do not tell one correction from another.
+    lost = words if words == "not adjusted" else "adjusted in a way that these rows do not show"
+    assert adjustment(bare).words == lost
+
+
+def test_rows_of_a_larger_table_do_not_show_their_correction(per_user):
+    table = rd.compare_models(per_user, ["ndcg@5", "mrr@5"])
+    some = table[table["metric"] == "mrr@5"]
+    assert adjustment(some).words == "adjusted in a way that these rows do not show"
+    assert adjustment(table.drop(columns="p_value")).words == "adjusted in a way that these rows do not show"
+    assert adjustment(table.iloc[:0]).words == "not adjusted: there is no test"
+
+
+def test_primary_metrics_are_a_family_of_their_own():
+    rng = np.random.default_rng(1)
+    users = pd.DataFrame({"variant": ["A", "B"] * 300, **{name: rng.random(600) for name in "xyz"}})
+    table = rd.compare_variants(users, list("xyz"), control="A", primary="x", user_col=None)
+    assert adjustment(table).words == "adjusted by holm in 2 families of 1 to 2 tests"
+
+
+def test_zero_is_not_counted_where_a_caller_says_that_smaller_is_better():
+    waits = pd.DataFrame({"model": ["a"] * 30 + ["b"] * 60, "user_id": [*range(30), *range(60)], "wait": 1.0})
+    waits.loc[waits["model"] == "b", "wait"] = 2.0
+    with pytest.raises(rd.OptionError, match="would give 'wait' a 0 for 30 users whom one model lacks"):
+        rd.compare_models(waits, "wait", users="zero", smaller_is_better="wait")
+    assert rd.compare_models(waits, "wait", users="zero")["n_only_model"].tolist() == [30]
