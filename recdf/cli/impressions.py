@@ -84,13 +84,9 @@ def _impressions(given: argparse.Namespace) -> None:
         if any(map(is_text_file, paths.values())):
             stack.enter_context(made(given.out))
             paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
-<<<<<<< HEAD
         rest = {"overwrite": given.overwrite, "memory_limit": given.memory_limit}
         named = {f"{role}_path": path for role, path in paths.items()}
         spec = impressions_parquet(**named, out=given.out, **rest, **options)
-=======
-        spec = deal_impressions(paths, given.out, memory_limit=given.memory_limit, **options)
->>>>>>> main
     print_tables(given, _report(spec, given.out), {"counts": _counts(spec["counts"])})
 
 
