@@ -79,7 +79,9 @@ def test_a_full_disk_is_told_with_its_place(capsys, monkeypatch):
 
     monkeypatch.setattr("pyarrow.parquet.write_table", full)
     place = f"nothing can be written into the folder {Path('out').absolute()}: No space left on device"
-    assert place in fails(capsys, *CALL, "--out", "out")
+    code, out, err = run(capsys, *CALL, "--out", "out")
+    assert (code, out) == (4, "")
+    assert place in err
     assert not Path("out").exists()
 
 
