@@ -17,7 +17,7 @@ from .experiment_rows import ExperimentRows
 from .samples import Covariate, Metric, fill, sum_by
 from .stats.arms import Sample
 from .stats.counts import LEAST_EXPECTED, independence_test
-from .stats.random_split import random_split_p
+from .stats.permutation import random_split_p
 from .units import differ
 from .verdict import ALPHA
 

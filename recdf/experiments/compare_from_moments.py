@@ -14,16 +14,14 @@ from ..errors import OptionError
 from ..inputs.options import check_names
 from .compare_variants import compare_variants
 from .estimates import Estimate
-from .moment_rows import MomentTable, read_moments
 from .options import Alternative, Columns, Correction, Relative, VariantTest
 from .sample_ratio import UnitCounts, check_sample_ratio
 from .samples import subset
 from .stats.arms import arm_of_moments
 from .stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
-from .two_sample import SKEWED, TINY, Pair, Row, Settings, compare_pair
+from .two_sample import SKEWED, TINY, Pair, Row, Settings, check_settings, compare_pair, measured, no_share, which_tests
 from .units import differ
-from .variant_moments import GIVE_ROWS
-from .variant_options import check_settings, measured, no_share, which_tests
+from .variant_moments import GIVE_ROWS, MomentTable, read_moments
 from .variant_table import Arms, Checks, Decisions, compare_each, decide
 from .verdict import Families, directions
 

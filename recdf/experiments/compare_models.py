@@ -16,8 +16,8 @@ from .columns import Floats, count, require, share
 from .missing_users import zero_is_worst
 from .options import Alternative, Correction, PairTest, PairUsers, check_literal
 from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
+from .report import Comparison
 from .runs import Runs, mean, paired_values, read_runs, unit_weights
-from .shown_tables import Comparison
 from .verdict import Families, adjusted_columns, directions, model_verdicts
 
 __all__ = ["compare_models"]

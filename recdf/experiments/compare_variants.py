@@ -26,10 +26,9 @@ from .options import (
 )
 from .sample_ratio import KnownUsers, check_sample_ratio, count_units
 from .samples import Covariate, Metric, covariate_specs, read_metrics, subset
-from .stats.proportions import is_binary
-from .two_sample import Row, Settings
+from .stats.counts import is_binary
+from .two_sample import Row, Settings, check_settings, measured, no_share, which_tests
 from .user_pairs import compare_arms
-from .variant_options import check_settings, measured, no_share, which_tests
 from .variant_table import RESULT_COLUMNS, Arms, Checks, Decisions, compare_each, decide
 from .verdict import Families, directions
 

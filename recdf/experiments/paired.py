@@ -13,8 +13,7 @@ from .stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
 from .stats.bootstrap import bootstrap_p, quantile_interval, standard_error
 from .stats.effects import one_sample
 from .stats.moments import HUGE, moments_of
-from .stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p
-from .stats.signed_ranks import wilcoxon
+from .stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
 from .stats.student import equivalence_p
 from .stats.weights import poisson_sums, sign_sums
 

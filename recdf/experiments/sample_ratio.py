@@ -12,8 +12,7 @@ import pandas as pd
 from ..errors import OptionError, examples, kind_of
 from .columns import Codes, Floats, Mask, distinct, group_codes, key_codes, require
 from .experiment_rows import ExperimentRows
-from .health import planned_shares
-from .same_users import hash_users, key_of, others
+from .health import hash_users, key_of, others, planned_shares
 from .stats.counts import independence_test, share_test
 from .verdict import ALPHA
 

@@ -14,8 +14,8 @@ from ..inputs.options import as_columns
 from .balance import Differences
 from .columns import Codes, Mask
 from .options import Better
+from .report import Comparison
 from .sample_ratio import SampleRatio
-from .shown_tables import Comparison
 from .stats.many_tests import adjust
 from .two_sample import Row, Settings
 from .units import UNEQUAL
