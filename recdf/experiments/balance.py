@@ -71,7 +71,7 @@ def _p_value(covariate: Covariate, rows: ExperimentRows, arms: tuple[Codes, Code
         return np.nan  # it is not used
     both, sides = fill(both, both.missing), []
     for own, part in zip(arms, (slice(n), slice(n, None)), strict=True):
-        one = Sample(both.num[part], None if both.den is None else both.den[part])
+        one = Sample(*both.take(part)[:2])
         sides.append(one if rows.clusters is None else sum_by(one, rows.clusters[own]))
     if any(len(one.num) < 2 or (one.den is not None and not one.den.any()) for one in sides):
         return np.nan

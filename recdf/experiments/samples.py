@@ -29,7 +29,7 @@ class Covariate(NamedTuple):
     def missing(self) -> Mask:
         return np.isnan(self.num) if self.den is None else np.isnan(self.num) | np.isnan(self.den)
 
-    def take(self, rows: Codes) -> Covariate:
+    def take(self, rows: Codes | slice) -> Covariate:
         return self._replace(num=self.num[rows], den=None if self.den is None else self.den[rows])
 
 
@@ -63,7 +63,7 @@ class Metric:
         return 0 if self.null is None else int(self.null[rows].sum())
 
     def take(self, rows: Codes) -> Sample:
-        return Sample(self.num[rows], None if self.den is None else self.den[rows])
+        return self.sample.each(lambda one: one[rows])
 
 
 def subset(name: str, chosen: Columns | None, specs: Mapping[str, Any]) -> list[str]:

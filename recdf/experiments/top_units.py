@@ -65,7 +65,7 @@ def without_top(row: Row, units: Units, found: Estimate, settings: Settings) -> 
         return row
     tops = _top_units(found.values, k)
     sides = []
-    for values, sample, (top, out) in zip(found.values, (units.control, units.treatment), tops, strict=True):
+    for values, sample, (top, out) in zip(found.values, units.sides, tops, strict=True):
         num, den = (values, None) if found.how or sample.den is None else (sample.num, sample.den)
         sides.append((_Side(num, den, top, 0.0 * out), _Side(num, den, top, out)))
     before, after = zip(*sides, strict=True)

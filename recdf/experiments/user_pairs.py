@@ -12,7 +12,7 @@ from .estimates import Estimate, estimate, few_clusters, residuals
 from .experiment_rows import ExperimentRows
 from .options import Alternative
 from .samples import Metric
-from .stats.arms import Sample, arm, linearise
+from .stats.arms import Sample, arm, both, linearise
 from .stats.bootstrap import bootstrap_p, quantile_interval, replicate_estimates, standard_error
 from .stats.effects import effect, fieller
 from .stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
@@ -91,7 +91,7 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes]) -> 
 
 def _with_denominators(row: Row, metric: Metric, units: Units) -> Row:
     """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their difference."""
-    den = units.control.den, units.treatment.den
+    den = both(lambda side: side.den, units.sides)
     if den[0] is None or den[1] is None or not (metric.ratio or units.clustered):
         return row
     control, treatment = arm(den[0]), arm(den[1])
@@ -115,47 +115,47 @@ def _pair(metric: Metric, units: Units, settings: Settings) -> Pair:
         _means(units) if found is None else (float(found.raw[0].mean), float(found.raw[1].mean)),
         problem,
         found,
-        plain=units.control.den is None and not units.clustered,
+        plain=units.sides[0].den is None and not units.clustered,
         clustered=units.clustered,
         cap=metric.cap,
         n_covariate_missing=units.n_covariate_missing,
-        warnings=(*units.warnings, *(["unequal_missing"] if units.unequal_missing else [])),
+        warnings=units.warnings,
         cautions=() if found is None or as_shares else tuple(_cautions(units, found, settings)),
     )
 
 
 def _no_estimate(units: Units) -> str:
     """Why there is nothing to compute, or nothing."""
-    sides = (units.control, units.treatment)
     if min(units.n) < 2:
         return "too_few_users"
-    parts = [part for side in sides for part in side if part is not None] + list(units.designs or ())
+    parts = [part for side in units.sides for part in side if part is not None] + list(units.designs or ())
     if any(part.size and np.abs(part).max() >= HUGE for part in parts):
         return "huge_values"
-    if any(side.den is not None and not side.den.any() for side in sides):
+    if any(side.den is not None and not side.den.any() for side in units.sides):
         return "zero_denominator"
     return ""
 
 
 def _means(units: Units) -> tuple[float, float]:
     """Means, or ratios, of values that may be huge; NaN where there is none."""
-    means = []
-    for side in (units.control, units.treatment):
+
+    def mean(side: Sample) -> float:
         empty = not len(side.num) or (side.den is not None and not side.den.any())
         scale = max(1.0, float(np.abs(side.num).max(initial=0)))
-        means.append(np.nan if empty else float(linearise(side.num / scale, side.den)[0]) * scale)
-    return means[0], means[1]
+        return np.nan if empty else float(linearise(side.num / scale, side.den)[0]) * scale
+
+    return both(mean, units.sides)
 
 
 def _cautions(units: Units, found: Estimate, settings: Settings) -> list[str]:
     """Warnings about the units that the test is made of."""
     cautions = []
     if units.clustered:
-        if min(few_clusters(units.control), few_clusters(units.treatment)) < TINY:
+        if min(map(few_clusters, units.sides)) < TINY:
             cautions.append("few_clusters")
     elif units.n_counting < TINY:
         cautions.append("tiny")
-    if any(s.den is not None and (s.den == 0).mean() >= MOSTLY for s in (units.control, units.treatment)):
+    if any(s.den is not None and (s.den == 0).mean() >= MOSTLY for s in units.sides):
         cautions.append("mostly_zero_denominator")
     if settings.method == "welch" and not units.clustered and _carried_by_few(units):
         cautions.append("few_users_carry")
@@ -172,8 +172,7 @@ def _skewed(units: Units, found: Estimate) -> bool:
 
 def _carried_by_few(units: Units) -> bool:
     """Whether a few users have most of a ratio's denominator in an arm, such as a program with thousands of views."""
-    arms = (units.control, units.treatment)
-    return any(s.den is not None and len(s.den) >= TINY and few_clusters(s) < CARRIED_BELOW for s in arms)
+    return any(s.den is not None and len(s.den) >= TINY and few_clusters(s) < CARRIED_BELOW for s in units.sides)
 
 
 Waiting = Sequence[tuple[Units, Estimate]]
@@ -183,11 +182,10 @@ def _bootstrap(rows: list[Row], waiting: Waiting, unordered: bool, settings: Set
     """se, intervals and p from the replicates of both arms."""
     thetas = [found.theta for _, found in waiting]
     xs = [found.x for _, found in waiting]
-    sides: list[list[Sample]] = [[units.control for units, _ in waiting], [units.treatment for units, _ in waiting]]
     replicates = []
-    with Progress(len(sides), "both arms") as progress:
-        for side, samples in enumerate(sides):
-            seed = (settings.seed, side)
+    with Progress(2, "both arms") as progress:
+        for side in range(2):
+            samples, seed = [units.sides[side] for units, _ in waiting], (settings.seed, side)
             replicates.append(replicate_estimates(samples, thetas, xs, settings.n_resamples, seed, unordered))
             progress.add()
     control, treatment = replicates

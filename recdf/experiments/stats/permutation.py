@@ -1,7 +1,8 @@
 """Permutation tests of two arms: the labels of the arms are shuffled over the units, and the statistic is studentised.
 
 The shuffled statistics show how skewed the t statistic of these values is where one arm is small. Each of them is
-divided by its own standard error, so that the test also holds for unequal variances (Janssen 1997). The p of a random split itself comes from a formula in place of shuffles.
+divided by its own standard error, so that the test also holds for unequal variances (Janssen 1997). The p of a random
+split itself comes from a formula in place of shuffles.
 """
 
 from __future__ import annotations
