@@ -54,7 +54,7 @@ class SignedRanks(NamedTuple):
 
     statistic: float
     p_value: float
-    positive: bool
+    ranks_higher: bool
 
 
 def wilcoxon(diff: Floats, alternative: Alternative) -> SignedRanks:
