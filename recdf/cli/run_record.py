@@ -21,6 +21,7 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import RecdfError
+from ..evaluation.publishing import staging_folder
 from .files import FileSet, is_address
 
 __all__ = ["RunRecord", "can_be_retried"]
@@ -64,9 +65,9 @@ class RunRecord:
             "inputs": {name: [_described(path) for path in paths] for name, paths in self.inputs.items()},
             "outputs": [_described(path) for path in outputs],
         }
-        beside = place.with_name(f".{place.name}.{os.getpid()}")
-        beside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        os.replace(beside, place)
+        with staging_folder(place.parent) as staging:
+            (staging / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            os.replace(staging / RECORD, place)
 
 
 def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
