@@ -84,7 +84,7 @@ def make_units(metric: Metric, arms: tuple[Codes, Codes], data: ExperimentRows, 
     )
 
 
-def differ(some: tuple[int, int], of: tuple[int, int]) -> bool:
+def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
     """Whether two shares differ beyond chance."""
     return some != (0, 0) and min(of) > 0 and equal_shares_test(some, of)[1] < UNEQUAL
 

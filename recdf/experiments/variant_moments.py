@@ -20,7 +20,7 @@ from .experiment_rows import ExperimentRows, read_rows
 from .options import Columns, RaiseOrDrop, check_literal
 from .samples import Metric, read_metrics, subset
 from .stats.moments import HUGE, Moments, add_up, moments_of
-from .variant_table import RESULT_COLUMNS
+from .two_sample import RESULT_COLUMNS
 
 __all__ = ["variant_moments"]
 
