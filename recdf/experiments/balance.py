@@ -39,15 +39,13 @@ class Difference(NamedTuple):
     metrics: Sequence[str] | None = None
 
 
-class Differences(NamedTuple):
-    """What differs; and p of the balance of covariates by metric, in arrays (group, variant)."""
+def unbalanced(
+    metrics: list[Metric], weight: Covariate | None, rows: ExperimentRows, control: int
+) -> tuple[list[Difference], dict[str, Floats]]:
+    """Test every covariate, and the weights, of every variant against the control.
 
-    found: list[Difference]
-    p: dict[str, Floats]
-
-
-def unbalanced(metrics: list[Metric], weight: Covariate | None, rows: ExperimentRows, control: int) -> Differences:
-    """Test every covariate, and the weights, of every variant against the control; p is that of all tests together."""
+    Returns what differs, and by metric p of all tests together in an array (group, variant).
+    """
     weights = [] if weight is None else [weight]
     used = {one.name: one for metric in metrics for one in (*metric.covariates, *weights)}
     p = np.full((len(used), len(rows.groups), len(rows.variants)), np.nan)
@@ -61,7 +59,7 @@ def unbalanced(metrics: list[Metric], weight: Covariate | None, rows: Experiment
         of = [m.name for m in metrics if name in [x.name for x in (*m.covariates, *weights)]]
         found.append(Difference("covariate_differs", name, one < UNBALANCED, of))
         of_metric |= {metric: np.fmin(of_metric[metric], one) for metric in of}
-    return Differences(found, of_metric)
+    return found, of_metric
 
 
 def _p_value(covariate: Covariate, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:

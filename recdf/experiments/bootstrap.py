@@ -12,18 +12,7 @@ from ..errors import EmptyPopulationError
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ..inputs.progress import Progress
-from .columns import (
-    Codes,
-    by_columns,
-    count,
-    frame_of,
-    group_codes,
-    key_codes,
-    metric_specs,
-    require,
-    share,
-    split,
-)
+from .columns import Codes, by_columns, count, frame_of, group_codes, key_codes, metric_specs, require, share, split
 from .options import Percentile, check_literal
 from .samples import Metric, read_metrics
 from .stats.arms import Sample, arm, linearise

@@ -204,9 +204,7 @@ def _count_users(table: MomentTable, health: pd.DataFrame | None) -> UnitCounts:
     return UnitCounts(users, users[0] if len(users) == 1 else None)
 
 
-def _pair(
-    table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings
-) -> Pair:
+def _pair(table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings) -> Pair:
     """Estimate both arms of a metric, the control first, unless there is nothing to estimate."""
     moments = both(lambda variant: table.at(group, variant, metric), variants)
     n = both(lambda one: int(one.n), moments)

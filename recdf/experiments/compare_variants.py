@@ -11,19 +11,10 @@ from ..errors import OptionError
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import warn_of_weights
 from ..inputs.progress import Progress
-from .balance import Differences, measured_late, shares_change, unbalanced
+from .balance import measured_late, shares_change, unbalanced
 from .columns import by_columns, frame_of, metric_specs, read_weight
 from .experiment_rows import read_rows
-from .options import (
-    Alternative,
-    Columns,
-    Correction,
-    Method,
-    RaiseOrDrop,
-    Relative,
-    VariantTest,
-    check_literal,
-)
+from .options import Alternative, Columns, Correction, Method, RaiseOrDrop, Relative, VariantTest, check_literal
 from .sample_ratio import KnownUsers, check_sample_ratio, count_units
 from .samples import Covariate, Metric, covariate_specs, read_metrics, subset
 from .stats.counts import is_binary
@@ -261,12 +252,10 @@ def compare_variants(
 
         tested = compare_each(arms, test_both)
     families = Families(correction, family, 1 - confidence, decisive)
-    return decide(tested, ratio, families, better, settings, Differences(found, balance))
+    return decide(tested, ratio, families, better, settings, found, balance)
 
 
-def _check_metrics(
-    metrics: list[Metric], settings: Settings, strata: Columns | None, cluster: Columns | None
-) -> None:
+def _check_metrics(metrics: list[Metric], settings: Settings, strata: Columns | None, cluster: Columns | None) -> None:
     """Refuse metrics that an option is not for."""
     for metric in metrics:
         if strata is not None and metric.den is not None:

@@ -15,19 +15,7 @@ from typing import Any, Self
 import pandas as pd
 
 from ..errors import ColumnError
-from .cells import (
-    Align,
-    Cell,
-    interval,
-    number,
-    p_value,
-    plain_rows,
-    to_html,
-    to_latex,
-    to_markdown,
-    to_text,
-    visible,
-)
+from .cells import Align, Cell, interval, number, p_value, plain_rows, to_html, to_latex, to_markdown, to_text, visible
 from .columns import count, frame_of
 
 __all__ = ["ReportTable", "report_table"]
@@ -35,6 +23,7 @@ __all__ = ["ReportTable", "report_table"]
 COMPARED = ("metric", "diff", "ci_low", "ci_high", "p_adj", "verdict", "warning")
 # Rows that a notebook or a terminal shows of a long table; `to_markdown()` and the others give all of them.
 SHOWN_ROWS = 60
+
 
 @dataclass(frozen=True)
 class ReportTable:

@@ -114,9 +114,7 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     return False
 
 
-def read_runs(
-    per_user: Any, keys: list[str], folds: list[str], model_col: str, units: Sequence[str] = ()
-) -> Runs:
+def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, units: Sequence[str] = ()) -> Runs:
     """Check the frames and give every row its place; without `units` the unit is the first column of the key."""
     if isinstance(per_user, Mapping):
         models = list(per_user)

@@ -89,9 +89,7 @@ def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
     return some != (0, 0) and min(of) > 0 and equal_shares_test(some, of)[1] < UNEQUAL
 
 
-def _covariates(
-    metric: Metric, kept: tuple[Codes, Codes], warnings: list[str]
-) -> tuple[list[Covariate], int]:
+def _covariates(metric: Metric, kept: tuple[Codes, Codes], warnings: list[str]) -> tuple[list[Covariate], int]:
     """Covariates over both arms, the control first, and how many users lack any of them.
 
     A covariate that is missing more often in one arm was not fixed before the experiment: adjusting by it would

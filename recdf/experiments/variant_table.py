@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,8 +11,8 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import as_columns
-from .balance import Differences
-from .columns import Codes, Mask
+from .balance import Difference
+from .columns import Codes, Floats, Mask
 from .options import Better
 from .report import Comparison
 from .sample_ratio import SampleRatio
@@ -22,6 +22,7 @@ from .units import UNEQUAL
 from .verdict import Families, adjusted_columns, variant_verdicts
 
 __all__: list[str] = []
+
 
 @dataclass(frozen=True)
 class Arms:
@@ -77,7 +78,8 @@ def decide(
     families: Families,
     better: Mapping[str, Better | None],
     settings: Settings,
-    differences: Differences | None = None,
+    differences: Sequence[Difference] = (),
+    balance: Mapping[str, Floats] | None = None,
 ) -> pd.DataFrame:
     """Add what the checks found, the adjusted p-values and the verdicts, with which side of each metric is better."""
     result, group, _ = tested
@@ -85,7 +87,7 @@ def decide(
     _add_warning(result, ratio.fails[group], "sample_ratio")
     moved = adjust(result["p_denominator"].to_numpy(), "holm") < UNEQUAL
     _add_warning(result, moved, "denominator_differs")
-    _add_differences(tested, differences or Differences([], {}))
+    _add_differences(tested, differences, balance or {})
     result["p_adj"], result["reject"] = adjusted_columns(result, families)
     verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, ratio.checked[group])
     result["verdict"] = pd.Series(verdicts, dtype=str)
@@ -105,16 +107,16 @@ def decide(
     return Comparison.of(result)
 
 
-def _add_differences(tested: Tested, differences: Differences) -> None:
+def _add_differences(tested: Tested, differences: Sequence[Difference], balance: Mapping[str, Floats]) -> None:
     """Name what differs between the two variants of every row, with p of their covariates."""
     table, *at = tested
     names = pd.Series([""] * len(table), dtype=object)
-    for warning, name, where, metrics in differences.found:
+    for warning, name, where, metrics in differences:
         rows = where[tuple(at)[: where.ndim]] & (True if metrics is None else table["metric"].isin(metrics).to_numpy())
         names[rows] += f", {name}"
         _add_warning(table, rows & ~table["warning"].str.endswith(warning).to_numpy(), warning)
     table["unbalanced"] = names.str.removeprefix(", ").astype(str)
-    p = {metric: of[tuple(at)] for metric, of in differences.p.items()}
+    p = {metric: of[tuple(at)] for metric, of in balance.items()}
     table["balance_p"] = [p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])]
 
 

@@ -12,9 +12,9 @@ import pandas as pd
 from ..errors import OptionError
 from ..inputs.options import as_columns
 from ..metrics.direction import direction_of
-from .columns import Floats, Mask, frame_of, group_codes, metric_values, require, share, split
+from .columns import Floats, Mask, frame_of, group_codes, metric_values, require, share
 from .options import Better, Correction, check_literal
-from .stats.many_tests import adjust
+from .stats.many_tests import adjust_within
 
 __all__ = ["adjust_pvalues"]
 
@@ -74,7 +74,7 @@ def adjust_pvalues(
     """
     check_literal("method", method, Correction)
     share("alpha", alpha)
-    families = require(frame_of("table", table), "table", as_columns(family))
+    require(frame_of("table", table), "table", as_columns(family))
     p = metric_values(table, "table", p_col)
     outside = (p < 0) | (p > 1)
     if outside.any():
@@ -82,17 +82,8 @@ def adjust_pvalues(
             f"table[{p_col!r}] is outside [0, 1] in {int(outside.sum()):,} rows: {p[outside][:5].tolist()}"
         )
     result = table.copy()
-    result["p_adj"] = _adjusted(p, table, families, method)
-    result["reject"] = result["p_adj"].to_numpy() <= alpha
+    result["p_adj"], result["reject"] = adjusted_columns(table, Families(method, family, alpha), p_col)
     return result
-
-
-def _adjusted(p: Floats, table: pd.DataFrame, families: list[str], method: Correction) -> Floats:
-    codes, labels = group_codes(table, "table", families)
-    p_adj = np.full(len(p), np.nan)
-    for rows in split(codes, len(labels)):
-        p_adj[rows] = adjust(p[rows], method)
-    return p_adj
 
 
 def directions(
@@ -155,7 +146,8 @@ def adjusted_columns(table: pd.DataFrame, families: Families, p_col: str = "p_va
     labelled = table[names].copy()
     if families.primary:
         labelled["primary metric"] = table["metric"].isin(list(families.primary)).to_numpy()
-    p_adj = _adjusted(table[p_col].to_numpy(), labelled, list(labelled.columns), families.correction)
+    codes, _ = group_codes(labelled, "table", list(labelled.columns))
+    p_adj = adjust_within(metric_values(table, "table", p_col), codes, families.correction)
     return p_adj, p_adj <= families.alpha
 
 
