@@ -222,18 +222,17 @@ def _pair(table: MomentTable, metric: int, group: int, variants: tuple[int, int]
     if problem:
         return Pair(name, n, n_null, means, problem, warnings=warnings)
     arms, no_values = both(arm_of_moments, moments), (np.empty(0), np.empty(0))
-    cautions = () if settings.tests.get(name) == "proportion" else tuple(_cautions(*moments))
+    cautions = () if settings.tests.get(name) == "proportion" else _cautions(*moments)
     found = Estimate(arms, arms, no_values)
     return Pair(name, n, n_null, means, found=found, warnings=warnings, cautions=cautions)
 
 
-def _cautions(control: Moments, treatment: Moments) -> list[str]:
+def _cautions(control: Moments, treatment: Moments) -> tuple[str, ...]:
     """Warnings about the users that the test is made of."""
-    cautions = ["tiny"] if min(control.n, treatment.n) < TINY else []
-    if may_be_skewed(control.n, treatment.n, SKEWED):
-        skewness = skewness_of_means(control, treatment)
-        if np.isnan(skewness):
-            cautions.append("skewness_not_checked")
-        elif abs(skewness) > SKEWED:
-            cautions.append("skewed")
-    return cautions
+    skewness = skewness_of_means(control, treatment) if may_be_skewed(control.n, treatment.n, SKEWED) else 0.0
+    cautions = {
+        "tiny": min(control.n, treatment.n) < TINY,
+        "skewness_not_checked": np.isnan(skewness),
+        "skewed": abs(skewness) > SKEWED,
+    }
+    return tuple(word for word, holds in cautions.items() if holds)

@@ -11,7 +11,7 @@ from .columns import Codes, Floats
 from .estimates import Estimate, estimate, few_clusters, residuals
 from .experiment_rows import ExperimentRows
 from .samples import Metric
-from .stats.arms import Arm, Sample, arm, both, linearise
+from .stats.arms import Arm, Sample, arm, both, effective_number, linearise
 from .stats.bootstrap import bootstrap_p, quantile_interval, replicate_estimates, standard_error
 from .stats.effects import effect, fieller
 from .stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
@@ -111,7 +111,7 @@ def _pair(metric: Metric, units: Units, settings: Settings) -> Pair:
         cap=metric.cap,
         n_covariate_missing=units.n_covariate_missing,
         warnings=units.warnings,
-        cautions=() if found is None or as_shares else tuple(_cautions(units, found, settings)),
+        cautions=() if found is None or as_shares else _cautions(units, found, settings),
     )
 
 
@@ -138,32 +138,21 @@ def _means(units: Units) -> tuple[float, float]:
     return both(mean, units.sides)
 
 
-def _cautions(units: Units, found: Estimate, settings: Settings) -> list[str]:
+def _cautions(units: Units, found: Estimate, settings: Settings) -> tuple[str, ...]:
     """Warnings about the units that the test is made of."""
-    cautions = []
-    if units.clustered:
-        if min(map(few_clusters, units.sides)) < TINY:
-            cautions.append("few_clusters")
-    elif units.n_counting < TINY:
-        cautions.append("tiny")
-    if any(s.den is not None and (s.den == 0).mean() >= MOSTLY for s in units.sides):
-        cautions.append("mostly_zero_denominator")
-    if settings.method == "welch" and not units.clustered and _carried_by_few(units):
-        cautions.append("few_users_carry")
-    if settings.method != "permutation" and _skewed(units, found):
-        cautions.append("skewed")
-    return cautions
-
-
-def _skewed(units: Units, found: Estimate) -> bool:
-    """Whether the difference is so skewed that its t interval is too far to one side."""
-    possible = may_be_skewed(*units.n, SKEWED)  # else the values need not be read
-    return possible and abs(skewness_of_means(*map(moments_of, residuals(units, found)))) > SKEWED
-
-
-def _carried_by_few(units: Units) -> bool:
-    """Whether a few users have most of a ratio's denominator in an arm, such as a program with thousands of views."""
-    return any(s.den is not None and len(s.den) >= TINY and few_clusters(s) < CARRIED_BELOW for s in units.sides)
+    dens = [side.den for side in units.sides if side.den is not None]
+    # A few users may have most of a ratio's denominator in an arm, such as a program with thousands of views.
+    carried = any(len(den) >= TINY and effective_number(den) < CARRIED_BELOW for den in dens)
+    # Where the difference cannot be so skewed that its t interval is too far to one side, no value need be read.
+    lopsided = settings.method != "permutation" and may_be_skewed(*units.n, SKEWED)
+    cautions = {
+        "few_clusters": units.clustered and min(map(few_clusters, units.sides)) < TINY,
+        "tiny": not units.clustered and units.n_counting < TINY,
+        "mostly_zero_denominator": any((den == 0).mean() >= MOSTLY for den in dens),
+        "few_users_carry": settings.method == "welch" and not units.clustered and carried,
+        "skewed": lopsided and abs(skewness_of_means(*both(moments_of, residuals(units, found)))) > SKEWED,
+    }
+    return tuple(word for word, holds in cautions.items() if holds)
 
 
 Waiting = Sequence[tuple[Units, Estimate]]
