@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -167,9 +166,6 @@ def compare_models(
     check_literal("alternative", alternative, Alternative)
     check_literal("correction", correction, Correction)
     alpha = 1 - share("confidence", confidence)
-    settings = PairSettings(
-        test, users, alternative, confidence, count("n_resamples", n_resamples), count("seed", seed, 0), {}
-    )
     if weight_col is not None and test == "wilcoxon":
         raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
@@ -177,7 +173,8 @@ def compare_models(
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
     keys += units
     names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
-    settings = replace(settings, margins=_margins(margin, names))
+    counts = count("n_resamples", n_resamples), count("seed", seed, 0)
+    settings = PairSettings(test, users, alternative, confidence, *counts, _margins(margin, names))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
         warn_of_weights(runs.parts[0][1], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])

@@ -95,22 +95,22 @@ def _covariates(metric: Metric, kept: tuple[Codes, Codes], warnings: list[str]) 
     A covariate that is missing more often in one arm was not fixed before the experiment: adjusting by it would
     turn the missing values into an effect, so it is left out.
     """
-    n = len(kept[0]), len(kept[1])
     rows = np.concatenate(kept)
     taken = [one.take(rows) for one in metric.covariates]
     gaps = [one.missing for one in taken]
     n_missing = int(np.logical_or.reduce(gaps).sum()) if gaps else 0
-    used = []
-    for one, gap in zip(taken, gaps, strict=True):
-        if differ((int(gap[: n[0]].sum()), int(gap[n[0] :].sum())), n):
-            warnings.append("unequal_covariate_missing")
-        elif one.den is not None and not (one.den[: n[0]].any() and one.den[n[0] :].any()):
-            # New users have no past: a ratio over nothing explains nothing.
-            warnings.append("no_covariate")
-        else:
-            used.append(one)
-    warnings[:] = dict.fromkeys(warnings)
-    return used, n_missing
+    reasons = [not_used(one, both(len, kept)) for one in taken]
+    warnings += dict.fromkeys(filter(None, reasons))
+    return [one for one, reason in zip(taken, reasons, strict=True) if not reason], n_missing
+
+
+def not_used(covariate: Covariate, n: tuple[int, int]) -> str:
+    """Why a covariate of both arms, the control first, is left out, or nothing."""
+    gaps, den = covariate.missing, covariate.den
+    if differ((int(gaps[: n[0]].sum()), int(gaps[n[0] :].sum())), n):
+        return "unequal_covariate_missing"
+    # New users have no past: a ratio over nothing explains nothing.
+    return "" if den is None or (den[: n[0]].any() and den[n[0] :].any()) else "no_covariate"
 
 
 def _designs(filled: list[Covariate], missing: list[Mask], n_control: int) -> tuple[Floats, Floats]:

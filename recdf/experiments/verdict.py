@@ -14,6 +14,7 @@ from ..inputs.options import as_columns
 from ..metrics.direction import direction_of
 from .columns import Floats, Mask, frame_of, group_codes, metric_values, require, share
 from .options import Better, Correction, check_literal
+from .samples import subset
 from .stats.many_tests import adjust_within
 
 __all__ = ["adjust_pvalues"]
@@ -97,8 +98,8 @@ def directions(
     that metric, and for any other column larger is better. With `smaller_is_better` given, all other metrics are
     better when larger, unless `larger_is_better` is given too.
     """
-    smaller = _named("smaller_is_better", smaller_is_better, columns)
-    larger = _named("larger_is_better", larger_is_better, columns)
+    smaller = set(subset("smaller_is_better", smaller_is_better, columns))
+    larger = set(subset("larger_is_better", larger_is_better, columns))
     both = sorted(smaller & larger)
     if both:
         raise OptionError(f"{both} are in smaller_is_better and in larger_is_better; name each in one of them")
@@ -112,22 +113,6 @@ def directions(
             known = direction_of(column)
             found[name] = "larger" if known is None else known.better
     return found
-
-
-def _named(argument: str, given: str | Collection[str] | None, columns: Mapping[str, str]) -> set[str]:
-    if given is None:
-        return set()
-    named = set(as_columns(given if isinstance(given, str) else list(given)))
-    unknown = sorted(named - set(columns))
-    if unknown:
-        raise OptionError(f"{argument} names {unknown}, which are not compared; metrics are {list(columns)}")
-    return named
-
-
-def better_of(column: str) -> Better | None:
-    """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
-    known = direction_of(column)
-    return None if known is None else known.better
 
 
 @dataclass(frozen=True)
