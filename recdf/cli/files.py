@@ -149,13 +149,14 @@ class FileSet:
         for name in columns:
             if name in odd:
                 raise DataError(f"{self.name}: the files have columns of different kinds: {odd[name]}")
-        for table, field in ((table, field) for table in tables for field in table.schema if field.name not in odd):
-            try:
-                cast(table[field.name], schema.field(field.name).type, field.name, self.name)
-            except DataError as error:
-                if field.name in columns:
-                    raise
-                odd[field.name] = str(error)
+        for table in tables:
+            for name in set(table.column_names) - set(odd):
+                try:
+                    cast(table[name], schema.field(name).type, name, self.name)
+                except DataError as error:
+                    if name in columns:
+                        raise
+                    odd[name] = str(error)
         kept = [table.drop_columns([name for name in odd if name in table.column_names]) for table in tables]
         return pa.concat_tables(kept, promote_options="permissive")
 

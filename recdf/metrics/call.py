@@ -58,6 +58,8 @@ class Call:
 
     def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
         """Return the call with these requests; raises if an argument that one of them needs is missing."""
+        if item_by is not None and not self.given.has("items"):
+            raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
         for request in requests:
             there = {
                 **{name: self.given.has(name) for name in SIDES},
@@ -122,12 +124,12 @@ class Call:
             counts = {**matched.counts, **unknown_counts(matched, self.requests)}
             self.warn(matched.overlap, counts, matched.by)
             return matched
-        warn_of_columns(matched.overlap, self.options)
+        warn_of_columns(matched.overlap)
         raise no_lists(matched.overlap, self.options)
 
     def warn(self, overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame) -> None:
         """Warn of all that both frames and the side tables lack; `counts` are those of all rows of the call."""
-        warn_of_columns(overlap, self.options)
+        warn_of_columns(overlap)
         warn(overlap, counts, by, self.options)
         warn_of_unknown(overlap, counts, self.requests, self.options)
 

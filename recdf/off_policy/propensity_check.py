@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..experiments.stats.many_tests import adjust
+from ..inputs.groups import first_rows
 from ..inputs.options import as_columns
 from .columns import key_codes, log_frame, read_probabilities, split_groups
 from .read_log import LARGEST_WEIGHT
@@ -106,9 +107,9 @@ def propensity_check(
     what = "expected the probability of a shown item"
     inverse = 1 / read_probabilities(frame, propensity_col, zero=False, what=what, least=1 / LARGEST_WEIGHT)
     cells = split_groups(frame, names, COLUMNS)
-    cell = _codes(cells.rows, len(frame))
+    cell = cells.codes(len(frame))
     strata = split_groups(frame, names[:-1], COLUMNS)
-    stratum = _codes(strata.rows, len(frame))
+    stratum = strata.codes(len(frame))
     of_cell = stratum[[0 if some is None else int(some[0]) for some in cells.rows]]
     n = np.bincount(stratum)[of_cell]
     shown, total = np.bincount(cell), np.bincount(cell, inverse)
@@ -126,14 +127,6 @@ def propensity_check(
     words = np.select([odd[0] & odd[1], odd[0], odd[1]], ["item, n_actions", "item", "n_actions"], "")
     table["flags"] = pd.Series(words.tolist())
     return pd.concat([cells.labels, table[list(COLUMNS)]], axis=1)
-
-
-def _codes(groups: Sequence[Codes | None], n: int) -> Codes:
-    codes = np.zeros(n, np.int64)
-    for g, some in enumerate(groups):
-        if some is not None:
-            codes[some] = g
-    return codes
 
 
 def _actions(stratum: Codes, inverse: Floats, n_actions: int | None) -> dict[str, Floats]:
@@ -212,8 +205,7 @@ def popularity_propensity(
     keys = key_codes(frame, [item_col], "item_col", "name the column of the item id")
     counts = np.bincount(keys.codes, minlength=keys.n)
     present = np.flatnonzero(counts)
-    first = np.zeros(keys.n, np.int64)
-    first[keys.codes[::-1]] = np.arange(len(frame))[::-1]
+    first = first_rows(keys.codes.astype(np.int64, copy=False), keys.n)
     n = counts[present]
     table = frame[[item_col]].iloc[first[present]].reset_index(drop=True)
     table["n"], table["propensity"] = n, np.maximum((n / n.max()) ** ((gamma + 1) / 2), floor)
