@@ -20,7 +20,7 @@ from ..inputs.options import CHOICES, NAMES, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
-from .arguments import FILES, add_options, add_out, as_pairs, check_out, file, given_options, in_flags
+from .arguments import FILES, add_arguments, add_options, add_out, as_pairs, check_out, given_options, in_flags
 from .expected import add_expected, check_age, check_expected
 from .files import FileSet, is_address, is_text_file, read_beside, read_files
 from .output import failed, note, print_tables, verbose, write_files
@@ -46,47 +46,37 @@ def add_evaluate(commands: Any) -> None:
     files = _add_files(command)
     for name, one in SIDE_TABLES.items():
         if one.shape == "features":  # columns of the catalogue may be named in place of a file
-            files.add_argument(f"--{name}", type=file, nargs="+", metavar="FILE or COLUMN", help=one.flag)
+            add_arguments(files, {f"--{name} FILE or COLUMN ...": one.flag})
         elif name != "items":  # a file of `check` too
-            files.add_argument(f"--{name}", type=file, metavar="FILE", help=one.flag)
-    files.add_argument(
-        "--allow-empty",
-        action="store_true",
-        help="evaluate files without rows, or without a common user or item; else exit code 1",
-    )
-    files.add_argument(
-        "--stream",
-        action="store_true",
-        help="read --true and --pred piece by piece, so that they may be larger than memory: parquet files, folders "
-        "of them, or quoted globs ('pred/*.parquet')",
-    )
-    files.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        help="memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
-    )
+            add_arguments(files, {f"--{name} FILE": one.flag})
+    add_arguments(files, {
+        "--allow-empty": "evaluate files without rows, or without a common user or item; else exit code 1",
+        "--stream":
+            "read --true and --pred piece by piece, so that they may be larger than memory: parquet files, folders "
+            "of them, or quoted globs ('pred/*.parquet')",
+        "--memory-limit SIZE":
+            "memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
+    })  # fmt: skip
     add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
     add_expected(command.add_argument_group("what is expected of the files"))
     what = command.add_argument_group("metrics")
-    what.add_argument("-m", "--metrics", required=True, nargs="+", metavar="METRIC", help="such as ndcg@10")
-    what.add_argument("--item-by", metavar="COLUMN", help="column of --items: also evaluate within each group of items")
-    what.add_argument(
-        "--carry",
-        nargs="+",
-        metavar="COLUMN",
-        help="columns of --pred to copy into per_user.parquet, constant within a list, or reduced, such as time=min "
-        "(first, last, min, max)",
-    )
-    what.add_argument("-k", nargs="+", type=int, help="cut-offs of metrics that name none (default 10)")
+    add_arguments(what, {"-m --metrics METRIC ...": "such as ndcg@10"}, required=True)
+    add_arguments(what, {
+        "--item-by COLUMN": "column of --items: also evaluate within each group of items",
+        "--carry COLUMN ...":
+            "columns of --pred to copy into per_user.parquet, constant within a list, or reduced, such as time=min "
+            "(first, last, min, max)",
+        "-k K ...": "cut-offs of metrics that name none (default 10)",
+    })  # fmt: skip
     add_options(command.add_argument_group("options"))
     command.set_defaults(run=_evaluate, parser=command)
 
 
 def _add_files(command: Any) -> Any:
     files = command.add_argument_group("files")
-    files.add_argument("--true", type=file, required=True, metavar="FILE", help="what is relevant: user and item")
-    files.add_argument("--pred", type=file, required=True, metavar="FILE", help="what was recommended, best first")
-    files.add_argument("--items", type=file, metavar="FILE", help=SIDE_TABLES["items"].flag)
+    lists = {"--true FILE": "what is relevant: user and item", "--pred FILE": "what was recommended, best first"}
+    add_arguments(files, lists, required=True)
+    add_arguments(files, {"--items FILE": SIDE_TABLES["items"].flag})
     return files
 
 
@@ -218,10 +208,10 @@ def add_check(commands: Any) -> None:
         epilog=FILES,
     )
     files = _add_files(command)
-    files.add_argument("--log", type=file, metavar="FILE", help=SIDE_TABLES["log"].flag)
+    add_arguments(files, {"--log FILE": SIDE_TABLES["log"].flag})
     add_out(files, "folder for findings.parquet; without it nothing is written")
     add_expected(command.add_argument_group("what is expected of the files"))
-    command.add_argument("-k", type=int, default=10, help="cut-off that the findings refer to (default 10)")
+    add_arguments(command, {"-k K": "cut-off that the findings refer to (default 10)"}, default=10)
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
     command.set_defaults(run=_check, parser=command)
 

@@ -16,7 +16,7 @@ from ..evaluation.publishing import made, staging_folder
 from ..inputs.impressions import from_impressions
 from ..partitions.deal_impressions import FILES as WRITTEN
 from ..partitions.deal_impressions import deal_impressions
-from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, given_parameters, local
+from .arguments import FILES, add_arguments, add_out, add_parameters, as_numbers, check_out, given_parameters, local
 from .files import is_text_file, read_files
 from .output import print_tables
 
@@ -37,31 +37,23 @@ def add_impressions(commands: Any) -> None:
         "by part.",
         epilog=FILES,
     )
-    command.add_argument("log", type=local, metavar="LOG", help="one row per impression")
+    add_arguments(command, {"LOG": "one row per impression"}, type=local)
     files = command.add_argument_group("files")
-    files.add_argument("--clicks", type=local, metavar="FILE", help="one row per click: user, item, time")
-    files.add_argument("--purchases", type=local, metavar="FILE", help="one row per purchase: user, item, time, price")
-    files.add_argument("--memory-limit", metavar="SIZE", help="1GB, 512MiB (default a quarter of the machine's)")
+    add_arguments(files, {
+        "--clicks FILE": "one row per click: user, item, time",
+        "--purchases FILE": "one row per purchase: user, item, time, price",
+    }, type=local)  # fmt: skip
+    add_arguments(files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"})
     add_out(files, "folder for true.parquet, pred.parquet and impressions.json, the record of rules and counts")
     columns = command.add_argument_group("columns", "Where a time is needed and --time-col is not given, it is time.")
     add_parameters(columns, from_impressions, COLUMNS)
-    columns.add_argument(
-        "--list-cols",
-        nargs="*",
-        metavar="COLUMN",
-        default=argparse.SUPPRESS,
-        help="columns that, with the user, name one list (default session_id); none for one list per user",
-    )
-    columns.add_argument("--rank-by-time", action="store_true", help="there is no column of positions")
+    list_cols = "columns that, with the user, name one list (default session_id); none for one list per user"
+    add_arguments(columns, {"--list-cols COLUMN": list_cols}, nargs="*", default=argparse.SUPPRESS)
+    add_arguments(columns, {"--rank-by-time": "there is no column of positions"})
     rules = command.add_argument_group("rules")
     add_parameters(rules, from_impressions, (*SPANS, *RULES))
-    rules.add_argument(
-        "--relevance",
-        nargs="+",
-        metavar="EVENT=GAIN",
-        default=[],
-        help="gains by the deepest event (default shown=0 clicked=1 bought=3)",
-    )
+    relevance = "gains by the deepest event (default shown=0 clicked=1 bought=3)"
+    add_arguments(rules, {"--relevance EVENT=GAIN ...": relevance}, default=[])
     command.set_defaults(run=_impressions, parser=command)
 
 

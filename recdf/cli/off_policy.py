@@ -14,9 +14,9 @@ from ..off_policy.diagnostics import ope_diagnostics
 from ..off_policy.estimate import ope_estimate
 from ..off_policy.flags import MEANINGS
 from ..off_policy.target_from_recs import target_from_recs
-from .arguments import FILES, add_out, add_parameters, check_out, file, given_parameters
+from .arguments import FILES, add_arguments, add_out, add_parameters, check_out, given_parameters
 from .files import read_files
-from .output import ESTIMATED, note, print_tables, write_files
+from .output import ESTIMATED, note, print_tables, text_table, write_files
 
 __all__ = ["add_ope"]
 
@@ -41,28 +41,26 @@ def add_ope(commands: Any) -> None:
         epilog=FILES,
     )
     files = command.add_argument_group("files")
-    files.add_argument("log", type=file, metavar="LOG", help="one row per item that was shown, with its propensity")
-    text = "recommendations to estimate the value of (default: --target-col of LOG)"
-    files.add_argument("--pred", type=file, metavar="FILE", help=text)
+    add_arguments(files, {
+        "LOG": "one row per item that was shown, with its propensity",
+        "--pred FILE": "recommendations to estimate the value of (default: --target-col of LOG)",
+    })  # fmt: skip
     add_out(files, "folder for ope.parquet, ope_diagnostics.parquet and, for several targets, ope_comparison.parquet")
     what = command.add_argument_group("what is estimated")
     add_parameters(what, ope_estimate, ("estimators",))
-    what.add_argument("--clip", nargs="+", type=float, metavar="NUMBER", help="largest weights, a row for each")
-    what.add_argument("--by", nargs="+", metavar="COLUMN", help="columns of --pred or LOG whose values stand alone")
-    what.add_argument("--baseline", metavar="NAME", help="target that others are compared with (default: all pairs)")
-    matching = command.add_argument_group("how --pred is matched")
-    matching.add_argument(
-        "--on", nargs="+", metavar="COLUMN", help="list key and item id of both files (default user_id item_id)"
-    )
-    matching.add_argument("-k", type=int, metavar="N", help="use the first N items of every list")
-    matching.add_argument(
-        "--match-position", action="store_true", help="an item counts only at its --position-col of LOG"
-    )
+    add_arguments(what, {
+        "--clip NUMBER ...": "largest weights, a row for each",
+        "--by COLUMN ...": "columns of --pred or LOG whose values stand alone",
+        "--baseline NAME": "target that others are compared with (default: all pairs)",
+    })  # fmt: skip
+    add_arguments(command.add_argument_group("how --pred is matched"), {
+        "--on COLUMN ...": "list key and item id of both files (default user_id item_id)",
+        "-k N": "use the first N items of every list",
+        "--match-position": "an item counts only at its --position-col of LOG",
+    })  # fmt: skip
     options = command.add_argument_group("options")
     add_parameters(options, ope_estimate, (*COLUMNS, *SLATES, *INTERVALS))
-    options.add_argument(
-        "--cluster", nargs="*", metavar="COLUMN", help="rows that belong together (default user_id), or none"
-    )
+    add_arguments(options, {"--cluster COLUMN": "rows that belong together (default user_id), or none"}, nargs="*")
     for name in ("reward", "weight"):
         pair: dict[str, Any] = {"nargs": "+", "type": float, "metavar": ("LOW", "HIGH")}
         options.add_argument(f"--{name}-range", **pair, help=f"possible {name}s (--method bounded)")
@@ -120,10 +118,7 @@ def _shown(table: pd.DataFrame, labels: Sequence[str], numbers: Sequence[str], l
     texts |= {name: [f"{one:.5g}" for one in table[name]] for name in numbers}
     texts[last] = [f"{one:,.0f}" for one in table[last]]
     texts |= {name: table[name].tolist() for name in ("trust", "flags")}
-    widths = {name: max(map(len, [name, *cells])) for name, cells in texts.items()}
-    lines = [texts.keys(), *zip(*texts.values(), strict=True)]
-    written = ["  ".join(map(str.ljust, line, widths.values())).rstrip() for line in lines]
-    return "\n".join(written) + "\n"
+    return text_table(texts) + "\n"
 
 
 def _explained(table: pd.DataFrame) -> str:
