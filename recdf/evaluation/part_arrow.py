@@ -25,7 +25,7 @@ from ..matching.counts import Over
 from ..matching.overlap import Overlap
 from .exposure_sums import ExposureSums, Role, SumKey
 from .item_groups import ItemGroups
-from .moments import Moments, WeightSums
+from .moments import Moments
 from .part import Failure, Measured, PartResult
 
 SCHEMA = pa.schema(
@@ -112,8 +112,7 @@ def _measured(measured: Measured) -> Iterator[_Piece]:
 
 
 def _moments(piece: str, moments: Moments) -> Iterator[_Piece]:
-    of_weights = () if moments.weights is None else moments.weights.arrays()
-    arrays = (moments.n, moments.undefined, moments.total, moments.squares, *of_weights)
+    arrays = moments.sums()
     details = {"columns": moments.n.shape[1], "arrays": len(arrays)}
     yield _Piece(piece, details, np.concatenate([one.ravel() for one in arrays]), moments.rows)
 
@@ -207,9 +206,7 @@ def _exposure(pieces: list[_Piece]) -> ExposureSums | None:
 
 def _moments_of(piece: _Piece) -> Moments:
     details = piece.details
-    arrays = _floats(piece).reshape(details["arrays"], -1, details["columns"])
-    n, undefined, total, squares, *of_weights = arrays
-    return Moments(_integers(piece), n, undefined, total, squares, WeightSums(*of_weights) if of_weights else None)
+    return Moments(_integers(piece), *_floats(piece).reshape(details["arrays"], -1, details["columns"]))
 
 
 def _integers(piece: _Piece) -> np.ndarray:
