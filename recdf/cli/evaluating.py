@@ -14,7 +14,7 @@ import pandas as pd
 from ..diagnostics.check import check
 from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import PER_USER, SUMMARY_FILE, sweep
+from ..evaluation.publishing import RESULT, sweep
 from ..inputs.frames import column
 from ..inputs.options import CHOICES, NAMES, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
@@ -27,7 +27,6 @@ from .output import failed, note, print_tables, verbose, write_files
 
 __all__ = ["add_check", "add_evaluate"]
 
-RESULT_FILES = (PER_USER, SUMMARY_FILE)
 FINDINGS_FILE = "findings.parquet"
 
 PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}
@@ -95,7 +94,7 @@ def _streamed_days(source: Source, name: str) -> pd.Series:
 
 
 def _evaluate(given: argparse.Namespace) -> None:
-    check_out(given.out, RESULT_FILES, given.overwrite)
+    check_out(given.out, RESULT, given.overwrite)
     _settle(given)
     started = time.perf_counter()
     options = given_options(given)
@@ -135,7 +134,7 @@ def _evaluate(given: argparse.Namespace) -> None:
             result.to_parquet(given.out, overwrite=given.overwrite)
     print_tables(given, result.summary.to_string(index=False), {"summary": result.summary})
     if given.out is not None:
-        per_user, summary = (given.out / name for name in RESULT_FILES)
+        per_user, summary = (given.out / name for name in RESULT)
         note(given, f"\nwrote {per_user} ({_n_rows(per_user):,} rows) and {summary}")
     verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
 

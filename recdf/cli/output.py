@@ -12,14 +12,14 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ..evaluation.publishing import RUN, SUMMARY_FILE, staged_files
+from ..evaluation.publishing import RUN, SUMMARY_FILE, staged
 from ..experiments.verdict import NOT_ALIKE
 from .arguments import add_arguments
 
@@ -129,7 +129,7 @@ def verbose(given: argparse.Namespace, text: str) -> None:
         complain(f"recdf: {text}")
 
 
-def write_files(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], names: Iterable[str]) -> str:
+def write_files(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], names: Sequence[str]) -> str:
     """Write tables to files of --out in one step and return a note of it, which is empty without --out.
 
     `names` are those of all files that a run may write: none of an older run stays beside the new ones.
@@ -137,7 +137,7 @@ def write_files(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], n
     if given.out is None:
         return ""
     digest = hashlib.sha256(b"".join(table.to_parquet(index=False) for table in tables.values())).hexdigest()
-    with staged_files(given.out, names, overwrite=given.overwrite) as staging:
+    with staged(given.out, names, overwrite=given.overwrite) as staging:
         for name, table in tables.items():
             written = pd.DataFrame(table, copy=False)
             written.attrs = {**table.attrs, RUN: digest}

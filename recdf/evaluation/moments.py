@@ -77,9 +77,9 @@ class Moments:
 
     def _around(self, mean: np.ndarray) -> list[np.ndarray]:
         """Return the sums, those of squared weights about this mean."""
-        *sums, first, second = self.sums()
         if self.weight_squares is None:
-            return [*sums, first, second]
+            return self.sums()
+        *sums, first, second = self.sums()
         moved = np.nan_to_num(mean - self.total / self.mass)
         second = second - 2 * moved * first + moved**2 * self.weight_squares
         return [*sums, first - moved * self.weight_squares, second]
@@ -99,8 +99,8 @@ class Moments:
 
     def take(self, groups: np.ndarray) -> Moments:
         """Return the moments of some groups."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Moments(**{name: None if one is None else one[groups] for name, one in found.items()})
+        found = {field.name: one[groups] for field in fields(self) if (one := getattr(self, field.name)) is not None}
+        return Moments(**found)
 
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
         """Return the columns of the summary that follow from the moments.
@@ -127,7 +127,8 @@ class Moments:
         df, place = np.unique(np.minimum(units + 1e-9, 100).astype(np.int64) - 1, return_inverse=True)
         half = np.array([interval_quantile(one, confidence) for one in df.tolist()])[place.reshape(se.shape)] * se
         counts = {"n": n.astype(np.int64), "n_undefined": self.undefined.astype(np.int64)}
-        return {"value": value, "std": std, "se": se, "ci_low": value - half, "ci_high": value + half, **counts, **found}
+        means = {"value": value, "std": std, "se": se, "ci_low": value - half, "ci_high": value + half}
+        return {**means, **counts, **found}
 
 
 def _weighted(columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, weight: np.ndarray) -> Moments:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
-from ..evaluation.publishing import staged_files
+from ..evaluation.publishing import staged
 from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
 from .source import Source, as_frame
 from .store import Store, memory_bytes, part_of
@@ -70,7 +70,7 @@ def deal_impressions(
     names = {role: list(source.schema.names) for role, source in sources.items()}
     n_parts = _n_parts(sources, memory_bytes(memory_limit))
     with ExitStack() as stack:
-        folder = stack.enter_context(staged_files(out, FILES, overwrite=True))
+        folder = stack.enter_context(staged(out, FILES, overwrite=True))
         stores = {
             role: stack.enter_context(closing(Store(folder.parent / role, n_parts, source.fields(names[role]))))
             for role, source in sources.items()
