@@ -127,28 +127,21 @@ TYPES: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def as_pairs(flag: str, texts: Iterable[str], expected: str) -> dict[str, str]:
-    """Return name → value from texts such as A=0.5; a name that is there twice is an error."""
-    pairs: dict[str, str] = {}
-    for text in texts:
+def as_pairs(flag: str, texts: Iterable[str] | None, expected: str, kind: Callable[[str], Any] = str) -> dict[str, Any]:
+    """Return name → value, of a kind, from texts such as A=0.5; a name that is there twice is an error."""
+    pairs: dict[str, Any] = {}
+    for text in texts or []:
         name, equals, value = text.rpartition("=")
+        try:
+            found = kind(value)
+        except ValueError:
+            equals = ""
         if not equals:
             raise OptionError(f"{flag} {text}; expected {expected}")
         if name in pairs:
             raise OptionError(f"{flag} {text}: {name} is given twice")
-        pairs[name] = value
+        pairs[name] = found
     return pairs
-
-
-def as_numbers(flag: str, texts: Iterable[str] | None, expected: str) -> dict[str, float] | None:
-    """Return name → number from texts such as A=0.5, or None without texts."""
-    numbers = {}
-    for name, value in as_pairs(flag, texts or [], expected).items():
-        try:
-            numbers[name] = float(value)
-        except ValueError:
-            raise OptionError(f"{flag} {name}={value}; expected {expected}") from None
-    return numbers or None
 
 
 def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> None:

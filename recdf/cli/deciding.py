@@ -17,7 +17,7 @@ from ..experiments.health import experiment_health
 from ..experiments.join import join_experiment
 from ..experiments.report import report_table
 from ..experiments.verdict import warning_sentences
-from .arguments import FILES, add_arguments, add_out, add_parameters, as_numbers, check_out, given_parameters
+from .arguments import FILES, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
 from .output import COMPARED, RESULT, digest_of, note, print_tables, text_table, verdicts_fail, write_files
 
@@ -183,7 +183,7 @@ def _experiment(given: argparse.Namespace) -> int:
         "covariates": _covariates(given.covariate, metrics, joined.columns),
         "expected": expected,
         "time_col": given.period_col,
-        "cap": as_numbers("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999"),
+        "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
         "test": dict.fromkeys(given.proportion or [], "proportion"),
     }
     specs = {name: spec or name for name, spec in metrics.items()}
@@ -208,7 +208,7 @@ def _shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float
     if given is None:
         return dict.fromkeys(labels, 1.0)
     shares = {}
-    for name, part in (as_numbers("--expected", given, "a variant and its share, as A=0.5") or {}).items():
+    for name, part in as_pairs("--expected", given, "a variant and its share, as A=0.5", float).items():
         # A planned variant that nobody was assigned to is a finding, not a mistake.
         known = name in labels or not all(isinstance(label, str) for label in labels)
         shares[label("expected", name, variants) if known else name] = part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import glob
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -101,14 +101,16 @@ def _evaluate(given: argparse.Namespace) -> None:
     names = [name for name, one in SIDE_TABLES.items() if one.shape != "features"]
     paths = {name: path for name in names if (path := getattr(given, name)) is not None}
     if options.get("users", "true") not in CHOICES["users"]:
-        paths["users"] = _file_of_users(options.pop("users"))
-    of_items = given.features and not _is_file(given.features)
-    if given.features and not of_items:
+        paths["users"] = options.pop("users")
+        if not _is_file(paths["users"]):
+            known = ", ".join(CHOICES["users"])
+            raise OptionError(f"--users {paths['users']}: neither one of {known} nor a file of ids")
+    if given.features and len(given.features) == 1 and _is_file(given.features[0]):
         paths["features"] = given.features[0]
+    elif given.features:
+        options["features"] = given.features
     stream = given.stream or given.memory_limit is not None
     frames = _read_beside_stream(given, options, paths) if stream else _read(given, options, paths)
-    if of_items:
-        options["features"] = given.features
     options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
     if "features" in frames:
         options["features"] = frames["features"].set_index(options.get("item_col", Options.item_col))
@@ -134,21 +136,15 @@ def _evaluate(given: argparse.Namespace) -> None:
             result.to_parquet(given.out, overwrite=given.overwrite)
     print_tables(given, result.summary.to_string(index=False), {"summary": result.summary})
     if given.out is not None:
+        from pyarrow.parquet import read_metadata  # costs time that other commands need not take
+
         per_user, summary = (given.out / name for name in RESULT)
-        note(given, f"\nwrote {per_user} ({_n_rows(per_user):,} rows) and {summary}")
+        note(given, f"\nwrote {per_user} ({read_metadata(per_user).num_rows:,} rows) and {summary}")
     verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
 
 
-def _file_of_users(name: str) -> str:
-    if not is_address(name) and not glob.glob(name):
-        known = ", ".join(CHOICES["users"])
-        raise OptionError(f"--users {name}: neither one of {known} nor a file of ids")
-    return name
-
-
-def _is_file(features: Sequence[str]) -> bool:
-    """Tell whether --features names a file and not columns."""
-    return len(features) == 1 and (is_address(features[0]) or bool(glob.glob(features[0])))
+def _is_file(name: str) -> bool:
+    return is_address(name) or bool(glob.glob(name))
 
 
 def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
@@ -157,12 +153,6 @@ def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
     empty = [f"--{name} {getattr(given, name)}" for name, n in n_rows.items() if not n]
     if empty and not given.allow_empty:
         raise EmptyPopulationError(f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows")
-
-
-def _n_rows(path: Path) -> int:
-    from pyarrow.parquet import read_metadata  # costs time that other commands need not take
-
-    return int(read_metadata(path).num_rows)
 
 
 def _read_beside_stream(
@@ -236,14 +226,9 @@ def _findings(found: pd.DataFrame) -> str:
     """Write each finding as a few lines: severity, finding, count, examples, effect."""
     lines = []
     for finding, severity, count, part, examples, effect in zip(*(found[name] for name in found.columns), strict=True):
-        lines.append(f"{severity:<9}{finding}: {count:,}" + ("" if pd.isna(part) else f" ({_percent(part)})"))
-        lines += [
-            f"{'':9}{name}: {text}" for name, text in (("seen", examples), ("effect", effect)) if text
-        ]
+        share = "" if pd.isna(part) else f" ({part:.1%})" if part >= 0.001 else " (below 0.1%)"
+        lines.append(f"{severity:<9}{finding}: {count:,}{share}")
+        lines += [f"{'':9}{name}: {text}" for name, text in (("seen", examples), ("effect", effect)) if text]
     counts = found["severity"].value_counts()
     words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]
     return "\n".join([*lines, "", f"found: {', '.join(words)}"])
-
-
-def _percent(part: float) -> str:
-    return f"{part:.1%}" if part >= 0.001 else "below 0.1%"

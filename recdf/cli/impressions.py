@@ -16,7 +16,7 @@ from ..evaluation.publishing import made, staging_folder
 from ..inputs.impressions import from_impressions
 from ..partitions.deal_impressions import FILES as WRITTEN
 from ..partitions.deal_impressions import deal_impressions
-from .arguments import FILES, add_arguments, add_out, add_parameters, as_numbers, check_out, given_parameters, local
+from .arguments import FILES, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters, local
 from .files import is_text_file, read_files
 from .output import print_tables
 
@@ -65,9 +65,8 @@ def _impressions(given: argparse.Namespace) -> None:
     options |= {name: _span(options[name]) for name in SPANS if name in options}
     if given.rank_by_time:
         options["rank_col"] = None
-    relevance = as_numbers("--relevance", given.relevance, "an event and its gain, such as clicked=1")
-    if relevance is not None:
-        options["relevance"] = relevance
+    relevance = as_pairs("--relevance", given.relevance, "an event and its gain, such as clicked=1", float)
+    options |= {"relevance": relevance} if relevance else {}
     if given.clicks or given.purchases or "session_gap" in options:
         options.setdefault("time_col", "time")
     options = {"user_col": "user_id", "item_col": "item_id", **options}

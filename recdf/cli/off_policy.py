@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -23,13 +24,6 @@ __all__ = ["add_ope"]
 COLUMNS = ("reward_col", "propensity_col", "target_col", "position_col", "sample_weight_col", "q_logged", "q_target")
 SLATES = ("unit", "interaction", "propensity_kind", "ragged")
 INTERVALS = ("confidence", "method", "n_resamples", "seed")
-
-# Parameters that `ope_diagnostics` and `ope_compare` take too.
-OF_DIAGNOSTICS = (
-    "reward_col", "propensity_col", "target_col", "position_col", "sample_weight_col", *SLATES, "cluster",
-)  # fmt: skip
-OF_COMPARE = (*OF_DIAGNOSTICS, "q_logged", "q_target", "estimators", "clip", "confidence")
-
 
 def add_ope(commands: Any) -> None:
     command = commands.add_parser(
@@ -77,24 +71,22 @@ def _ope(given: argparse.Namespace) -> None:
     log = _read_log(given, options)
     by = {"by": given.by} if given.by else {}
     tables = {"ope": ope_estimate(log, **options, **by)}
-    asked = {name: options[name] for name in OF_DIAGNOSTICS if name in options}
-    if _one_interaction(options):
-        tables["ope_diagnostics"] = ope_diagnostics(log, **asked, **by)
+    if "unit" not in options or "interaction" in options:  # else each estimator may name another interaction
+        tables["ope_diagnostics"] = ope_diagnostics(log, **_taken(ope_diagnostics, options), **by)
     numbers = ("value", "ci_low", "ci_high", "logging_value", "lift")
     lines = [_shown(tables["ope"], given.by or [], numbers, "ess_reward")]
     if given.pred is not None and given.by and len(given.by) == 1 and log[given.by[0]].nunique() > 1:
-        asked = {name: options[name] for name in OF_COMPARE if name in options}
-        tables["ope_comparison"] = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
-        compared = tables["ope_comparison"]
+        asked = _taken(ope_compare, options)
+        tables["ope_comparison"] = compared = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
         lines.append(_shown(compared, ["baseline", *given.by], ("diff", "ci_low", "ci_high"), "n_clusters"))
     wrote = write_files(given, {f"{name}.parquet": table for name, table in tables.items()}, ESTIMATED)
     print_tables(given, "\n".join([*lines, _explained(tables["ope"])]), tables)
     note(given, wrote)
 
 
-def _one_interaction(options: dict[str, Any]) -> bool:
-    """Slates under estimators that each name an interaction have no diagnostics in common."""
-    return "unit" not in options or "interaction" in options
+def _taken(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a function takes."""
+    return {name: value for name, value in options.items() if name in inspect.signature(function).parameters}
 
 
 def _read_log(given: argparse.Namespace, options: dict[str, Any]) -> pd.DataFrame:
