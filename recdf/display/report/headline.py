@@ -211,10 +211,9 @@ def _not_compared(subject: Subject, best: str, rival: str) -> Sentence:
 
 def other_metrics(subject: Subject) -> list[Sentence]:
     """Say on which other metrics the best model is better, worse, or not shown to differ."""
-    order = subject.ranking(subject.primary)
-    if subject.comparison is None or len(order) < 2 or subject.baseline is None:
+    if subject.comparison is None or subject.pair is None or subject.baseline is None:
         return []
-    best = order[0] if order[0] != subject.baseline else order[1]
+    best, _ = subject.pair
     by_sign: dict[str, list[str]] = {"better": [], "worse": [], "open": [], "check": []}
     for column in subject.columns[1:]:
         duel = find_duel(subject, column, best, subject.baseline)
