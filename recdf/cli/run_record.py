@@ -76,7 +76,6 @@ class RunRecord:
 
 def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """Give the arguments that name files of this machine; the command itself says what is wrong with a name."""
-    out = getattr(given, "out", None)
     for action in given.parser._actions:
         values = getattr(given, action.dest, None)
         if values is None or action.dest == "out" or not {"FILE", "LOG", "RESULTS"} & set(str(action.metavar).split()):
@@ -85,8 +84,7 @@ def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         for value in map(str, values if isinstance(values, list) else [values]):
             with suppress(OSError, RecdfError):
                 paths += [] if is_address(value) else FileSet.of(value).paths
-        # A folder of results may be that of the output too: its records and tables are written by this run.
-        yield action.dest, [path for path in paths if not path.endswith(".json") and Path(path).parent != out]
+        yield action.dest, [path for path in paths if not path.endswith(".json")]  # no record of an earlier run
 
 
 def _state(path: str) -> tuple[int, int] | None:
