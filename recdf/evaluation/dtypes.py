@@ -123,6 +123,8 @@ def refuse_lossy(frame: pd.DataFrame, table: pa.Table, described: dict[str, Desc
 
     For numbers and strings it always does. The distinct values of any other column are written to memory and read back.
     """
+    import pyarrow.parquet as pq  # costs import time that only reading and writing need
+
     known = read_categories(categories)
     for name in frame.columns:
         column = frame[name]
@@ -130,8 +132,10 @@ def refuse_lossy(frame: pd.DataFrame, table: pa.Table, described: dict[str, Desc
             continue
         try:
             first = ~column.duplicated().to_numpy(dtype=bool)
-            stored = _through_parquet(table.select([name]).filter(pa.array(first)))[name]
-            again = restore(stored, described[name], known.get(name))
+            sink = pa.BufferOutputStream()
+            pq.write_table(table.select([name]).filter(pa.array(first)), sink)
+            stored = pq.read_table(pa.BufferReader(sink.getvalue()))
+            again = restore(stored[name], described[name], known.get(name))
         except (OSError, MemoryError):
             raise
         except Exception as error:  # a dtype of another library may raise anything
@@ -149,14 +153,6 @@ def _always_returns(column: pd.Series) -> bool:
     if pd.api.types.is_object_dtype(dtype):
         return pd.api.types.infer_dtype(column, skipna=False) == "string"
     return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
-
-
-def _through_parquet(table: pa.Table) -> pa.Table:
-    import pyarrow.parquet as pq  # costs import time that only reading and writing need
-
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    return pq.read_table(pa.BufferReader(sink.getvalue()))
 
 
 def _refused(name: str, dtype: Any, why: str) -> DataError:

@@ -45,7 +45,7 @@ except ImportError:  # Windows
 
 __all__ = [
     "HEAD", "PER_USER", "RESULT", "RUN", "SUMMARY_FILE", "made", "refuse_two_runs", "repair_summary", "settle",
-    "settled", "staged", "staging_folder", "sweep",
+    "settled", "staged", "staging_folder", "sweep", "to_disk",
 ]  # fmt: skip
 
 RESULT = PER_USER, SUMMARY_FILE = ("per_user.parquet", "summary.parquet")
@@ -123,19 +123,14 @@ def _said(error: OSError, text: str) -> OSError:
 
 
 @contextmanager
-def staging_folder(parent: Path, *, wait: bool = False) -> Iterator[Path]:
+def staging_folder(parent: Path, *, wait: bool = False, sweeping: bool = True) -> Iterator[Path]:
     """Give a hidden folder in `parent` that is removed at the end, or by the next call if this process is killed.
 
-    What killed processes left in `parent` is removed first. With `wait`, this waits for a lock that another process
-    holds at that moment.
+    With `sweeping`, what killed processes left in `parent` is removed first. With `wait`, this waits for a lock that
+    another process holds at that moment.
     """
-    sweep(parent, wait=wait)
-    with _own_folder(parent) as staging:
-        yield staging
-
-
-@contextmanager
-def _own_folder(parent: Path) -> Iterator[Path]:
+    if sweeping:
+        sweep(parent, wait=wait)
     staging, lock = _new_staging(parent)
     try:
         yield staging
@@ -192,8 +187,7 @@ def _refuse_present(target: Path, names: Iterable[str], overwrite: bool) -> list
 def _publish_files(staging: Path, target: Path, held: list[str]) -> None:
     new = sorted(os.listdir(staging / NEW))
     for name in new:
-        with open(staging / NEW / name, "rb+") as file:
-            os.fsync(file.fileno())
+        to_disk(staging / NEW / name)
     if held in ([], new) and len(new) == 1:  # then one rename is enough, and the older file is never missing
         _replace(staging / NEW / new[0], target / new[0])
         return
@@ -204,6 +198,12 @@ def _publish_files(staging: Path, target: Path, held: list[str]) -> None:
     for name in new:
         _replace(staging / NEW / name, target / name)
     os.replace(staging / OLD, staging / REPLACED)
+
+
+def to_disk(path: Path) -> None:
+    """Wait until a file is on the disk and not only in the system's memory."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
 
 
 def _replace(source: Path, target: Path) -> None:
@@ -299,7 +299,7 @@ def repair_summary(folder: Path) -> None:
     """Write the summary inside `per_user.parquet` to `summary.parquet`, unless a writer is at work."""
     with suppress(OSError, DataError), _locked(folder, wait=False) as held:
         if held:
-            with _own_folder(folder) as staging:
+            with staging_folder(folder, sweeping=False) as staging:
                 _put_summary(folder, staging)
 
 

@@ -249,7 +249,8 @@ def mean_table(
     """Make one row per group (a row of `labels`) and metric column."""
     refuse_summary_names(labels)
     statistics, n_groups = moments.statistics(confidence), len(labels)
-    described = [_describe(name, spec) for name in names]
+    known = spec.get("metrics", {})
+    described = [(known[name]["name"], known[name]["k"]) if name in known else _split(name) for name in names]
     columns: dict[str, Any] = {
         "metric": [name for name, _ in described] * n_groups,
         "k": pd.array([k for _, k in described] * n_groups, dtype="Int64"),
@@ -265,7 +266,11 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
         return as_columns(metrics)
     names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
     # A join loses attrs. Then only columns named like metrics count, so that a joined column of numbers does not.
-    names = names or [name for name in per_user.columns if isinstance(name, str) and _named_like_a_metric(name)]
+    texts = () if names else (name for name in per_user.columns if isinstance(name, str))
+    for name in texts:
+        metric = METRICS.get(name.partition("(")[0])
+        if _split(name)[1] is not None or (metric is not None and not metric.cut):
+            names.append(name)
     if not names:
         own = [name for name in per_user.select_dtypes("number").columns if name not in ("n_true", "n_pred")]
         raise ColumnError(
@@ -275,19 +280,9 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
     return names
 
 
-def _named_like_a_metric(column: str) -> bool:
-    metric = METRICS.get(column.partition("(")[0])
-    return _split(column)[1] is not None or (metric is not None and not metric.cut)
-
-
 def _split(column: str) -> tuple[str, int | None]:
     name, at, k = column.rpartition("@")
     return (name, int(k)) if at and name and k.isdigit() else (column, None)
-
-
-def _describe(column: str, spec: Mapping[str, Any]) -> tuple[str, int | None]:
-    known = spec.get("metrics", {}).get(column)
-    return (known["name"], known["k"]) if known else _split(column)
 
 
 def _refuse_repeated_lists(per_user: pd.DataFrame, keys: list[str], spec: Mapping[str, Any]) -> None:
