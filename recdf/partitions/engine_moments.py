@@ -35,9 +35,9 @@ from .engine_methods import Frame, as_dtypes, labels_of_table
 from .engine_rows import EngineRows
 from .needed import decoded, kind_of
 from .packed import PACKED, Packing, of_cells, to_cells
-from .row_checks import HEAD
 from .shipped import Handle, digest_of, opened
 from .source import labels_as
+from .table_rows import HEAD
 from .work import Cells, result_of, working_on
 
 # What a bucket gives: its moments or its error, as bytes, its rows per list, and whether an assigned user has some.
