@@ -83,17 +83,13 @@ def _write_report(path: Path, shop: Shop, result: Evaluation) -> str:
 
 
 def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
-    n_lists = result.summary["n"].iloc[0]
-    head = (
+    by_metric = result.summary.assign(column=result.summary["metric"] + "@" + result.summary["k"].astype(str))
+    return (
         f"A generated shop: {len(shop.users):,} users, {len(shop.items):,} items, "
         f"{len(shop.true):,} purchases, {len(shop.pred):,} recommendations by {shop.pred['model'].nunique()} models."
-    )
-    by_metric = result.summary.assign(column=result.summary["metric"] + "@" + result.summary["k"].astype(str))
-    whole = _grid(by_metric, "model", "column")
-    parts = _grid(segments, "model", "segment")
-    return (
-        f"{head}\n\nMean over the {n_lists:,} users who bought, ± half of its 95 % interval:\n\n{whole}\n\n"
-        f"ndcg@10 by segment of the users:\n\n{parts}"
+        f"\n\nMean over the {result.summary['n'].iloc[0]:,} users who bought, ± half of its 95 % interval:\n\n"
+        f"{_grid(by_metric, 'model', 'column')}\n\n"
+        f"ndcg@10 by segment of the users:\n\n{_grid(segments, 'model', 'segment')}"
     )
 
 

@@ -64,14 +64,8 @@ def to_arrow(result: PartResult) -> pa.Table:
         pieces.append(_Piece("findings", {"role": role, **findings.to_json()}))
     if result.measured is not None:
         pieces += _measured(result.measured)
-    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
-    for piece in pieces:
-        columns["piece"].append(piece.piece)
-        columns["details"].append(json.dumps(piece.details))
-        columns["floats"].append(piece.floats)
-        columns["integers"].append(piece.integers)
-        columns["labels"].append(piece.labels)
-    return pa.table(columns, schema=SCHEMA)
+    rows = [piece._replace(details=json.dumps(piece.details)) for piece in pieces]  # type: ignore[arg-type]
+    return pa.table(dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True)), schema=SCHEMA)
 
 
 def _trace(error: Exception) -> Iterator[str]:
