@@ -15,6 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import TextIOWrapper
 from typing import Any
 
@@ -74,11 +75,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", RecdfWarning)
             if not getattr(given, "allow_empty", True):
                 warnings.simplefilter("error", NoOverlapWarning)
-            warnings.showwarning = _show_warning(warnings.showwarning, given, seen)
+            warnings.showwarning = partial(_show_warning, warnings.showwarning, given, seen)
             record = RunRecord(given, words)
             code = _run(given, record)
             code = 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
-            return _recorded(record, code, given.command) if code in (0, 1) else code
+            if code in (0, 1):
+                record.write(code)
+            return code
+    except OSError as error:
+        complain(f"recdf {command}: error: the record of the run cannot be written: {_one_line(error, {})}")
+        return 4
     except KeyboardInterrupt as stopped:
         return 128 + (stopped.args or [signal.SIGINT])[0]
 
@@ -139,16 +145,6 @@ def _run(given: argparse.Namespace, record: RunRecord) -> int:
     return code
 
 
-def _recorded(record: RunRecord, code: int, command: str) -> int:
-    """Write the record of a run, and return its exit code."""
-    try:
-        record.write(code)
-    except OSError as error:
-        complain(f"recdf {command}: error: the record of the run cannot be written: {_one_line(error, {})}")
-        return 4
-    return code
-
-
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
     """Make Ctrl-C, SIGTERM and SIGHUP end the command in order: temporary files go, and the old result is kept.
@@ -200,16 +196,13 @@ def _one_line(error: BaseException, flags: Mapping[str, str]) -> str:
 
 
 def _show_warning(
-    usual: Callable[..., None], given: argparse.Namespace, seen: list[Warning | str]
-) -> Callable[..., None]:
+    usual: Callable[..., None], given: argparse.Namespace, seen: list[Warning | str],
+    message: Warning | str, category: type[Warning], *place: Any, **more: Any,
+) -> None:  # fmt: skip
     """Print a warning of recdf as one line in the words of the command line, and remember it."""
-
-    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if not issubclass(category, RecdfWarning):
-            usual(message, category, *place, **more)
-            return
-        seen.append(message)
-        if not given.quiet:
-            complain(f"recdf: warning: {in_flags(' '.join(str(message).split()), given.parser.flags())}")
-
-    return show
+    if not issubclass(category, RecdfWarning):
+        usual(message, category, *place, **more)
+        return
+    seen.append(message)
+    if not given.quiet:
+        complain(f"recdf: warning: {in_flags(' '.join(str(message).split()), given.parser.flags())}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +84,8 @@ def _impressions(given: argparse.Namespace) -> None:
 def _span(text: str) -> Any:
     """A span of time: text with a unit, or a plain number where times are numbers."""
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text
 
 
