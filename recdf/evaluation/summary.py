@@ -16,7 +16,7 @@ from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest,
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
-from ..inputs.per_user_columns import evaluated, list_columns, refuse_mixed_models, warn_of_weights
+from ..inputs.per_user_columns import evaluated, list_columns, refuse_mixed_models, unit_of, warn_of_weights
 from ..inputs.tables import read_weights
 from ..metrics.metric import METRICS
 from .moments import Moments, clustered
@@ -141,6 +141,8 @@ def summarize(
         _refuse_repeated_lists(per_user, keys, spec)
         by = recommender_columns(per_user, "by", weight_col)
     by = as_columns(by)
+    # Values of one list by several models are several lists, whether or not the caller names the models in the key.
+    keys += [name for name in by if keys and name in list_columns(per_user) and name not in keys]
     if weight_col is None:
         warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
@@ -157,8 +159,7 @@ def summarize(
     if not units:
         lists = [name for name in keys or list_columns(per_user) if name not in (*by, weight_col)]
         if len(lists) > 1:
-            own = [name for name in lists if name not in spec.get("by", [])]
-            units = ["user_id"] if "user_id" in lists else own[:1]
+            units = unit_of([name for name in lists if name not in spec.get("by", [])])
     for name in names:
         if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")

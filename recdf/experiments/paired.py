@@ -84,7 +84,7 @@ def paired_test(
         return replace(row, warning="; ".join([*named, "huge_values"]))
     units, skewness = _estimate(sums, weights)
     diff = float(units.mean)
-    if not units.var > 0:
+    if not units.var > 0 or row.ties == len(d):  # ties differ by rounding alone
         return replace(row, diff=diff, warning="; ".join([*named, "zero_variance"]))
     named += _cautions(row, skewness, weights)
     se = float(np.sqrt(units.var))

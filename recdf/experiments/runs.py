@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, DuplicateError, OptionError
+from ..inputs.per_user_columns import unit_of
 from .columns import Codes, Floats, frame_of, group_codes, key_codes, metric_values, read_weight, require, some_keys
 from .options import PairUsers
 
@@ -112,7 +113,7 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
 def read_runs(
     per_user: Any, keys: list[str], folds: list[str], model_col: str, units: Sequence[str] = ()
 ) -> Runs:
-    """Check the frames and give every row its place; without `units` the unit is the first column of the key."""
+    """Check the frames and give every row its place; without `units` the unit is that of the key."""
     if isinstance(per_user, Mapping):
         models = list(per_user)
         parts = [(f"per_user[{name!r}]", frame_of(f"per_user[{name!r}]", per_user[name])) for name in models]
@@ -155,7 +156,7 @@ def read_runs(
         list_of_cell = np.zeros(n_cells, np.int64)
         of_row, n_lists = key_codes(parts, keys)
         list_of_cell[cell] = np.concatenate(of_row)
-    named = list(units) or keys[:1]
+    named = list(units) or unit_of(keys)
     if not units and len(keys) > 1 and len(parts) == 1:  # one row tells the unit of a list, since it is in the key
         first = np.zeros(n_lists, np.int64)
         first[cell if list_of_cell is None else list_of_cell[cell]] = np.arange(len(cell))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError
+from ..errors import DuplicateError, OptionError
 from ..inputs.per_user_columns import warn_of_weights
 from .columns import frame_of, metric_specs
 from .experiment_rows import ExperimentRows, read_rows
@@ -70,7 +70,7 @@ def variant_moments(
     OptionError
         A ratio of sums; an unknown option; a column of `by` with the name of a result column.
     DuplicateError
-        Several rows of a user.
+        Several rows of a user, whatever the key.
     DataError
         A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`.
 
@@ -105,6 +105,9 @@ def variant_moments(
     warn_of_weights(data, "data", [*by_cols, *(num for num, _ in specs.values())])
     columns = read_metrics(data, specs, {}, nan)
     rows = read_rows(data, variant_col, by_cols, user_col)
+    repeated = None if rows.guessed else rows.repeated
+    if repeated is not None and any(len(np.unique(repeated[cell])) < len(cell) for cell in rows.cells):
+        raise DuplicateError("data has several rows of a user, whose values are not independent; use rd.roll_up first")
     return _frame(rows, columns)
 
 
