@@ -45,7 +45,7 @@ STEPS = {
     "pair: hits and duplicates": ("true_lists.pair", "pred_lists.settle"),
     "blocks: what is left": ("match.PredLists",),
     "population and hits": ("match.population_of", "match.match"),
-    "metrics": ("part.compute",),
+    "metrics": ("part.defined_values",),
     "tables": ("match.key_frame", "finish.per_user_frame", "finish.summary_table", "finish.spec_of"),
     REST: ("evaluate.evaluate",),
 }

@@ -62,7 +62,7 @@ def with_config(argv: Sequence[str], parser: argparse.ArgumentParser, command: s
             after.append(str(value))
         elif action.dest in seen:
             raise OptionError(f"--config {path}: {key} is given twice, as {seen[action.dest]} too")
-        else:
+        elif not any(word in _rivals(parser, action) for word in typed):
             seen[action.dest] = key
             before += _as_arguments(action, key, value, path)
     positional = [] if typed and not typed[0].startswith("-") else after
@@ -77,6 +77,12 @@ def _without_config(words: Sequence[str]) -> tuple[str | None, list[str]]:
         if word.startswith("--config="):
             return word.partition("=")[2], [*words[:place], *words[place + 1 :]]
     return None, list(words)
+
+
+def _rivals(parser: argparse.ArgumentParser, action: argparse.Action) -> set[str]:
+    """Return the flags that an argument excludes, as -q excludes -v."""
+    groups = [group._group_actions for group in parser._mutually_exclusive_groups if action in group._group_actions]
+    return {flag for group in groups for one in group if one is not action for flag in one.option_strings}
 
 
 def _names(action: argparse.Action) -> list[str]:

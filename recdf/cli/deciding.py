@@ -21,7 +21,7 @@ from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, fi
 from .files import read_beside
 from .output import COMPARED, RESULT, digest_of, note, print_tables, verdicts_fail, write_files
 
-__all__ = ["add_compare", "add_experiment"]
+__all__ = ["add_compare", "add_experiment", "label"]
 
 OF_MODELS = (
     "test", "users", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
@@ -69,8 +69,8 @@ def _compare(given: argparse.Namespace) -> int:
     baseline = given.baseline
     if model_col in result.per_user.columns:
         models = result.per_user[model_col]
-        chosen = [_label("model", name, models) for name in given.model or []]
-        baseline = None if baseline is None else _label("baseline", baseline, models)
+        chosen = [label("model", name, models) for name in given.model or []]
+        baseline = None if baseline is None else label("baseline", baseline, models)
         if chosen:
             chosen += [] if baseline is None else [baseline]
             result = Evaluation(result.per_user[models.isin(chosen)], result.summary, result.spec)
@@ -90,7 +90,7 @@ def _compare(given: argparse.Namespace) -> int:
     return verdicts_fail(given, table)
 
 
-def _label(argument: str, text: str, values: pd.Series) -> Any:
+def label(argument: str, text: str, values: pd.Series) -> Any:
     """Return the label whose text this is, such as the number 3 for "3"."""
     labels = values.dropna().unique().tolist()
     for label in labels:
@@ -201,7 +201,7 @@ def _experiment(given: argparse.Namespace) -> int:
     known = [name for name in result.spec["metrics"] if name in joined.columns]
     metrics = _metrics(given.metric, joined.columns) or dict.fromkeys(known)
     options |= {
-        "control": _label("control", given.control, joined[given.variant_col]),
+        "control": label("control", given.control, joined[given.variant_col]),
         "variant_col": given.variant_col,
         "user_col": join["user_col"],
         "covariates": _covariates(given.covariate, metrics, joined.columns),
@@ -235,7 +235,7 @@ def _shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float
     for name, part in (as_numbers("--expected", given, "a variant and its share, as A=0.5") or {}).items():
         # A planned variant that nobody was assigned to is a finding, not a mistake.
         known = name in labels or not all(isinstance(label, str) for label in labels)
-        shares[_label("expected", name, variants) if known else name] = part
+        shares[label("expected", name, variants) if known else name] = part
     return shares
 
 

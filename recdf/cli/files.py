@@ -37,7 +37,7 @@ def read_files(
     Of `keys`, `by` and `columns`, a file of several must have those that another file of the frame has.
     """
     sets = {name: FileSet.of(path) for name, path in paths.items()}
-    texts = [name for name, files in sets.items() if files.is_text]
+    texts = {name: files for name, files in sets.items() if files.is_text}
     return _as_frames({name: files.read([*keys, *by, *columns]) for name, files in sets.items()}, texts, keys, by)
 
 
@@ -47,17 +47,23 @@ def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str])
 
     files = FileSet.of(path)
     tables = {"beside": pq.read_schema(parquet).empty_table(), "own": files.read([*keys, *by])}
-    return _as_frames(tables, ["own"] if files.is_text else [], keys, by)["own"]
+    return _as_frames(tables, {"own": files} if files.is_text else {}, keys, by)["own"]
 
 
 def _as_frames(
-    tables: dict[str, Any], texts: Sequence[str], keys: Sequence[str], by: Sequence[str]
+    tables: dict[str, Any], texts: Mapping[str, FileSet], keys: Sequence[str], by: Sequence[str]
 ) -> dict[str, pd.DataFrame]:
     """Give the columns of the tables that are text their types, and make frames of all."""
-    for name in texts:
+    for name, files in texts.items():
         for column in tables[name].column_names:
-            change = _empty_as_null if column in (*keys, *by) else _as_numbers
-            _change(tables, name, column, change(tables[name][column]))
+            text = tables[name][column]
+            found = _empty_as_null(text) if column in (*keys, *by) else _as_numbers(text)
+            if pa.types.is_floating(found.type):
+                beyond = pc.index(pc.and_(pc.is_inf(found), pc.match_substring_regex(text, "[0-9]")), True).as_py()
+                if beyond >= 0:  # 1e400, and not inf
+                    where = f"{files.place(beyond)}, column {column}"
+                    raise DataError(f"{where}: {text[beyond]} is larger than any number that can be stored")
+            _change(tables, name, column, found)
     for key in keys:
         having = [name for name, table in tables.items() if key in table.column_names]
         if not any(_holds_text(tables[name].schema.field(key).type) for name in having if name not in texts):
@@ -116,6 +122,15 @@ class FileSet:
             raise
         except Exception as error:  # a reader may raise anything for a broken file
             raise DataError(f"{self.name} cannot be read: {error}") from error
+
+    def place(self, row: int) -> str:
+        """Return the file that has a row of all files together, and the number of the row there, from 1."""
+        for path in self.paths:
+            n_rows = len(self._read_one(path))
+            if row < n_rows:
+                break
+            row -= n_rows
+        return f"{path}, row {row + 1:,}"
 
     def _joined(self, tables: Sequence[Any], columns: Sequence[str]) -> Any:
         """Join tables, without the columns whose types do not go together and that nobody needs."""

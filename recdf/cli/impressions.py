@@ -84,8 +84,7 @@ def _impressions(given: argparse.Namespace) -> None:
         if any(map(is_text_file, paths.values())):
             stack.enter_context(made(given.out))
             paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
-        rest = {"overwrite": given.overwrite, "memory_limit": given.memory_limit}
-        spec = deal_impressions(paths, given.out, **rest, **options)
+        spec = deal_impressions(paths, given.out, memory_limit=given.memory_limit, **options)
     print_tables(given, _report(spec, given.out), {"counts": _counts(spec["counts"])})
 
 

@@ -11,10 +11,11 @@ import pandas as pd
 import pyarrow as pa
 
 from ..display.report.page import report
-from ..errors import DataError, OptionError, closest
+from ..errors import DataError
 from ..evaluation.publishing import refuse_two_runs, settled
-from ..evaluation.result import Evaluation, read_parquet
+from ..evaluation.result import read_parquet
 from .arguments import FILES, add_parameters, file, given_parameters, local
+from .deciding import label
 from .files import read_beside
 from .output import COMPARED, ESTIMATED, RESULT, digest_of, print_tables
 
@@ -69,12 +70,15 @@ def _report(given: argparse.Namespace) -> None:
     tables: dict[str, Any] = dict(_read_all(paths))
     if "comparison" in tables and tables["comparison"].attrs.get(RESULT, this := digest_of(given.results)) != this:
         raise DataError(f"{given.comparison} compares another result than {given.results}; run recdf compare again")
+    by, baseline = result.spec["by"], given.baseline
+    if baseline is not None and len(by) == 1:
+        baseline = label("baseline", baseline, result.summary[by[0]])
     segments = None
     if given.segments is not None:
         keys = list(result.spec["user_col"])
         segments = read_beside(given.segments, given.results / "per_user.parquet", keys, [])
     path = report(
-        result, given.out, title=given.title, baseline=_baseline(given.baseline, result), k=given.k, segments=segments,
+        result, given.out, title=given.title, baseline=baseline, k=given.k, segments=segments,
         examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite,
         **given_parameters(given, ("unit_col",)), **tables,
     )  # fmt: skip
@@ -101,17 +105,3 @@ def _read(name: str, path: Path) -> pd.DataFrame:
         raise FileNotFoundError(f"--{name.replace('_', '-')} {path}: no such file") from None
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(f"--{name.replace('_', '-')} {path} cannot be read as a parquet file: {error}") from error
-
-
-def _baseline(name: str | None, result: Evaluation) -> Any:
-    """Return the label of the baseline whose text the flag gives."""
-    by = list(result.spec["by"])
-    if name is None or len(by) != 1:
-        return name
-    known = [label for label in result.summary[by[0]].drop_duplicates() if not pd.isna(label)]
-    for label in known:
-        if str(label) == name:
-            return label
-    raise OptionError(
-        f"--baseline {name}: no such {by[0]}; the result has {', '.join(map(str, known))}{closest(name, known)}"
-    )

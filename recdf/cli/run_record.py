@@ -21,6 +21,7 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import RecdfError
+from ..evaluation.publishing import staging_folder
 from .files import FileSet, is_address
 
 __all__ = ["RunRecord", "can_be_retried"]
@@ -64,13 +65,14 @@ class RunRecord:
             "inputs": {name: [_described(path) for path in paths] for name, paths in self.inputs.items()},
             "outputs": [_described(path) for path in outputs],
         }
-        beside = place.with_name(f".{place.name}.{os.getpid()}")
-        beside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        os.replace(beside, place)
+        with staging_folder(place.parent) as staging:
+            (staging / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            os.replace(staging / RECORD, place)
 
 
 def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """Give the arguments that name files of this machine; the command itself says what is wrong with a name."""
+    out = getattr(given, "out", None)
     for action in given.parser._actions:
         values = getattr(given, action.dest, None)
         if values is None or action.dest == "out" or not {"FILE", "LOG", "RESULTS"} & set(str(action.metavar).split()):
@@ -79,7 +81,8 @@ def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         for value in map(str, values if isinstance(values, list) else [values]):
             with suppress(OSError, RecdfError):
                 paths += [] if is_address(value) else FileSet.of(value).paths
-        yield action.dest, [path for path in paths if not path.endswith(".json")]  # no record of an earlier run
+        # A folder of results may be that of the output too: its records and tables are written by this run.
+        yield action.dest, [path for path in paths if not path.endswith(".json") and Path(path).parent != out]
 
 
 def _state(path: str) -> tuple[int, int] | None:

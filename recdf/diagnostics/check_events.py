@@ -6,6 +6,7 @@ import numpy as np
 
 from ..experiments.stats.many_tests import adjust
 from ..inputs.attribution import Candidates, find_candidates
+from ..inputs.groups import first_rows
 from ..inputs.impression_rows import EventRows, LogRows
 from ..inputs.sorting import run_heads, stable_order
 from .findings import Findings, plain_rows
@@ -20,7 +21,7 @@ def check_events(found: Findings, log: LogRows, events: EventRows, window: float
     """Report events that belong to no impression, by the reason. `names` are the columns that examples show."""
     candidates = find_candidates(log.moments, events.moments, window)
     outcome = candidates.outcome
-    what, n = events.name, len(outcome.attributed)
+    what = events.name
     for finding, flags, effect in (
         (
             f"{what} without an impression",
@@ -34,10 +35,16 @@ def check_events(found: Findings, log: LogRows, events: EventRows, window: float
         ),
         (f"{what} after the window", outcome.outside_window, "nothing is attributed; a longer window= would"),
     ):
-        examples = plain_rows(events.frame[names].take(np.flatnonzero(flags)[:3]))
-        found.add(finding, "warning", int(flags.sum()), n, examples, effect)
+        _add(found, finding, events, np.flatnonzero(flags), len(outcome.attributed), names, effect)
     _check_named_lists(found, log, events, candidates, names)
     _check_copies(found, events, names)
+
+
+def _add(
+    found: Findings, finding: str, events: EventRows, rows: np.ndarray, of: int, names: list[str], effect: str
+) -> None:
+    """Add a finding about some rows of the events, with the columns `names` of the first three."""
+    found.add(finding, "warning", len(rows), of, plain_rows(events.frame[names].take(rows[:3])), effect)
 
 
 def _check_named_lists(
@@ -57,22 +64,18 @@ def _check_named_lists(
         'attribution goes by time alone, and the last impression (attribution="last") is in another list than the one '
         "that the event names; a shorter window= may separate the lists"
     )
-    examples = plain_rows(events.frame[names].take(wrong[:3]))
-    found.add(f"{events.name} that name another list", "warning", len(wrong), len(event), examples, effect)
+    _add(found, f"{events.name} that name another list", events, wrong, len(event), names, effect)
 
 
 def _check_copies(found: Findings, events: EventRows, names: list[str]) -> None:
     """Report events of the same user, item and time, which were probably written twice."""
-    keys = list(events.moments)
-    if events.paid is not None:
-        keys.append(events.paid)
+    keys = [*events.moments, *([] if events.paid is None else [events.paid])]
     order = stable_order(keys)
     again = np.ones(len(order), bool)
     again[run_heads([key[order] for key in keys])] = False
     copies = np.sort(order[again])
     effect = f"each copy counts, also in what was paid; {events.name}.drop_duplicates() takes the copies out"
-    examples = plain_rows(events.frame[names].take(copies[:3]))
-    found.add(f"{events.name} logged twice", "warning", len(copies), len(order), examples, effect)
+    _add(found, f"{events.name} logged twice", events, copies, len(order), names, effect)
 
 
 def check_prices(found: Findings, events: EventRows, name: str) -> None:
@@ -84,8 +87,7 @@ def check_prices(found: Findings, events: EventRows, name: str) -> None:
         "a refund lowers what its impression brought in, and metrics of money refuse a negative value; leave refunds "
         "out, with the purchases that they undo"
     )
-    examples = plain_rows(events.frame[[name]].take(below[:3]))
-    found.add("prices below 0", "warning", len(below), len(events.paid), examples, effect)
+    _add(found, "prices below 0", events, below, len(events.paid), [name], effect)
 
 
 def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: str) -> None:
@@ -115,9 +117,7 @@ def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: st
     p = np.where(rate > limit, np.exp(-n * np.nan_to_num(divergence)), 1.0)
     odd = np.flatnonzero(adjust(p, "holm") < LEVEL)
     odd = odd[np.argsort(p[odd], kind="stable")]
-    first = np.zeros(n_users, np.int64)
-    first[log.user[::-1]] = np.arange(len(log))[::-1]
-    labels = log.frame[name].take(first[user[odd[:5]]]).tolist()
+    labels = log.frame[name].take(first_rows(log.user, n_users)[user[odd[:5]]]).tolist()
     words = ", ".join(f"{label!r}: {rate[i]:.0%} of {n[i]:,}" for label, i in zip(labels, odd, strict=False))
     effect = (
         f"other users click on {usual:.1%} of their impressions; programs do not click like people, and ten can "

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from ..errors import IdTypeError
 from ..inputs.codes import check_kinds, encode
 from ..inputs.frames import column
+from ..inputs.groups import first_rows
 from ..inputs.ids import Ids, read_ids
 from ..inputs.options import Options, as_columns
 from ..matching.list_keys import run_heads
@@ -93,9 +94,7 @@ def _check_by(found: Findings, what: str, labels: pd.DataFrame, by: np.ndarray, 
     silent = rows > 0
     silent[by[known & (by >= 0)]] = False
     if silent.any():
-        first = np.zeros(len(rows), np.int64)
-        first[by[::-1]] = np.arange(len(by))[::-1]  # numpy keeps the last assignment: the first row
-        examples = plain_rows(labels.take(first[silent][:5]))
+        examples = plain_rows(labels.take(first_rows(by, len(rows))[silent][:5]))
         effect = f"every list of {', '.join(map(str, labels.columns))} = {examples[0]!r} scores 0"
         found.add(f"no {what} in common", "error", int(rows[silent].sum()), len(by), examples, effect)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..matching.lists import Matched
-from .findings import Data, Findings, Severity, labels_where, plain_rows
+from .findings import Data, Findings, plain_rows
 
 
 def check_lists(found: Findings, data: Data, matched: Matched) -> None:
@@ -45,16 +45,12 @@ def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[An
 def _check_population(found: Findings, data: Data, matched: Matched) -> None:
     """Report users who are in only one of the frames, or who have no relevant item."""
     judged, served = matched.true_list >= 0, matched.n_pred > 0
-
-    def add(finding: str, severity: Severity, where: np.ndarray, of: np.ndarray, effect: str) -> None:
-        found.add(finding, severity, where.sum(), of.sum(), labels_where(matched, where), effect)
-
     effect = 'they score 0; users="both" leaves them out'
-    add("users without recommendations", "warning", judged & ~served, judged, effect)
+    found.lists("users without recommendations", "warning", matched, judged & ~served, judged.sum(), effect)
     effect = 'not evaluated; users="pred" counts them'
-    add("users without truth", "info", served & ~judged, served, effect)
+    found.lists("users without truth", "info", matched, served & ~judged, served.sum(), effect)
     effect = "recall and ndcg are undefined there and skipped by the mean"
-    add("users without a relevant item", "info", judged & (matched.n_true == 0), judged, effect)
+    found.lists("users without a relevant item", "info", matched, judged & (matched.n_true == 0), judged.sum(), effect)
 
 
 def _check_lengths(found: Findings, data: Data, matched: Matched) -> None:
@@ -62,13 +58,12 @@ def _check_lengths(found: Findings, data: Data, matched: Matched) -> None:
     k, judged, served = data.k, matched.true_list >= 0, matched.n_pred > 0
     short = served & (matched.n_pred < k)
     effect = f"precision@{k} counts the missing ranks as misses"
-    found.add(f"lists shorter than {k}", "info", short.sum(), served.sum(), labels_where(matched, short), effect)
+    found.lists(f"lists shorter than {k}", "info", matched, short, served.sum(), effect)
     long, n_true = matched.n_true > k, matched.n_true[judged]
     if long.any():
         limit = (np.minimum(n_true, k) / np.maximum(n_true, 1))[n_true > 0].mean()
         effect = f"mean recall@{k} cannot pass {limit:.4g}; precision@{k} is not limited there"
-        names = labels_where(matched, long)
-        found.add(f"more than {k} relevant items", "info", long.sum(), judged.sum(), names, effect)
+        found.lists(f"more than {k} relevant items", "info", matched, long, judged.sum(), effect)
 
 
 # Candidates look sampled if there are so many lists, and nearly all of them have all their relevant items beside the
@@ -99,4 +94,4 @@ def _check_sampled(found: Findings, matched: Matched) -> None:
         "otherwise than over all items: rank all items, or correct lists of one relevant item with "
         f"rd.sampled_values(metric, n_items=..., n_sampled={usual})"
     )
-    found.add("candidates look sampled", "warning", alike.sum(), served.sum(), labels_where(matched, alike), effect)
+    found.lists("candidates look sampled", "warning", matched, alike, served.sum(), effect)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import ColumnError, OptionError, RecdfError
 from ..inputs.frames import as_frame, column, read_numbers
+from ..inputs.groups import first_rows
 from ..inputs.impression_rows import SESSION, LogRows, Rows, Rules, read_rows
 from ..inputs.options import as_columns
 from ..inputs.sessions import rank_lists, repeated_rows
@@ -151,8 +152,7 @@ def _check_users(found: Findings, log: LogRows, many: int, rules: Rules) -> None
     rows = np.bincount(log.user)
     busy = np.flatnonzero(rows > many)
     busy = busy[np.argsort(-rows[busy], kind="stable")]
-    first = np.zeros(len(rows), np.int64)
-    first[log.user[::-1]] = np.arange(len(log))[::-1]
+    first = first_rows(log.user, len(rows))
     labels = log.frame[rules.user_col].take(first[busy[:5]]).tolist()
     words = ", ".join(f"{label!r}: {n:,}" for label, n in zip(labels, rows[busy[:5]].tolist(), strict=True))
     share = rows[busy].sum() / len(log)
@@ -238,8 +238,7 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
         ),
     ):
         pairs, n = dense_codes([unit, variant])
-        row = np.empty(n, np.int64)
-        row[pairs[::-1]] = np.arange(len(log))[::-1]
+        row = first_rows(pairs, n)
         several = np.flatnonzero(np.bincount(unit[row]) > 1)
         some = row[np.isin(unit[row], several[:5])]
         examples = dict.fromkeys(_labels(log, labels, some))

@@ -12,7 +12,7 @@ from ..matching.hits import Hits
 from ..matching.lists import Matched
 from ..metrics.compute import compute, mean
 from ..metrics.metric import find
-from .findings import Data, Findings, labels_where
+from .findings import Data, Findings
 
 TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
@@ -23,8 +23,7 @@ def check_order(found: Findings, data: Data, matched: Matched) -> None:
         repeats = _lists_where(matched, _tied(matched))
         effect = f"lists of several recommenders may be one list here; {_tie_range(matched, data.k)}"
         n_served = np.count_nonzero(matched.n_pred > 0)
-        names = labels_where(matched, repeats)
-        found.add("ranks repeat within a list; is by= missing?", "warning", repeats.sum(), n_served, names, effect)
+        found.lists("ranks repeat within a list; is by= missing?", "warning", matched, repeats, n_served, effect)
     elif matched.tie_level is not None:
         _check_ties(found, data, matched, matched.tie_level)
     if data.order["by"] == "rank" and "pred_duplicates" not in matched.counts:
@@ -42,17 +41,16 @@ def _check_ties(found: Findings, data: Data, matched: Matched, level: np.ndarray
     constant = np.zeros(len(matched), bool)
     constant[served] = (length > 1) & (level[start] == level[start + length - 1])
     effect = "their order is the order of item ids, or of rows: it says nothing"
-    found.add("constant scores", "warning", constant.sum(), len(served), labels_where(matched, constant), effect)
+    found.lists("constant scores", "warning", matched, constant, len(served), effect)
     cut = length > k
     across = np.zeros(len(matched), bool)
     across[served[cut]] = level[start[cut] + k - 1] == level[start[cut] + k]
     effect = _tie_range(matched, k)
     if across.any():
-        names = labels_where(matched, across)
-        found.add(f"ties across rank {k}", "warning", across.sum(), len(served), names, effect)
+        found.lists(f"ties across rank {k}", "warning", matched, across, len(served), effect)
     else:
         tied = _lists_where(matched, _tied(matched))
-        found.add("equal scores", "info", tied.sum(), len(served), labels_where(matched, tied), effect)
+        found.lists("equal scores", "info", matched, tied, len(served), effect)
 
 
 def _check_ranks(found: Findings, data: Data, matched: Matched) -> None:
@@ -62,11 +60,10 @@ def _check_ranks(found: Findings, data: Data, matched: Matched) -> None:
     first = np.zeros(len(matched), bool)
     first[served] = rank[matched.start[served]] != 1
     effect = "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 as it stands"
-    names = labels_where(matched, first)
-    found.add("ranks that do not start at 1", "warning", first.sum(), len(served), names, effect)
+    found.lists("ranks that do not start at 1", "warning", matched, first, len(served), effect)
     gaps = _lists_where(matched, rank[1:] > rank[:-1] + 1)
     effect = "gaps close up: items below a gap move up"
-    found.add("ranks with gaps", "warning", gaps.sum(), len(served), labels_where(matched, gaps), effect)
+    found.lists("ranks with gaps", "warning", matched, gaps, len(served), effect)
 
 
 def _check_scores_beside_ranks(found: Findings, data: Data, matched: Matched) -> None:
@@ -76,12 +73,10 @@ def _check_scores_beside_ranks(found: Findings, data: Data, matched: Matched) ->
     several = matched.n_pred > 1
     if several.any() and not _lists_where(matched, score[1:] != score[:-1]).any():
         effect = "rank decides; by these scores, as other tools order, every list is one tie"
-        names = labels_where(matched, several)
-        found.add("constant scores", "info", several.sum(), len(served), names, effect)
+        found.lists("constant scores", "info", matched, several, len(served), effect)
     against = _lists_where(matched, score[1:] > score[:-1])
     effect = "rank decides; pass score_col= to order by score"
-    names = labels_where(matched, against)
-    found.add("score order that contradicts the ranks", "warning", against.sum(), len(served), names, effect)
+    found.lists("score order that contradicts the ranks", "warning", matched, against, len(served), effect)
 
 
 def _check_rows_beside_scores(found: Findings, data: Data, matched: Matched) -> None:
@@ -92,8 +87,7 @@ def _check_rows_beside_scores(found: Findings, data: Data, matched: Matched) -> 
     rows = matched.rows(np.arange(len(matched.item)))
     against = _lists_where(matched, (rows[1:] < rows[:-1]) & ~_tied(matched))
     effect = "the score decides; if the rows were in the right order, smaller scores are better: pass rank_col="
-    names = labels_where(matched, against)
-    found.add("row order that contradicts the scores", "info", against.sum(), n_served, names, effect)
+    found.lists("row order that contradicts the scores", "info", matched, against, n_served, effect)
 
 
 def _in_list_order(matched: Matched, number: np.ndarray) -> np.ndarray:

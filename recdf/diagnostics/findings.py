@@ -17,13 +17,8 @@ from ..metrics.per_user import label_frame
 Severity = Literal["error", "warning", "info"]
 
 COLUMNS = {
-    "finding": "str",
-    "severity": "str",
-    "count": "int64",
-    "share": "float64",
-    "examples": "str",
-    "effect": "str",
-}
+    "finding": "str", "severity": "str", "count": "int64", "share": "float64", "examples": "str", "effect": "str",
+}  # fmt: skip
 N_EXAMPLES = 5
 
 
@@ -70,6 +65,12 @@ class Findings:
             share = count / of if of else float("nan")
             values = (finding, severity, int(count), share, words, effect)
             self.rows.append(dict(zip(COLUMNS, values, strict=True)))
+
+    def lists(
+        self, finding: str, severity: Severity, matched: Matched, where: np.ndarray, of: Any, effect: str
+    ) -> None:
+        """Add a finding that concerns the lists for which `where` is true, of `of` lists, with the labels of some."""
+        self.add(finding, severity, where.sum(), of, labels_where(matched, where), effect)
 
     def table(self) -> pd.DataFrame:
         """Return all findings as a table: errors, then warnings, then infos."""

@@ -18,6 +18,7 @@ from ..errors import ColumnError
 from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
 from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, read_numbers
+from ..inputs.groups import first_rows
 from ..inputs.options import as_columns, takes_options
 from ..matching.counts import ListCounts
 from ..matching.grouping import spans
@@ -252,8 +253,7 @@ def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_co
     others = pd.unique(everywhere)
     others = others[~np.isin(others, codes)]
     if len(others) or not labels:
-        place = np.empty(matched.n_items, np.int64)
-        place[matched.item[::-1]] = np.arange(len(matched.item))[::-1]
+        place = first_rows(matched.item, matched.n_items)
         labels.append(frame[item_col].take(matched.rows(place[others])))
     codes = np.concatenate([codes, others])
     ids = pd.concat(labels, ignore_index=True) if len(labels) > 1 else labels[0].reset_index(drop=True)

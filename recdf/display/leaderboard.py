@@ -76,7 +76,7 @@ class Leaderboard:
 
     def to_markdown(self) -> str:
         """Return a Markdown table with its notes below."""
-        return to_markdown(*self._parts()) + "\n\n" + "\n".join(
+        return to_markdown(*self.head_and_cells()) + "\n\n" + "\n".join(
             f"* {markdown_text(note)}" for note in self._notes("markdown")
         )
 
@@ -94,7 +94,7 @@ class Leaderboard:
             Needs `\usepackage{booktabs}`. The notes are comments above it. Names in scripts other than Latin need
             XeLaTeX or LuaLaTeX with a font that has them.
         """
-        table = to_latex(*self._parts(), booktabs=True)
+        table = to_latex(*self.head_and_cells(), booktabs=True)
         notes = "\n".join(f"% {visible(note)}" for note in self.notes)
         if caption is None and label is None:
             return f"{notes}\n{table}"
@@ -107,19 +107,16 @@ class Leaderboard:
         """Return an HTML table with its notes below."""
         return self._html(None)
 
-    def head_and_cells(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
-        """Return the names of the columns, the rows of cells and the side of every column."""
-        return self._parts()
-
     def _html(self, rows: int | None) -> str:
-        head, body, align = self._parts()
+        head, body, align = self.head_and_cells()
         notes = list(self.notes)
         if rows is not None and len(body) > rows:
             notes.append(f"{len(body) - rows:,} more rows are not shown; .frame and .to_html() have all of them.")
             body = body[:rows]
         return to_html(head, body, align) + "".join(f"<p><small>{html_text(note)}</small></p>" for note in notes)
 
-    def _parts(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
+    def head_and_cells(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
+        """Return the names of the columns, the rows of cells and the side of every column."""
         frame, in_parts = self.frame, self.frame["segment"].ne(EVERYONE).any()
         frame = frame.assign(n_differs=n_differs(frame))
         metrics = frame.drop_duplicates("metric")
@@ -153,7 +150,7 @@ class Leaderboard:
         return self._html(CUT)
 
     def __str__(self) -> str:
-        head, body, align = self._parts()
+        head, body, align = self.head_and_cells()
         more = [] if len(body) <= CUT else [f"... and {len(body) - CUT:,} more rows; .frame has all of them"]
         # A terminal has neither bold nor underline: the best value has a star.
         starred = [[cell._replace(text=f"*{cell.text}") if cell.bold else cell for cell in row] for row in body[:CUT]]

@@ -217,8 +217,8 @@ class Evaluation:
         Raises
         ------
         ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError, MissingExtraError
-            As `rd.compare_models`; `OptionError` also if the evaluation is not `by` one column besides folds and no `model_col`
-            is given.
+            As `rd.compare_models`; `OptionError` also if the evaluation is not `by` one column besides folds and no
+            `model_col` is given.
 
         Examples
         --------

@@ -78,8 +78,8 @@ def read_rows(
     clusters = key_codes([("data", data)], cluster)[0][0] if cluster else None
     cells = split(group * len(labels) + variant, len(groups) * len(labels))
     used = {variant_col, *by_cols, *strata}
-    larger = (None, False) if cluster else _larger_unit(data, as_columns(user_col), used, variant)
-    return ExperimentRows(labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, cells, *larger)
+    unit = (None, False) if cluster else _larger_unit(data, as_columns(user_col), used, variant)
+    return ExperimentRows(labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, cells, *unit)
 
 
 def _larger_unit(
@@ -87,8 +87,8 @@ def _larger_unit(
 ) -> tuple[Codes | None, bool]:
     """Code of the unit of which there may be several rows: "user_id", the first column of the key, or what looks so.
 
-    Returns too whether it only looks so. What looks so is a column of ids that repeats its values, each of them in one variant alone. If rows had been
-    assigned one by one, that would have a probability below e^-20.
+    Returns too whether it only looks so: it is a column of ids that repeats its values, each of them in one variant
+    alone. If rows had been assigned one by one, that would have a probability below e^-20.
     """
     has_id = "user_id" in data.columns
     if has_id and keys in ([], ["user_id"]):  # a key of one column is unique

@@ -72,7 +72,8 @@ def _with_checks(
     """The row with what else may decide: the denominators, several rows of a unit, a few units."""
     row = _with_denominators(row, metric, units)
     if data.repeated is not None:
-        row = _with_repeats(row, residuals(units, found), [data.repeated[metric.kept(one)] for one in arms], data.guessed)
+        codes = [data.repeated[metric.kept(one)] for one in arms]
+        row = _with_repeats(row, residuals(units, found), codes, data.guessed)
     return without_top(row, units, found, settings)
 
 

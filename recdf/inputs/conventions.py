@@ -59,6 +59,12 @@ class Convention:
 
 BINARY: dict[str, Any] = {"gain": "binary"}
 
+
+def _plain(names: str) -> dict[str, dict[str, Any]]:
+    """Return metrics that a library computes as recdf does by default."""
+    return {name: {} for name in names.split()}
+
+
 CONVENTIONS: dict[str, Convention] = {
     record.name: record
     for record in (
@@ -69,23 +75,10 @@ CONVENTIONS: dict[str, Convention] = {
             "relevant items has the value 0 and counts in the mean.",
             order="score",
             options={"undefined": "zero"},
-            metrics={
-                name: {}
-                for name in (
-                    "hitrate",
-                    "hits",
-                    "precision",
-                    "recall",
-                    "rprecision",
-                    "mapr",
-                    "mrr",
-                    "ndcg",
-                    "bpref",
-                )
-            },
+            metrics=_plain("hitrate hits precision recall rprecision mapr mrr ndcg bpref"),
             differs={
                 "*": "trec_eval keeps scores in 32 bits: scores that differ less than that are ties for it. "
-                "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of true.",
+                "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of true."
             },
         ),
         Convention(
@@ -95,22 +88,7 @@ CONVENTIONS: dict[str, Convention] = {
             "value 0 and counts in the mean.",
             order="score",
             options={"ties": "row", "undefined": "zero"},
-            metrics={
-                name: {}
-                for name in (
-                    "hitrate",
-                    "hits",
-                    "precision",
-                    "recall",
-                    "f1",
-                    "rprecision",
-                    "mapr",
-                    "mrr",
-                    "ndcg",
-                    "dcg",
-                    "rbp",
-                )
-            },
+            metrics=_plain("hitrate hits precision recall f1 rprecision mapr mrr ndcg dcg rbp"),
             differs={
                 "*": "In lists of more than 15 items its sort is not stable: equal scores stand in no defined order.",
                 "rbp": "ranx also takes gains above 1.",
@@ -124,15 +102,9 @@ CONVENTIONS: dict[str, Convention] = {
             "k − TP false positives, however short it is.",
             options={"ties": "row"},
             metrics={
-                "hitrate": {},
-                "precision": {},
-                "recall": {},
-                "f1": {},
-                "mapr": {},
-                "mrr": {},
+                **_plain("hitrate precision recall f1 mapr mrr"),
                 "ndcg": {**BINARY, "ideal": "k"},
-                "pauc": {},
-                "pap": {},
+                **_plain("pauc pap"),
                 "accuracy": {"length": "k"},
                 "mcc": {"length": "k"},
                 "surprisal": {},
@@ -153,9 +125,7 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order, larger item id first among equal scores; binary; MAP divides by min(k, n_true).",
             order="score",
             metrics={
-                "hitrate": {},
-                "precision": {},
-                "recall": {},
+                **_plain("hitrate precision recall"),
                 "mapr": {"normalizer": "achievable"},
                 "mrr": {},
                 "ndcg": BINARY,
@@ -178,12 +148,10 @@ CONVENTIONS: dict[str, Convention] = {
             order="score",
             options={"ties": "row"},
             metrics={
-                "precision": {},
-                "recall": {},
+                **_plain("precision recall"),
                 "mapr": {"normalizer": "achievable"},
                 "ndcg": BINARY,
-                "ild": {},
-                "entropy": {},
+                **_plain("ild entropy"),
             },
             undefined={"precision": "n_pred", "recall": "n_pred", "mapr": "n_pred"},
             differs={"rprecision": "Its mean leaves out users by a rule of its own."},
@@ -196,13 +164,9 @@ CONVENTIONS: dict[str, Convention] = {
             metrics={
                 "hitrate": {},
                 "precision": {"divisor": "shown"},
-                "recall": {},
-                "mapr": {},
-                "mrr": {},
+                **_plain("recall mapr mrr"),
                 "ndcg": BINARY,
-                "popularity": {},
-                "surprisal": {},
-                "coverage": {},
+                **_plain("popularity surprisal coverage"),
             },
             differs={
                 "precision": "A user without recommendations makes its mean NaN; recdf skips that user and counts it."
@@ -223,8 +187,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "ndcg": {**BINARY, "discount": "jk"},
                 "dcg": {**BINARY, "discount": "jk"},
                 "rbp": {"p": 0.85, **BINARY},
-                "ils": {},
-                "gini": {},
+                **_plain("ils gini"),
             },
             undefined={"hitrate": "n_true", "mrr": "n_true", "dcg": "n_true", "rbp": "n_true", "mapr": "n_pred"},
             differs={
@@ -239,10 +202,7 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order; binary; users of true.",
             order="score",
             metrics={
-                "hits": {},
-                "precision": {},
-                "recall": {},
-                "mrr": {},
+                **_plain("hits precision recall mrr"),
                 "ndcg": BINARY,
                 "dcg": BINARY,
                 "ild": {"similarity": "jaccard"},
@@ -256,11 +216,7 @@ CONVENTIONS: dict[str, Convention] = {
             "candidate list itself, re-sorted.",
             order="score",
             options={"users": "pred"},
-            metrics={
-                "ndcg": {"ideal": "listed", "tied": "averaged"},
-                "dcg": {"tied": "averaged"},
-                "auc": {},
-            },
+            metrics={"ndcg": {"ideal": "listed", "tied": "averaged"}, "dcg": {"tied": "averaged"}, "auc": {}},
             differs={"*": "Only a list of candidates is seen: relevant items that are not among them do not count."},
         ),
     )

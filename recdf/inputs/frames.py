@@ -116,11 +116,7 @@ def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def from_dict(
-    lists: Mapping[Any, Any],
-    *,
-    user_col: str = "user_id",
-    item_col: str = "item_id",
-    value_name: str = "relevance",
+    lists: Mapping[Any, Any], *, user_col: str = "user_id", item_col: str = "item_id", value_name: str = "relevance"
 ) -> pd.DataFrame:
     """Turn a mapping of users to items into a long frame.
 

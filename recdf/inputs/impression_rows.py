@@ -163,9 +163,7 @@ def _names_lists(frame: pd.DataFrame, rules: Rules) -> bool:
     return rules.unattributed == "true" and rules.session_gap is None and set(rules.list_cols) <= set(frame.columns)
 
 
-def _frames(
-    log: Any, events: Mapping[str, Any], rules: Rules
-) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
+def _frames(log: Any, events: Mapping[str, Any], rules: Rules) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
     """Return the frames without the rows that have a null, and how many such rows each frame had."""
     frames, dropped = {}, {}
     for role, data in {"log": log, **events}.items():
@@ -265,5 +263,3 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
             f"True and False, or numbers of clicks; where null means no click, pass log.fillna({{{name!r}: 0}})"
         )
     return clicks
-
-

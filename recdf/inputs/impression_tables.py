@@ -21,7 +21,7 @@ from .sessions import Ranking, rank_lists, repeated_rows, standing_rows
 from .sorting import dense_codes, run_heads, stable_order
 from .times import Clock
 
-CLICKS, PURCHASES = "clicks", "purchases"
+CLICKS, PURCHASES, VALUE = "clicks", "purchases", "value"
 SHOWN, CLICKED, BOUGHT = 0, 1, 2
 
 
@@ -29,37 +29,31 @@ SHOWN, CLICKED, BOUGHT = 0, 1, 2
 class Response:
     """What users did with each row of the log, or with each row that is added to `true`.
 
-    `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row. `clicks` and `purchases` are sums of shares of
-    events, and `value` is the sum of what was paid. An array is None where the inputs do not have its data.
+    `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row. `sums` are CLICKS and PURCHASES, sums of shares
+    of events, and VALUE, the sum of what was paid, as far as the inputs have their data.
     """
 
     depth: np.ndarray
-    clicks: np.ndarray | None
-    purchases: np.ndarray | None
-    value: np.ndarray | None
+    sums: dict[str, np.ndarray]
 
     def settled(self, stays: np.ndarray, moved: np.ndarray, standing: np.ndarray) -> Response:
         """Return the response of the rows that stay, after adding that of each `moved` row to its `standing` row."""
         place = np.searchsorted(np.flatnonzero(stays), standing)
-        depth = self.depth[stays]
-        np.maximum.at(depth, place, self.depth[moved])
-        sums = []
-        for part in (self.clicks, self.purchases, self.value):
-            some = None if part is None else part[stays]
-            if part is not None and some is not None:
-                np.add.at(some, place, part[moved])
-            sums.append(some)
-        return Response(depth, *sums)
+        found = Response(self.depth[stays], {name: part[stays] for name, part in self.sums.items()})
+        np.maximum.at(found.depth, place, self.depth[moved])
+        for name, part in self.sums.items():
+            np.add.at(found.sums[name], place, part[moved])
+        return found
 
     def gathered(self, place: np.ndarray, n: int) -> Response:
         """Combine these rows into `n` rows, each at its `place`: take the deepest event, and add up the rest."""
         depth = np.zeros(n, np.int8)
         np.maximum.at(depth, place, self.depth)
-        sums = [
-            None if part is None else np.bincount(place, weights=part, minlength=n).astype(np.float64, copy=False)
-            for part in (self.clicks, self.purchases, self.value)
-        ]
-        return Response(depth, *sums)
+        sums = {
+            name: np.bincount(place, weights=part, minlength=n).astype(np.float64, copy=False)
+            for name, part in self.sums.items()
+        }
+        return Response(depth, sums)
 
     def gains(self, rules: Rules) -> np.ndarray:
         """Return the relevance of each row."""
@@ -70,9 +64,8 @@ class Response:
 
     def columns(self, rules: Rules) -> dict[str, pd.Series]:
         """Return the columns of `true` that hold the response."""
-        found = {"relevance": self.gains(rules)}
-        named = ((CLICKS, self.clicks), (PURCHASES, self.purchases), (rules.value_col or "", self.value))
-        found |= {name: part for name, part in named if part is not None}
+        names = {name: name for name in self.sums} | {VALUE: rules.value_col or ""}
+        found = {"relevance": self.gains(rules)} | {names[name]: part for name, part in self.sums.items()}
         # A frame takes a Series without a copy, but copies an array.
         return {name: pd.Series(part, copy=False) for name, part in found.items()}
 
@@ -109,7 +102,7 @@ def make_tables(rows: Rows, rules: Rules) -> Tables:
     more = _added_rows(log, added, response, rules)
     stays, response, n_repeated = _settle_repeats(log, response, rules)
     ranking = rank_lists(log.lists, log.position, stays)
-    n_better_later, shown_value = 0, response.value
+    n_better_later, shown_value = 0, response.sums.get(VALUE)
     if n_repeated and rules.repeats == "each":
         n_better_later, shown_value = _best_first(log, response, rules, ranking.rank)
     rank, nothing = ranking.rank, pd.DataFrame()
@@ -137,28 +130,22 @@ def _respond(
 ) -> tuple[Response, dict[str, Outcome]]:
     """Return the response of every row of the log, and what became of every event."""
     n = len(log)
-    depth = np.zeros(n, np.int8)
-    clicks, purchases, value, outcomes = log.clicks, None, None, {}
-    if clicks is not None:
-        depth[clicks > 0] = CLICKED
+    depth, sums, outcomes = np.zeros(n, np.int8), {}, {}
+    if log.clicks is not None:
+        sums[CLICKS] = log.clicks
+        depth[log.clicks > 0] = CLICKED
     for events in all_events:
         candidates = find_candidates(log.moments, events.moments, window, skew)
         credit = give_credit(candidates, rules.attribution, events.paid)
         outcomes[events.name] = candidates.outcome
-        share = np.zeros(n)
-        share[credit.row] = credit.share
-        if events.name == CLICKS:
-            clicks = share
-            depth[credit.row] = CLICKED
-            continue
-        purchases = share
-        depth[credit.row] = BOUGHT
-        if events.paid is not None:
-            value = np.zeros(n)
-            value[credit.row] = credit.value
-    if rules.value_col is not None and rules.value == "shown" and purchases is not None:
-        value = read_values(log.frame, rules.value_col, "log") * purchases
-    return Response(depth, clicks, purchases, value), outcomes
+        depth[credit.row] = CLICKED if events.name == CLICKS else BOUGHT
+        for name, part in ((events.name, credit.share), (VALUE, credit.value)):
+            if name != VALUE or events.paid is not None:
+                sums[name] = np.zeros(n)
+                sums[name][credit.row] = part
+    if rules.value_col is not None and rules.value == "shown" and PURCHASES in sums:
+        sums[VALUE] = read_values(log.frame, rules.value_col, "log") * sums[PURCHASES]
+    return Response(depth, sums), outcomes
 
 
 def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.ndarray | None, Response, int]:
@@ -178,9 +165,7 @@ def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.
     return stays, response.settled(stays, repeated[moved], standing[moved]), int(moved.sum())
 
 
-def _best_first(
-    log: LogRows, response: Response, rules: Rules, rank: np.ndarray
-) -> tuple[int, np.ndarray | None]:
+def _best_first(log: LogRows, response: Response, rules: Rules, rank: np.ndarray) -> tuple[int, np.ndarray | None]:
     """Count the lists in which a later impression of an item is more relevant than an earlier one.
 
     `true` has no ranks, so that `evaluate` takes the most relevant row of an item for its first impression. The second
@@ -192,10 +177,10 @@ def _best_first(
     by_gain = stable_order([pair, -gain, rank[rows]])
     later = (pair[by_rank][1:] == pair[by_rank][:-1]) & (gain[by_rank][1:] > gain[by_rank][:-1])
     n_lists = len(np.unique(log.lists.code[rows[by_rank[1:][later]]]))
-    if response.value is None:
+    if VALUE not in response.sums:
         return n_lists, None
-    value = response.value.copy()
-    value[rows[by_rank]] = response.value[rows[by_gain]]
+    value = response.sums[VALUE].copy()
+    value[rows[by_rank]] = response.sums[VALUE][rows[by_gain]]
     return n_lists, value
 
 
@@ -278,14 +263,10 @@ def _unattributed(log: LogRows, events: EventRows, row: np.ndarray, lists: np.nd
     in_list = np.isin(pair, found) & placed
     keep = np.flatnonzero(placed & ~in_list)
     clicked, paid = events.name == CLICKS, events.paid
-    one = np.ones(len(keep))
-    value = None if rules.value_col is None or clicked else np.zeros(len(keep)) if paid is None else paid[row[keep]]
-    response = Response(
-        np.full(len(keep), CLICKED if clicked else BOUGHT, np.int8),
-        one if clicked else None,
-        None if clicked else one,
-        value,
-    )
+    sums = {events.name: np.ones(len(keep))}
+    if rules.value_col is not None and not clicked:
+        sums[VALUE] = np.zeros(len(keep)) if paid is None else paid[row[keep]]
+    response = Response(np.full(len(keep), CLICKED if clicked else BOUGHT, np.int8), sums)
     counts = {"kept_in_true": len(keep), "shown_in_list": int(in_list.sum()), "without_list": int((~placed).sum())}
     return _Added(events, row[keep], lists[keep], log_row[keep], response, counts)
 
@@ -341,22 +322,16 @@ def _added_rows(log: LogRows, added: list[_Added], response: Response, rules: Ru
     first = np.full(n, len(pair), np.int64)
     np.minimum.at(first, pair, np.arange(len(pair)))
     responses = [one.response for one in added]
-    together = Response(
-        np.concatenate([one.depth for one in responses]),
-        None if response.clicks is None else _joined(responses, "clicks"),
-        None if response.purchases is None else _joined(responses, "purchases"),
-        None if response.value is None else _joined(responses, "value"),
-    ).gathered(pair, n)
+    sums = {
+        name: np.concatenate([one.sums.get(name, np.zeros(len(one.depth))) for one in responses])
+        for name in response.sums
+    }
+    together = Response(np.concatenate([one.depth for one in responses]), sums).gathered(pair, n)
     labels = pd.concat([_event_labels(log, one, rules) for one in added], ignore_index=True)
     order = np.argsort(first, kind="stable")
     rows = labels.take(first[order]).reset_index(drop=True)
     more = pd.DataFrame(together.columns(rules)).take(order).reset_index(drop=True)
     return pd.concat([rows, more], axis=1)
-
-
-def _joined(responses: list[Response], field: str) -> np.ndarray:
-    parts = [(getattr(one, field), len(one.depth)) for one in responses]
-    return np.concatenate([np.zeros(n) if part is None else part for part, n in parts])
 
 
 def _list_labels(log: LogRows, row: np.ndarray, rules: Rules) -> pd.DataFrame:

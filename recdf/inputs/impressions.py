@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,13 @@ from .progress import Progress
 
 __all__ = ["Impressions", "from_impressions"]
 
+# The rules that the record of a call has.
+SPANS = ("window", "clock_skew", "session_gap")
+RECORDED = (
+    *("user_col", "list_cols", "item_col", "time_col", "clicked_col", "value_col"),
+    *SPANS,
+    *("attribution", "relevance", "repeats", "unattributed", "value"),
+)
 RELEVANCE = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 
 
@@ -243,14 +250,9 @@ def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def _check_rules(rules: Rules, events: list[str]) -> None:
-    for name, choices in (
-        ("attribution", ("last", "first", "all")),
-        ("repeats", ("first", "last", "each")),
-        ("unattributed", ("count", "true")),
-        ("value", ("paid", "shown")),
-        ("null_keys", ("raise", "drop")),
-    ):
-        check_choice(name, getattr(rules, name), choices)
+    for name, kind in get_type_hints(Rules).items():
+        if get_origin(kind) is Literal:
+            check_choice(name, getattr(rules, name), get_args(kind))
     if rules.clicked_col is not None and "clicks" in events:
         raise OptionError("clicked_col and clicks both say what was clicked, and a click would count twice; pass one")
     if rules.clicked_col is None and not events:
@@ -308,21 +310,12 @@ def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -
 def _spec(tables: Tables, rules: Rules) -> dict[str, Any]:
     """Return the rules and the counts, in types that JSON has."""
     ranking = tables.ranking
-    spans = {name: getattr(rules, name) for name in ("window", "clock_skew", "session_gap")}
-    plain = {name: span if span is None or isinstance(span, int | float) else str(span) for name, span in spans.items()}
+    given = {name: getattr(rules, name) for name in RECORDED}
+    spans = {name: str(given[name]) for name in SPANS if not isinstance(given[name], int | float | None)}
     return {
-        "user_col": rules.user_col,
+        **given,
+        **spans,
         "list_cols": list(rules.list_cols),
-        "item_col": rules.item_col,
-        "time_col": rules.time_col,
-        "clicked_col": rules.clicked_col,
-        "value_col": rules.value_col,
-        **plain,
-        "attribution": rules.attribution,
-        "relevance": dict(rules.relevance),
-        "repeats": rules.repeats,
-        "unattributed": rules.unattributed,
-        "value": rules.value,
         "clock": {"kind": tables.clock.kind, "unit": tables.clock.unit} if rules.time_col else None,
         "positions": {
             "column": "position" if rules.rank_col == "rank" else rules.rank_col,

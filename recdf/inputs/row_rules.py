@@ -1,13 +1,13 @@
 """The rules for rows of `true` and `pred`: one table, for frames in memory and for files that are read in batches.
 
-Contract: a reader says which rows of a batch break a rule, and in which column. `RowFindings.add` returns which rows to
-drop. After the last batch `RowFindings.settle` raises the error of the first broken rule, or counts the dropped rows.
-Where the rows of a frame are read in several places, each place returns its `Findings`, and their sum is settled.
+Contract: a reader says which rows of a batch break a rule, and in which column. `judged` returns its `Findings`, and
+which rows to drop. The findings of batches, or of several places that read a frame, can be added. `Findings.settle` of
+their sum raises the error of the first broken rule, or counts the dropped rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -31,7 +31,7 @@ class Broken(NamedTuple):
     some: np.ndarray | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Count:
     """How often a rule was broken in one column, and a few of the values."""
 
@@ -60,54 +60,33 @@ def _refused(options: Options) -> Answer:
     return "raise"
 
 
-def _bad_relevance(what: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
+def _of_nan_score(options: Options) -> Answer:
+    return "keep" if options.nan_score == "last" else options.nan_score
+
+
+def _of_null_keys(options: Options) -> Answer:
+    return options.null_keys
+
+
+def _numbers(what: str, words: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
+    """Return the error for one column of numbers; `words` say what is wrong there and what was expected."""
+
     def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
         ((where, count),) = found.items()
-        return DataError(
-            f"{where} holds {count.n:,} {what} relevances ({examples(count.some)}); "
-            "expected finite numbers, 0 for not relevant"
-        )
+        n, some, hint = f"{count.n:,} {what}", examples(count.some), _hint(what, count, n_rows)
+        return DataError(f"{where} holds {words.format(n=n, n_rows=f'{n_rows:,}', some=some, hint=hint)}")
 
     return error
 
 
-def _bad_propensity(what: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
-    def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
-        ((where, count),) = found.items()
-        hint = ""
-        if what == "null":
-            hint = "; a join leaves null where an item has none: drop these rows or fill in a propensity"
-        elif what == "zero or negative" and count.n == n_rows:
-            hint = "; all of them look like logarithms: take np.exp"
-        elif what == "zero or negative" and 0.0 in count.some:
-            hint = "; propensity_floor= above 0 makes zeros usable"
-        return DataError(
-            f"{where} holds {count.n:,} {what} propensities of {n_rows:,} ({examples(count.some)}); expected the "
-            f"probability that a relevant item was observed, above 0 and at most 1{hint}"
-        )
-
-    return error
-
-
-def _bad_weight(what: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
-    def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
-        ((where, count),) = found.items()
-        return DataError(
-            f"{where} holds {count.n:,} {what} weights of {n_rows:,} ({examples(count.some)}); "
-            "expected finite numbers, at least 0"
-        )
-
-    return error
-
-
-def _null_order(by: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
-    def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
-        ((where, count),) = found.items()
-        return DataError(
-            f'{where} holds {count.n:,} null {by}s of {n_rows:,}; drop these rows or pass nan_score="last" or "drop"'
-        )
-
-    return error
+def _hint(what: str, count: Count, n_rows: int) -> str:
+    """Return what may mend propensities, as the end of a message."""
+    if what == "null":
+        return "; a join leaves null where an item has none: drop these rows or fill in a propensity"
+    if what == "zero or negative" and count.n == n_rows:
+        return "; all of them look like logarithms: take np.exp"
+    zeros = what == "zero or negative" and 0.0 in count.some
+    return "; propensity_floor= above 0 makes zeros usable" if zeros else ""
 
 
 def _null_ids(role: str, found: Mapping[str, Count], n_rows: int) -> NullKeyError:
@@ -115,72 +94,65 @@ def _null_ids(role: str, found: Mapping[str, Count], n_rows: int) -> NullKeyErro
     return NullKeyError(f'{role} has null ids: {counts}; drop these rows or pass null_keys="drop"')
 
 
-def _of_nan_score(options: Options) -> Answer:
-    answers: dict[str, Answer] = {"raise": "raise", "last": "keep", "drop": "drop"}
-    return answers[options.nan_score]
-
-
-def _of_null_keys(options: Options) -> Answer:
-    return "raise" if options.null_keys == "raise" else "drop"
-
+RELEVANCES = "{n} relevances ({some}); expected finite numbers, 0 for not relevant"
+PROPENSITIES = (
+    "{n} propensities of {n_rows} ({some}); expected the probability that a relevant item was observed, above 0 and "
+    "at most 1{hint}"
+)
+WEIGHTS = "{n} weights of {n_rows} ({some}); expected finite numbers, at least 0"
+NULL_ORDER = '{n}s of {n_rows}; drop these rows or pass nan_score="last" or "drop"'
 
 # The rules in the order in which they are reported: only the first broken rule raises its error.
-NULL_RELEVANCE = RowRule("null relevance", _refused, _bad_relevance("null"))
-INFINITE_RELEVANCE = RowRule("infinite relevance", _refused, _bad_relevance("infinite"))
-NEGATIVE_RELEVANCE = RowRule("negative relevance", _refused, _bad_relevance("negative"))
-NULL_PROPENSITY = RowRule("null propensity", _refused, _bad_propensity("null"))
-NO_PROPENSITY = RowRule("propensity not above 0", _refused, _bad_propensity("zero or negative"))
-LARGE_PROPENSITY = RowRule("propensity above 1", _refused, _bad_propensity("larger than 1"))
-NULL_WEIGHT = RowRule("null weight", _refused, _bad_weight("null"))
-BAD_WEIGHT = RowRule("negative or infinite weight", _refused, _bad_weight("negative or infinite"))
-NULL_SCORE = RowRule("null score", _of_nan_score, _null_order("score"), "null_scores")
-NULL_RANK = RowRule("null rank", _of_nan_score, _null_order("rank"), "null_scores")
+OF_RELEVANCE = tuple(
+    RowRule(f"{what} relevance", _refused, _numbers(what, RELEVANCES)) for what in ("null", "infinite", "negative")
+)
+OF_PROPENSITY = (
+    RowRule("null propensity", _refused, _numbers("null", PROPENSITIES)),
+    RowRule("propensity not above 0", _refused, _numbers("zero or negative", PROPENSITIES)),
+    RowRule("propensity above 1", _refused, _numbers("larger than 1", PROPENSITIES)),
+)
+OF_WEIGHT = tuple(
+    RowRule(f"{what} weight", _refused, _numbers(what, WEIGHTS)) for what in ("null", "negative or infinite")
+)
+OF_ORDER = {
+    by: RowRule(f"null {by}", _of_nan_score, _numbers(f"null {by}", NULL_ORDER), "null_scores")
+    for by in ("score", "rank")
+}
 NULL_ID = RowRule("null id", _of_null_keys, _null_ids, "null_keys")
-OF_RELEVANCE = (NULL_RELEVANCE, INFINITE_RELEVANCE, NEGATIVE_RELEVANCE)
-OF_PROPENSITY = (NULL_PROPENSITY, NO_PROPENSITY, LARGE_PROPENSITY)
-OF_WEIGHT = (NULL_WEIGHT, BAD_WEIGHT)
-RULES = (*OF_RELEVANCE, *OF_PROPENSITY, *OF_WEIGHT, NULL_SCORE, NULL_RANK, NULL_ID)
+RULES = (*OF_RELEVANCE, *OF_PROPENSITY, *OF_WEIGHT, *OF_ORDER.values(), NULL_ID)
+
+Test = Callable[[np.ndarray], np.ndarray]
 
 
 def broken_relevance(gain: np.ndarray, where: str) -> list[Broken]:
     """Return the rules that some relevances break."""
-    return _broken(gain, where, zip(OF_RELEVANCE, (np.isnan, np.isinf, _negative), strict=True))
+    return _broken(gain, where, OF_RELEVANCE, np.isnan, np.isinf, lambda values: (values < 0) & ~np.isinf(values))
 
 
 def broken_propensity(propensity: np.ndarray, where: str, floor: float) -> list[Broken]:
     """Return the rules that some propensities break. A floor above 0 makes 0 usable, since it counts as the floor."""
-    tests = (np.isnan, lambda values: (values < 0) | ((values == 0) & (floor == 0)), lambda values: values > 1)
-    return _broken(propensity, where, zip(OF_PROPENSITY, tests, strict=True))
+    not_above = np.less if floor > 0 else np.less_equal
+    return _broken(
+        propensity, where, OF_PROPENSITY, np.isnan, lambda values: not_above(values, 0), lambda values: values > 1
+    )
 
 
 def broken_weights(weights: np.ndarray, where: str) -> list[Broken]:
     """Return the rules that some weights of lists break."""
-    tests = (np.isnan, lambda values: (values < 0) | np.isinf(values))
-    return _broken(weights, where, zip(OF_WEIGHT, tests, strict=True))
+    return _broken(weights, where, OF_WEIGHT, np.isnan, lambda values: (values < 0) | np.isinf(values))
 
 
-def _broken(
-    values: np.ndarray, where: str, tests: Iterable[tuple[RowRule, Callable[[np.ndarray], np.ndarray]]]
-) -> list[Broken]:
+def _broken(values: np.ndarray, where: str, rules: Sequence[RowRule], *tests: Test) -> list[Broken]:
     """Return the rules whose test is true for some values."""
-    found = []
-    for rule, bad in tests:
-        rows = bad(values)
-        if rows.any():
-            found.append(Broken(rule, where, rows, values[rows]))
-    return found
-
-
-def _negative(gain: np.ndarray) -> np.ndarray:
-    negative: np.ndarray = (gain < 0) & ~np.isinf(gain)
-    return negative
+    found = [(rule, bad(values)) for rule, bad in zip(rules, tests, strict=True)]
+    return [Broken(rule, where, rows, values[rows]) for rule, rows in found if rows.any()]
 
 
 def broken_order(null: np.ndarray | None, where: str, by: str) -> list[Broken]:
     """Return the rule that null scores or ranks break, if there are any."""
     if null is None:
         return []
-    return [Broken(NULL_RANK if by == "rank" else NULL_SCORE, where, null)]
+    return [Broken(OF_ORDER[by], where, null)]
 
 
 def broken_ids(null: Mapping[str, np.ndarray | None]) -> list[Broken]:
@@ -253,45 +225,17 @@ class Findings:
         return cls(found["n_rows"], broken, {RULES[rule]: n for rule, n in found["dropped"]})
 
 
-class RowFindings:
-    """The broken rules of one frame, over all of its batches."""
-
-    def __init__(self, role: str, options: Options) -> None:
-        self.role, self.options = role, options
-        self._found: dict[RowRule, dict[str, Count]] = {}
-        self._dropped: dict[RowRule, int] = {}
-
-    @property
-    def failed(self) -> bool:
-        """Whether `settle` will raise, so that rows need not be kept."""
-        return self.found(0).refuses(self.options)
-
-    def add(self, broken: Iterable[Broken]) -> np.ndarray | None:
-        """Record the broken rules of a batch, and return which of its rows to drop; None if there is none."""
-        found, gone = list(broken), None
-        for rule in reversed(RULES):  # a row with a null id counts only for that, whatever its score
-            here = [one for one in found if one.rule is rule]
-            if not here:
-                continue
-            for one in here:
-                self._note(one)
-            if rule.answer(self.options) == "drop":
-                rows = np.logical_or.reduce([one.rows for one in here])
-                new = rows if gone is None else rows & ~gone
-                self._dropped[rule] = self._dropped.get(rule, 0) + int(np.count_nonzero(new))
-                gone = rows if gone is None else gone | rows
-        return gone
-
-    def _note(self, one: Broken) -> None:
-        count = self._found.setdefault(one.rule, {}).setdefault(one.where, Count(0, []))
-        count.n += int(np.count_nonzero(one.rows))
-        if one.some is not None and len(count.some) < N_EXAMPLES:
-            count.some = list(dict.fromkeys([*count.some, *one.some[:1000].tolist()]))[:N_EXAMPLES]
-
-    def found(self, n_rows: int) -> Findings:
-        """Return what was found in all batches, which have `n_rows` rows together."""
-        return Findings(n_rows, self._found, self._dropped)
-
-    def settle(self, n_rows: int) -> dict[str, int]:
-        """Raise the error of the first rule that was broken and is not to be dropped; else count the dropped rows."""
-        return self.found(n_rows).settle(self.role, self.options)
+def judged(broken: Iterable[Broken], n_rows: int, options: Options) -> tuple[Findings, np.ndarray | None]:
+    """Return what is wrong with some rows, and which of them to drop; None if there is none."""
+    counts: dict[RowRule, dict[str, Count]] = {}
+    found, dropped, gone = list(broken), {}, None
+    for rule in reversed(RULES):  # a row with a null id counts only for that, whatever its score
+        here = [one for one in found if one.rule is rule]
+        for one in here:
+            some = [] if one.some is None else list(dict.fromkeys(one.some[:1000].tolist()))[:N_EXAMPLES]
+            counts.setdefault(rule, {})[one.where] = Count(int(np.count_nonzero(one.rows)), some)
+        if here and rule.answer(options) == "drop":
+            rows = np.logical_or.reduce([one.rows for one in here])
+            dropped[rule] = int(np.count_nonzero(rows if gone is None else rows & ~gone))
+            gone = rows if gone is None else gone | rows
+    return Findings(n_rows, counts, dropped), gone

@@ -21,12 +21,12 @@ from .options import Options, as_columns
 from .row_rules import (
     Broken,
     Findings,
-    RowFindings,
     broken_ids,
     broken_order,
     broken_propensity,
     broken_relevance,
     broken_weights,
+    judged,
 )
 
 
@@ -104,9 +104,8 @@ def _read(
         raise DataError(f"{role} has {len(frame):,} rows; one call takes fewer than 2**31: evaluate parts by user")
     by_ids = [read_by([column(frame, name, role)], f"{role}[{name!r}]")[0] for name in by]
     keys, item = [ids(name) for name in as_columns(options.user_col)], ids(options.item_col)
-    rows = RowFindings(role, options)
-    gone = rows.add([*broken, *broken_ids({one.where: one.null for one in (*keys, *by_ids, item)})])
-    found = rows.found(len(frame))
+    null = broken_ids({one.where: one.null for one in (*keys, *by_ids, item)})
+    found, gone = judged([*broken, *null], len(frame), options)
     if findings is None:
         found.settle(role, options)
     else:
@@ -165,9 +164,7 @@ def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
 def read_weights(values: pd.Series, where: str, options: Options) -> np.ndarray:
     """Read the weights of lists that stand beside `true`, and raise for those that are no weights."""
     numbers = read_numbers(values, where).astype(np.float64)
-    findings = RowFindings(where, options)
-    findings.add(broken_weights(numbers, where))
-    findings.settle(len(numbers))
+    judged(broken_weights(numbers, where), len(numbers), options)[0].settle(where, options)
     return numbers
 
 
@@ -225,11 +222,7 @@ def order_source(frame: pd.DataFrame, options: Options) -> Order:
 
 
 def read_pred(
-    frame: pd.DataFrame,
-    order: Order,
-    options: Options,
-    role: str = "pred",
-    findings: dict[str, Findings] | None = None,
+    frame: pd.DataFrame, order: Order, options: Options, role: str = "pred", findings: dict[str, Findings] | None = None
 ) -> Table:
     """Read `pred`, or other recommended lists; its numbers are scores or ranks."""
     name, by = order["column"], as_columns(options.by)

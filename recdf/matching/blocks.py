@@ -16,8 +16,9 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
+from ..inputs.sorting import run_heads
 from ..inputs.threads import each, rows_at_a_time
-from .grouping import offsets, spans, stable_order
+from .grouping import offsets, order_of_codes, spans
 
 # A block has about so many rows (lists are not split), and so many rows are distributed to the blocks at a time. Both
 # numbers are smaller where there are many threads.
@@ -118,7 +119,7 @@ def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> list[Callab
         high = codes >> shift
         if high.min(initial=0) < 0:
             high[high < 0] = n_blocks  # rows of code -1 go to one more block, which nothing reads
-        order = stable_order(high, n_blocks + 1)
+        order = order_of_codes(high, n_blocks + 1)
         np.add(order, first, out=row[part], casting="unsafe")
         low[part] = (codes & (2**shift - 1)).astype(low.dtype).take(order)
         for column, values in zip(columns, dealt, strict=True):
@@ -147,8 +148,8 @@ def _sorted(
     rows: np.ndarray | None, codes: np.ndarray, n_codes: int, first_code: int, values: list[np.ndarray]
 ) -> Block:
     """Make a block of some rows (None: all) from their values and codes; a code counts from `first_code`."""
-    order = stable_order(codes, n_codes)
+    order = order_of_codes(codes, n_codes)
     codes = codes.take(order)
-    heads = np.flatnonzero(np.append(len(codes) > 0, codes[1:] != codes[:-1]))
+    heads = run_heads([codes])
     row, values = order if rows is None else rows.take(order), [value.take(order) for value in values]
     return Block(first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), row, values)

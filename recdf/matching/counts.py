@@ -32,6 +32,13 @@ class Sum(NamedTuple):
     over: Over = "pred"
 
 
+def _per_item(meaning: str) -> cached_property[np.ndarray]:
+    """Return an attribute of `Counts` that holds the sum of the same name."""
+    made: cached_property[np.ndarray] = cached_property(lambda counts: counts._sum(made.attrname))
+    made.__doc__ = meaning
+    return made
+
+
 class Counts:
     """Counts per item of the first k of the lists of one `by` value.
 
@@ -80,44 +87,19 @@ class Counts:
         """Number of items that the longest list shows."""
         return int(np.flatnonzero(self._sum("lengths")).max(initial=0))
 
-    @property
-    def shown(self) -> np.ndarray:
-        """How often each item was shown."""
-        return self._sum("shown")
-
-    @property
-    def n_lists_with(self) -> np.ndarray:
-        """Number of lists that show each item. It differs from `shown` only where repeated rows are kept."""
-        return self._sum("n_lists_with")
-
-    @property
-    def first_shown(self) -> np.ndarray:
-        """How often each item was shown at rank 1."""
-        return self._sum("first_shown")
+    shown = _per_item("How often each item was shown.")
+    n_lists_with = _per_item(
+        "Number of lists that show each item. It differs from `shown` only where repeated rows are kept."
+    )
+    first_shown = _per_item("How often each item was shown at rank 1.")
+    hits = _per_item("How often each item was a hit.")
+    relevant = _per_item("In how many lists each item was relevant, whether it was shown or not.")
+    had = _per_item("In how many lists the log has each item for the user of the list.")
+    new = _per_item("How often each item was shown to a user for whom the log does not have it.")
 
     def exposure(self, discount: str = "log") -> np.ndarray:
         """Rank-discounted exposure of each item: Σ 1 / log2(rank + 1), or `shown` without discount."""
         return self.shown.astype(np.float64) if discount == "none" else self._sum("exposure")
-
-    @property
-    def hits(self) -> np.ndarray:
-        """How often each item was a hit."""
-        return self._sum("hits")
-
-    @property
-    def relevant(self) -> np.ndarray:
-        """In how many lists each item was relevant, whether it was shown or not."""
-        return self._sum("relevant")
-
-    @property
-    def had(self) -> np.ndarray:
-        """In how many lists the log has each item for the user of the list."""
-        return self._sum("had")
-
-    @property
-    def new(self) -> np.ndarray:
-        """How often each item was shown to a user for whom the log does not have it."""
-        return self._sum("new")
 
     def needs_true(self, otherwise: str) -> None:
         """Raise if there is no `true`."""
@@ -179,23 +161,11 @@ LIST_ATTRIBUTES = ("lists", "matched", "by", "mine", "n_shown", "places", "rank"
 # ------------------------------------------------------------------------------------------------ sums
 
 
-def _shown(counts: ListCounts) -> np.ndarray:
-    return np.bincount(counts.item, minlength=counts.n_items)
-
-
 def _lists_with(counts: ListCounts) -> np.ndarray:
     repeat = counts.matched.repeat
     if not len(repeat):
         return counts.shown
     return counts.shown - np.bincount(counts.item[np.isin(counts.places, repeat)], minlength=counts.n_items)
-
-
-def _first_shown(counts: ListCounts) -> np.ndarray:
-    return np.bincount(counts.item[counts.rank == 1], minlength=counts.n_items)
-
-
-def _exposure(counts: ListCounts) -> np.ndarray:
-    return counts.per_item(1.0 / np.log2(counts.rank + 1.0))
 
 
 def _hits(counts: ListCounts) -> np.ndarray:
@@ -219,23 +189,19 @@ def _had(counts: ListCounts) -> np.ndarray:
     return np.bincount(log.pairs[1], weights=n_of_user[log.pair_user], minlength=counts.n_items)
 
 
-def _new(counts: ListCounts) -> np.ndarray:
-    return counts.per_item(~counts.matched.seen()[counts.places])
-
-
 # The sums that a metric of exposure may name. "lengths" is the number of lists by how many items they show.
 SUMS: dict[str, Sum] = {
     one.name: one
     for one in (
         Sum("lengths", lambda counts: np.bincount(counts.n_shown), "lists"),
-        Sum("shown", _shown),
+        Sum("shown", lambda counts: np.bincount(counts.item, minlength=counts.n_items)),
         Sum("n_lists_with", _lists_with),
-        Sum("first_shown", _first_shown),
-        Sum("exposure", _exposure),
+        Sum("first_shown", lambda counts: np.bincount(counts.item[counts.rank == 1], minlength=counts.n_items)),
+        Sum("exposure", lambda counts: counts.per_item(1.0 / np.log2(counts.rank + 1.0))),
         Sum("hits", _hits),
         Sum("relevant", _relevant, "true"),
         Sum("had", _had, "log"),
-        Sum("new", _new),
+        Sum("new", lambda counts: counts.per_item(~counts.matched.seen()[counts.places])),
     )
 }
 OF_LOG = ("had", "new")

@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..inputs.sorting import distinct, run_heads
+
 # A matrix whose rows are sorted has about so many cells, so that it stays in a processor's cache.
 MATRIX_CELLS = 2**18
 
@@ -52,16 +54,16 @@ def offsets(length: np.ndarray) -> np.ndarray:
     return start
 
 
-def stable_order(codes: np.ndarray, n: int) -> np.ndarray:
+def order_of_codes(codes: np.ndarray, n: int) -> np.ndarray:
     """Return the positions that sort integers from 0 to n - 1; equal integers keep their order."""
     if n <= 2**COUNTED_BITS:
         order: np.ndarray = pc.sort_indices(pa.array(codes)).to_numpy()
         return order.view(np.int64)  # old numpy takes no uint64 as index
     if n <= 2**16:
         return np.argsort(codes.astype(np.uint16, copy=False), kind="stable")  # numpy uses radix sort for 16 bits
-    order = stable_order(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
+    order = order_of_codes(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
     high = (codes >> COUNTED_BITS).take(order)
-    return order.take(stable_order(high, ((n - 1) >> COUNTED_BITS) + 1))
+    return order.take(order_of_codes(high, ((n - 1) >> COUNTED_BITS) + 1))
 
 
 def rank_within(key: np.ndarray, start: np.ndarray, descending: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
@@ -113,8 +115,8 @@ def _falls(key: np.ndarray, heads: np.ndarray, beyond: np.ufunc) -> np.ndarray |
 def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarray:
     """Return int64 numbers that sort as `key` does; their lowest bits, those set in `place_bits`, are free.
 
-        | number: all of it if it is a small integer, else its high bits | place in the list |
-          high bits                                                          low bits
+    | number: all of it if it is a small integer, else its high bits | place in the list |
+      high bits                                                          low bits
     """
     if key.dtype.kind == "f":
         whole = (key + 0.0).view(np.int64)  # adding 0.0 turns -0.0 into 0.0
@@ -167,12 +169,6 @@ def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
     return rows
 
 
-def distinct(ascending: np.ndarray) -> np.ndarray:
-    """Return the distinct integers of an ascending array."""
-    found: np.ndarray = ascending[np.append(len(ascending) > 0, ascending[1:] != ascending[:-1])]
-    return found
-
-
 def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
     """Yield list numbers in groups of similar length: none is over twice as long as another, or all have at most 1 row.
 
@@ -183,10 +179,9 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
     sizes = exponents[0]
     for exponent in exponents[1:]:
         sizes = sizes << np.uint16(5) | exponent
-    order = stable_order(sizes, 32 ** len(length))
+    order = order_of_codes(sizes, 32 ** len(length))
     sizes = sizes[order]
-    heads = np.flatnonzero(np.append(len(sizes) > 0, sizes[1:] != sizes[:-1])).tolist()
-    for first, last in pairwise([*heads, len(sizes)]):
+    for first, last in pairwise([*run_heads([sizes]).tolist(), len(sizes)]):
         cells = sum(1 << int(exponent[order[first]]) for exponent in exponents)
         step = max(MATRIX_CELLS // cells, 1)
         for i in range(first, last, step):

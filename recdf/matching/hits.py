@@ -30,13 +30,15 @@ class HitArrays(NamedTuple):
     true_place: np.ndarray
 
 
-class Hits:
-    """Recommended items that `true` judges, one entry per item, in list order.
+def _array(meaning: str) -> cached_property[np.ndarray]:
+    """Return an attribute of `Hits` that holds the array of the same name."""
+    made: cached_property[np.ndarray] = cached_property(lambda hits: hits._entries(made.attrname))
+    made.__doc__ = meaning
+    return made
 
-    list : code of the list · rank : 1 for the first item · gain : relevance in `true` · number : 1 for the
-    list's first entry, 2 for its second · place : row among all recommended rows · true_place : row among the
-    rows of `true`, as ranked by gain.
-    """
+
+class Hits:
+    """Recommended items that `true` judges: arrays with one entry per item, in list order."""
 
     def __init__(self, arrays: HitArrays | Hits, rows: np.ndarray | None = None) -> None:
         """Take all entries of the arrays, or only the entries at `rows`."""
@@ -46,35 +48,12 @@ class Hits:
         values: np.ndarray = getattr(self._arrays, name)
         return values if self._rows is None else values.take(self._rows)
 
-    @cached_property
-    def list(self) -> np.ndarray:
-        """Code of the list."""
-        return self._entries("list")
-
-    @cached_property
-    def rank(self) -> np.ndarray:
-        """Rank in the list, 1 for the first item."""
-        return self._entries("rank")
-
-    @cached_property
-    def gain(self) -> np.ndarray:
-        """Relevance in `true`."""
-        return self._entries("gain")
-
-    @cached_property
-    def number(self) -> np.ndarray:
-        """Number of the entry within its list: 1 for the list's first entry, 2 for its second."""
-        return self._entries("number")
-
-    @cached_property
-    def place(self) -> np.ndarray:
-        """Row among all recommended rows."""
-        return self._entries("place")
-
-    @cached_property
-    def true_place(self) -> np.ndarray:
-        """Row among the rows of `true`, as ranked by gain."""
-        return self._entries("true_place")
+    list = _array("Code of the list.")
+    rank = _array("Rank in the list, 1 for the first item.")
+    gain = _array("Relevance in `true`.")
+    number = _array("Number of the entry within its list: 1 for the list's first entry, 2 for its second.")
+    place = _array("Row among all recommended rows.")
+    true_place = _array("Row among the rows of `true`, as ranked by gain.")
 
     def __len__(self) -> int:
         return len(self._arrays.rank if self._rows is None else self._rows)

@@ -166,6 +166,11 @@ def key_frame(
         tables.append(labels_of(frame, names, rows))
         row_of[codes] = np.arange(len(rows)) + above
         above += len(rows)
+    for name in names:
+        dtypes = [table[name].dtype for table in tables]
+        if all(map(pd.api.types.is_integer_dtype, dtypes)):
+            kind = _holds_both(name, [table[name] for table in tables], dtypes)
+            tables = tables if kind is None else [table.astype({name: kind}) for table in tables]
     try:
         both = pd.concat(tables, ignore_index=True)
     except UnicodeEncodeError as error:  # pandas cannot compare such categories
@@ -175,6 +180,26 @@ def key_frame(
             "pandas cannot join; convert the columns with .astype(object)"
         ) from error
     return labels_of(both, names, row_of[key])
+
+
+def _holds_both(name: str, columns: list[pd.Series], dtypes: Sequence[object]) -> str | None:
+    """Return the dtype in which uint64 beside signed integers stay exact, since pandas joins them as floats.
+
+    It is None where pandas joins the columns without a loss.
+    """
+    unsigned = [str(dtype).lower().startswith("uint64") for dtype in dtypes]
+    if all(unsigned) or not any(unsigned):
+        return None
+    low, high = min(int(one.min()) for one in columns), max(int(one.max()) for one in columns)
+    plain = all(isinstance(dtype, np.dtype) for dtype in dtypes)
+    if high < 2**63:
+        return "int64" if plain else "Int64"
+    if low >= 0:
+        return "uint64" if plain else "UInt64"
+    raise IdTypeError(
+        f'users="all": the key column {name!r} has ids from {low} to {high}, which no integer dtype holds; convert '
+        "both columns, e.g. with .astype(str)"
+    )
 
 
 def labels_of(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.DataFrame:

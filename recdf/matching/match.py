@@ -8,7 +8,7 @@ population; the caller uses `overlap.warn` and `overlap.no_lists`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -34,7 +34,6 @@ from ..inputs.tables import (
     read_users,
 )
 from ..inputs.threads import keep_freed_memory
-from .grouping import offsets
 from .hits import HitArrays, Hits
 from .item_weights import item_weights_of
 from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
@@ -48,6 +47,9 @@ from .side_tables.given import NOTHING, Doors, Given, read_sides
 from .side_tables.sides import Sides
 from .true_lists import TrueByKey, TrueLists
 from .values import Rating, responses_of, values_of
+
+# Counts of (list, item) pairs that occur twice in the rows that metrics read.
+REPEATED = {"true_duplicates", "pred_duplicates"}
 
 
 def match(
@@ -122,8 +124,12 @@ def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.Da
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
         users = "pred" if options.population.given is None else options.users
-        return true_frame, pred_frame, options.updated(
-            users=users, relevance_col=False, min_relevance=None, propensity_col=None, propensity_floor=0.0
+        return (
+            true_frame,
+            pred_frame,
+            options.updated(
+                users=users, relevance_col=False, min_relevance=None, propensity_col=None, propensity_floor=0.0
+            ),
         )
     true_frame = as_frame(true, "true", options.user_col, options.item_col)
     if isinstance(true, Mapping) and options.population.rule == "true":
@@ -228,7 +234,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     true_of_key = np.full(n_keys + 1, -1, np.int64)
     true_of_key[true.code] = np.arange(len(true.code))
     true_list = true_of_key.take(key)
-    true_lists = _true_lists(rows.true, true, gain)
+    true_lists = TrueLists(true.start, gain, true.item, lambda places: rows.true.frame_rows(true.rows(places)))
     users = None if rows.users is None else rows.users[0]
     of_list = place_of(lists, pred.code, n_keys * n_by)
     start, n_pred = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
@@ -241,7 +247,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     catalogue = rows.doors.catalogue
     sides = Sides(rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
     n_true = np.append(true_lists.n_relevant, 0).take(true_list)
-    overlap = _overlap(rows, codes, ranked, (true_list, n_true, n_pred), compare)
+    in_sides = _in_sides(codes, side_codes, sides)
     return Matched(
         keys=labels[[name for name in labels.columns if name not in rows.in_true]] if rows.in_true else labels,
         by=codes.by_values,
@@ -258,11 +264,11 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         side_counts=rows.doors.counts,
         order=rows.order,
         relevance_col=rows.true.number_col,
-        overlap=replace(overlap, in_sides=_in_sides(codes, side_codes, sides)),
+        overlap=_overlap(rows, codes, ranked, (true_list, n_true, n_pred), in_sides, compare),
         sides=sides,
         judged_only=options.judged_only,
         has_true=rows.has_true,
-        repeats_kept=_repeats_kept(options, ranked.counts),
+        repeats_kept=options.duplicates == "keep" and not REPEATED.isdisjoint(ranked.counts),
         values=values_of(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
         weight=list_weights(labels, rows.true, true, true_list, users, options),
         item_weights=item_weights_of(rows.true, true.all_rows(), options),
@@ -287,12 +293,6 @@ def _agrees(rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: np.ndarray)
     return agrees
 
 
-def _true_lists(table: Table, lists: Ranked, gain: np.ndarray) -> TrueLists:
-    relevant = gain > 0
-    n_relevant = np.diff(lists.start if relevant.all() else offsets(relevant)[lists.start])
-    return TrueLists(lists.start, gain, lists.item, lambda places: table.frame_rows(lists.rows(places)), n_relevant)
-
-
 def _labels(rows: _Rows, codes: _Codes, ranked: _RankedLists, key: np.ndarray) -> pd.DataFrame:
     """Return the labels of each list's key, in the dtype of the frame that the population is taken from."""
     true, pred = ranked.true, ranked.pred
@@ -314,11 +314,6 @@ def _base(rows: _Rows, codes: _Codes, key: np.ndarray) -> Any:
     return base_lists(table, codes.base_key, codes.side_items["base"], codes.items, key, codes.n_keys, rows.options)
 
 
-def _repeats_kept(options: Options, counts: Mapping[str, int]) -> bool:
-    """Tell whether some (list, item) pair occurs twice in the rows that metrics read."""
-    return options.duplicates == "keep" and not {"true_duplicates", "pred_duplicates"}.isdisjoint(counts)
-
-
 def _in_sides(codes: _Codes, side_codes: Mapping[str, np.ndarray], sides: Sides) -> dict[str, int]:
     """Tell for each side table whether it has an item of both frames, and of how many lists it has the user."""
     seen = np.zeros(codes.items.n if side_codes else 0, bool)
@@ -337,7 +332,12 @@ def _disordered(rows: _Rows, pred: PredLists, name: Any) -> int:
 
 
 def _overlap(
-    rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: tuple[np.ndarray, np.ndarray, np.ndarray], compare: bool
+    rows: _Rows,
+    codes: _Codes,
+    ranked: _RankedLists,
+    lists: tuple[np.ndarray, np.ndarray, np.ndarray],
+    in_sides: dict[str, int],
+    compare: bool,
 ) -> Overlap:
     """Compare both frames; `lists` has the number of each list's list of `true`, and its lengths in both frames."""
     true_list, n_true, n_pred = lists
@@ -366,10 +366,10 @@ def _overlap(
         n_lists=len(true_list),
         n_with_relevant=int(np.count_nonzero(n_true)),
         n_ranked=len(ranked.pred),
+        in_sides=in_sides,
         disordered={name: _disordered(rows, ranked.pred, name) for name in rows.hints.unused_order},
         swapped=rows.hints.swapped,
         true_by=rows.hints.true_by,
     )
-    if not compare:
-        return overlap
-    return compared(overlap, (codes.true_key, codes.pred_key), codes.items, ranked.pred, of_list)
+    keys = codes.true_key, codes.pred_key
+    return compared(overlap, keys, codes.items, ranked.pred, of_list) if compare else overlap

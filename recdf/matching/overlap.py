@@ -8,7 +8,7 @@ in another part of `true`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..errors import (
     NoOverlapWarning,
     OrderWarning,
     RankWarning,
+    RecdfWarning,
     warn_user,
 )
 from ..inputs.codes import Coded, Codes
@@ -75,6 +76,11 @@ class Overlap:
         return Overlap(
             **{one.name: _both(one.name, getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
         )
+
+    def shown(self, what: str, roles: Sequence[str]) -> str:
+        """Return two users, or items, of each of these frames as text."""
+        names = [f"{role} {what}" for role in roles]
+        return "; ".join(self.samples[name] for name in names if name in self.samples)
 
     @property
     def silent(self) -> np.ndarray:
@@ -135,136 +141,111 @@ def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
         f"there is no list to evaluate: true has {overlap.n_true_rows:,} rows, pred {overlap.n_pred_rows:,}, "
         f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
     )
-    some = [overlap.samples[f"{role} user"] for role in ("true", "pred") if f"{role} user" in overlap.samples]
-    if len(some) == 2:
-        found += f"; no user of pred is in true ({'; '.join(some)})"
+    if {"true user", "pred user"} <= overlap.samples.keys():
+        found += f"; no user of pred is in true ({overlap.shown('user', ('true', 'pred'))})"
     return EmptyPopulationError(found)
 
 
-def warn_of_columns(overlap: Overlap, options: Options) -> None:
+Told = Iterator[tuple[str, type[RecdfWarning]]]
+
+
+def warn_of_columns(overlap: Overlap) -> None:
     """Warn of what the columns of both frames tell, whatever their rows."""
-    if overlap.true_by:
-        names = overlap.true_by
-        warn_user(
+    for message, category in _of_columns(overlap):
+        warn_user(message, category)
+
+
+def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
+    """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the `by` values."""
+    told = (*_of_rows(overlap, counts, options), *_of_sides(overlap), *_of_hits(overlap, by))
+    for message, category in told:
+        warn_user(message, category)
+
+
+def _of_columns(overlap: Overlap) -> Told:
+    if names := overlap.true_by:
+        yield (
             f"true has the by column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} too, and each value of "
             "pred is scored with all rows of true. Pass by_in_true=True to score a fold, or the like, with the rows of "
             "true of the same value; by_in_true=False says that all of true is meant",
             FoldByWarning,
         )
     if overlap.swapped:
-        warn_user(
+        yield (
             "true has a score or a rank, or pred a relevance, and no column orders pred: are they swapped? true "
             "comes first; score_col=False says that the order of the rows of pred is meant",
             OrderWarning,
         )
 
 
-def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
-    """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the `by` values."""
-    _warn_duplicates(counts, options)
-    _warn_ranks(overlap, options)
-    _warn_order(overlap)
-    _warn_sides(overlap)
-    if not overlap.n_judged.any():
-        _warn_nothing_shared(overlap)
-    elif len(overlap.silent):
-        _warn_silent(by, overlap.silent)
-    _warn_nothing_to_hit(overlap)
-
-
-def _warn_duplicates(counts: Mapping[str, int], options: Options) -> None:
+def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> Told:
+    """Tell of repeated items, of repeated ranks, and of rows in no order that a column of scores or ranks has."""
     repeated = {role: counts[f"{role}_duplicates"] for role in ("true", "pred") if f"{role}_duplicates" in counts}
     if repeated and options.duplicates == "drop":
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
         forgotten = "pred" in repeated and not options.by
         several = "if pred holds several recommenders, pass the column of their names as by=; " if forgotten else ""
-        warn_user(
+        yield (
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
-            '(duplicates="keep" counts them, "raise" refuses them); '
-            f"{several}rd.check(true, pred) tells more",
+            f'(duplicates="keep" counts them, "raise" refuses them); {several}rd.check(true, pred) tells more',
             DuplicateWarning,
         )
-
-
-def _warn_ranks(overlap: Overlap, options: Options) -> None:
     if overlap.ranks_repeat:
         more = "another column in by=" if options.by else "by="
-        warn_user(
+        yield (
             f"ranks repeat within a list, whose order then says nothing; is {more} missing, or a column of user_col=? "
             "rd.check(true, pred) tells more",
             RankWarning,
         )
+    if overlap.disordered and min(overlap.disordered.values()):
+        name, n = next(iter(overlap.disordered.items()))
+        yield (
+            f"the order of the rows ranks pred, which has no column named 'rank' or 'score', and pred[{name!r}] says "
+            f"otherwise in {n:,} list{'s' * (n > 1)}: pass {argument_of(name)}, or score_col=False to keep their order",
+            OrderWarning,
+        )
 
 
-def _warn_order(overlap: Overlap) -> None:
-    """Warn if the rows are in no order that a column of scores or ranks has."""
-    if not overlap.disordered or not min(overlap.disordered.values()):
-        return
-    name, n = next(iter(overlap.disordered.items()))
-    warn_user(
-        f"the order of the rows ranks pred, which has no column named 'rank' or 'score', and pred[{name!r}] says "
-        f"otherwise in {n:,} list{'s' * (n > 1)}: pass {argument_of(name)}, or score_col=False to keep their order",
-        OrderWarning,
-    )
-
-
-def _warn_sides(overlap: Overlap) -> None:
-    """Warn of side tables that share no user, or no item, with the lists."""
-    if not overlap.n_ranked:
-        return
-    for known, n in overlap.in_sides.items():
+def _of_sides(overlap: Overlap) -> Told:
+    """Tell of side tables that share no user, or no item, with the lists."""
+    for known, n in overlap.in_sides.items() if overlap.n_ranked else ():
         name, what = known.split()
         if not n:
             roles = ("true", "pred", name) if what == "item" else ("pred", name)
-            some = "; ".join(overlap.samples[f"{role} {what}"] for role in roles if f"{role} {what}" in overlap.samples)
             frames = "true or pred" if what == "item" else "the evaluated lists"
-            warn_user(
+            some = overlap.shown(what, roles)
+            yield (
                 f"{name}= has no {what} of {frames}, so what metrics read from it says nothing ({some})",
                 NoOverlapWarning,
             )
 
 
-def _warn_nothing_shared(overlap: Overlap) -> None:
-    """Where there is no hit at all, warn if the reason is that no user, or no item, is in both frames."""
-    if not overlap.n_true_rows or not overlap.n_pred_rows:
-        return
-    for what, shared in (("user", overlap.shares_user), ("item", overlap.shares_item)):
-        if not shared:
-            some = "; ".join(overlap.samples[f"{role} {what}"] for role in ("true", "pred"))
-            warn_user(
-                f"no recommended {what} is in true, so every list scores 0 ({some}); rd.check(true, pred) tells more",
-                NoOverlapWarning,
-            )
-            return
-
-
-def _warn_silent(by: pd.DataFrame, silent: np.ndarray) -> None:
-    """Warn if some `by` values share nothing with `true` while others do."""
-    some = by.take(silent[:5])
-    labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
-    named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
-    warn_user(
-        f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is in true, "
-        f"and score 0: {named}; rd.check(true, pred, by=...) tells more",
-        NoOverlapWarning,
-    )
-
-
-def _warn_nothing_to_hit(overlap: Overlap) -> None:
-    """Warn if nothing can be a hit already because of `true` or because of the given users."""
-    if not overlap.has_true or not overlap.n_pred_rows:
-        return
-    if not overlap.n_true_rows:
-        reason = "true has no rows"
-    elif not overlap.relevant:
-        reason = "no row of true is relevant"
-    elif overlap.given and not overlap.n_with_true:
-        reason = "none of the given users is in true"
-    elif overlap.given and overlap.n_without_pred == overlap.n_lists:
-        reason = "none of the given users is in pred"
-    else:
-        return
-    warn_user(
-        f"{reason}, so there can be no hit; rd.check(true, pred) tells more",
-        NoOverlapWarning,
-    )
+def _of_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
+    """Tell why there is no hit, or none for some `by` values: what nothing shares, and what can have no hit."""
+    rows = overlap.n_true_rows and overlap.n_pred_rows and not overlap.n_judged.any()
+    apart = [what for what, shared in (("user", overlap.shares_user), ("item", overlap.shares_item)) if not shared]
+    for what in apart[:1] if rows else ():
+        yield (
+            f"no recommended {what} is in true, so every list scores 0 ({overlap.shown(what, ('true', 'pred'))}); "
+            "rd.check(true, pred) tells more",
+            NoOverlapWarning,
+        )
+    silent = overlap.silent if overlap.n_judged.any() else np.empty(0, np.int64)
+    if len(silent):
+        some = by.take(silent[:5])
+        labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
+        named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
+        yield (
+            f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is in true, "
+            f"and score 0: {named}; rd.check(true, pred, by=...) tells more",
+            NoOverlapWarning,
+        )
+    reasons = {
+        "true has no rows": not overlap.n_true_rows,
+        "no row of true is relevant": not overlap.relevant,
+        "none of the given users is in true": overlap.given and not overlap.n_with_true,
+        "none of the given users is in pred": overlap.given and overlap.n_without_pred == overlap.n_lists,
+    }
+    reason = next((words for words, holds in reasons.items() if holds), None)
+    if reason is not None and overlap.has_true and overlap.n_pred_rows:
+        yield f"{reason}, so there can be no hit; rd.check(true, pred) tells more", NoOverlapWarning

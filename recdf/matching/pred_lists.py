@@ -58,12 +58,7 @@ class PredLists:
     """
 
     def __init__(
-        self,
-        table: Table,
-        blocks: Sequence[Callable[[], Block]],
-        items: Codes,
-        true: TrueByKey,
-        options: Options,
+        self, table: Table, blocks: Sequence[Callable[[], Block]], items: Codes, true: TrueByKey, options: Options
     ) -> None:
         self._table, self._blocks, self._items = table, blocks, items
         self._true, self._options = true, options

@@ -22,7 +22,12 @@ class TrueLists:
     gain: np.ndarray
     item: np.ndarray
     rows: Callable[[np.ndarray], np.ndarray]  # from places to positions in the frame `true`
-    n_relevant: np.ndarray
+
+    @cached_property
+    def n_relevant(self) -> np.ndarray:
+        """Number of relevant rows of each list."""
+        relevant = self.gain > 0
+        return np.diff(self.start if relevant.all() else offsets(relevant)[self.start])
 
     @cached_property
     def constant_gain(self) -> bool:
@@ -56,10 +61,7 @@ class TrueLists:
         """
         keep = inside[self.item]
         rows, to = np.flatnonzero(keep), offsets(keep)
-        start, gain = to[self.start], self.gain[rows]
-        n_relevant = np.diff(offsets(gain > 0)[start])
-        lists = TrueLists(start, gain, self.item[rows], lambda places: self.rows(rows[places]), n_relevant)
-        return lists, rows, to
+        return TrueLists(to[self.start], self.gain[rows], self.item[rows], lambda at: self.rows(rows[at])), rows, to
 
 
 @dataclass(frozen=True)

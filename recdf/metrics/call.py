@@ -120,12 +120,12 @@ class Call:
             counts = {**matched.counts, **unknown_counts(matched, self.requests)}
             self.warn(matched.overlap, counts, matched.by)
             return matched
-        warn_of_columns(matched.overlap, self.options)
+        warn_of_columns(matched.overlap)
         raise no_lists(matched.overlap, self.options)
 
     def warn(self, overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame) -> None:
         """Warn of all that both frames and the side tables lack; `counts` are those of all rows of the call."""
-        warn_of_columns(overlap, self.options)
+        warn_of_columns(overlap)
         warn(overlap, counts, by, self.options)
         warn_of_unknown(overlap, counts, self.requests, self.options)
 

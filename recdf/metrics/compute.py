@@ -54,9 +54,7 @@ def defined_values(matched: Matched, request: Request, options: Options) -> dict
     return result
 
 
-def compute_counts(
-    counts: Iterable[Counts], request: Request, options: Options
-) -> list[float | dict[object, float]]:
+def compute_counts(counts: Iterable[Counts], request: Request, options: Options) -> list[float | dict[object, float]]:
     """Compute one request from the counts of each `by` value: a number, or a mapping of groups to numbers.
 
     Undefined numbers are NaN, or raise where that is asked.

@@ -53,7 +53,6 @@ def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
 
     Examples
     --------
-    >>> import recdf as rd
     >>> genres = {"a": "crime", "b": "crime|drama", "c": "western"}
     >>> rd.ild({"u": ["a", "b", "c"]}, k=3, features=genres, similarity="jaccard").__round__(4)
     0.8333
@@ -70,13 +69,6 @@ def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
     Mean of sim(i, j) over the pairs of items in the first k, which is 1 − ild. Undefined for fewer than two items with
     features.
 
-    Parameters
-    ----------
-    similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
-        As in `ild`.
-    separator : str, default "|"
-        Sign between the categories of one string.
-
     Notes
     -----
     Use it in place of `ild` where similarity is easier to explain: it is 1 − ild. A small value alone is no merit,
@@ -88,7 +80,6 @@ def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.ils({"u": ["a", "b", "c"]}, k=3, features={"a": [1, 0], "b": [1, 0], "c": [0, 1]}).__round__(4)
     0.3333
     """
@@ -103,11 +94,7 @@ def _clipped(similarity: np.ndarray) -> np.ndarray:
 
 @metric(bounds=(0.0, None), arguments=("true", "pred", "aspects"))
 def a_ndcg(
-    lists: Lists,
-    alpha: float = 0.5,
-    *,
-    ideal: Literal["greedy", "even"] = "greedy",
-    aspect_col: str | None = None,
+    lists: Lists, alpha: float = 0.5, *, ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None
 ) -> np.ndarray:
     """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at least 0.
 
@@ -142,7 +129,6 @@ def a_ndcg(
 
     Examples
     --------
-    >>> import recdf as rd
     >>> aspects = {"u": [["a", "b"], ["c"]]}
     >>> rd.a_ndcg({"u": ["a", "b", "c"]}, {"u": ["a", "b", "c"]}, aspects, k=3).__round__(4)
     0.9652
@@ -167,11 +153,6 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
     |aspects of the hits in the first k| / |aspects of the relevant items|. Undefined for a list without a relevant
     item that has an aspect.
 
-    Parameters
-    ----------
-    aspect_col : str, optional
-        Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
-
     Notes
     -----
     Use it to see how many of a user's interests the hits reach. Neither the ranks nor a second hit for the same aspect
@@ -184,7 +165,6 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.subtopic_recall({"u": ["a", "b", "c"]}, {"u": ["a", "b"]}, {"u": [["a", "b"], ["c"]]}, k=2)
     0.5
     """
@@ -213,8 +193,6 @@ def categories(
     divisor : {"k", "shown", "catalogue"}, default "k"
         "k": d = k. "shown": d = min(k, n_pred), undefined for a list without recommendations. "catalogue": d is the
         number of categories in `items`.
-    separator : str, default "|"
-        Sign between the categories of one string.
 
     Notes
     -----
@@ -228,7 +206,6 @@ def categories(
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> items = pd.DataFrame({"item_id": ["a", "b", "c"], "category": ["x", "x", "y"]})
     >>> rd.categories({"u": ["a", "b"], "v": ["a", "c"]}, k=2, items=items)
     0.75
@@ -250,13 +227,6 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
     −Σ_c q(c) log2 q(c), where q(c) is the share of category c among the first k items that have a category. An item
     of several categories counts for each with an equal part. Undefined where no item has a category.
 
-    Parameters
-    ----------
-    category_col : str, default "category"
-        Column of `items`: plain categories, `A|B` strings, or lists of categories.
-    separator : str, default "|"
-        Sign between the categories of one string.
-
     Notes
     -----
     Use it when the balance of the categories matters, not only their number: it falls when one category fills most of
@@ -269,7 +239,6 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> items = pd.DataFrame({"item_id": ["a", "b", "c"], "category": ["x", "x", "y"]})
     >>> rd.category_entropy({"u": ["a", "b"], "v": ["a", "c"]}, k=2, items=items)
     0.5
@@ -295,11 +264,7 @@ def _sums(of_categories: np.ndarray) -> np.ndarray:
 
 
 @metric(
-    bounds=(0.0, None),
-    better="smaller",
-    needs=("items",),
-    arguments=("log", "pred"),
-    unknown=("category", "log_users"),
+    bounds=(0.0, None), better="smaller", needs=("items",), arguments=("log", "pred"), unknown=("category", "log_users")
 )
 def calibration(
     lists: Lists,
@@ -319,15 +284,11 @@ def calibration(
 
     Parameters
     ----------
-    category_col : str, default "category"
-        Column of `items`: plain categories, `A|B` strings, or lists of categories.
     divergence : {"kl", "js"}, default "kl"
         "kl": the Kullback-Leibler divergence above. "js": the Jensen-Shannon divergence ½ KL(p‖m) + ½ KL(q‖m) with
         m = (p + q) / 2, which needs no smoothing.
     smoothing : float, default 0.01
         α in (0, 1), which keeps the divergence finite where a category of the past is not recommended.
-    separator : str, default "|"
-        Sign between the categories of one string.
 
     Notes
     -----
@@ -341,7 +302,6 @@ def calibration(
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> items = pd.DataFrame({"item_id": ["a", "b", "c"], "category": ["x", "x", "y"]})
     >>> rd.calibration({"u": ["a", "c"]}, {"u": ["b", "c"]}, k=2, items=items)
     0.0

@@ -1,6 +1,7 @@
 """The docstrings of metrics: their sections, and the text that all metrics share.
 
-Contract: the docstring of a kernel holds only its own text; `full_doc` adds the arguments, options, result and errors.
+Contract: the docstring of a kernel holds only its own text; `full_doc` adds the arguments, options, result and errors,
+the parameters that a metric above it in the same module explains in the same words, and the imports of examples.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationE
     For input that no metric can be computed from; each is also the builtin KeyError, TypeError or ValueError."""
 
 
+# What each parameter of the package's metrics means, by module and name: the last text that a docstring there has.
+_EXPLAINED: dict[tuple[str, str], str] = {}
+
+
 def section(doc: str, title: str) -> str:
     """Return the text of one section of a numpydoc docstring in one line; empty if there is no such section."""
     return " ".join(_sections(doc).get(title, "").split())
@@ -59,21 +64,37 @@ def _sections(doc: str) -> dict[str, str]:
 
 
 def full_doc(
-    doc: str, arguments: Sequence[str], k: int | None, sides: Sequence[str], optional: Sequence[str], per: str
+    doc: str,
+    arguments: Sequence[str],
+    k: int | None,
+    sides: Sequence[str],
+    optional: Sequence[str],
+    per: str,
+    own: Sequence[str],
+    module: str | None,
 ) -> str:
-    """Return the kernel's docstring with the text that all metrics share: frames, options, results, errors."""
+    """Return the kernel's docstring with the text that metrics share: frames, parameters, options, results, errors.
+
+    `own` are the metric's own parameters, and `module` is that of a metric of the package.
+    """
     found = _sections(doc)
-    own = found.pop("Parameters", "").strip()
-    parameters = [_argument(name, name in optional) for name in arguments]
+    explained = found.pop("Parameters", "").strip()
+    if module is not None:
+        texts = {text.partition(" ")[0]: text for text in re.split(r"\n(?=\S)", explained) if text}
+        _EXPLAINED.update({(module, name): text for name, text in texts.items()})
+        explained = "\n".join(_EXPLAINED[module, name] for name in own if (module, name) in _EXPLAINED)
+        examples = found.get("Examples", "").strip()
+        if examples and "import" not in examples:
+            found["Examples"] = f">>> import {'pandas as pd, ' * ('pd.' in examples)}recdf as rd\n{examples}"
     whole = "" if k else " None is the whole list."
-    parameters.append(f"k : int, default {k}\n    Cut-off: ranks 1 to k count.{whole}")
-    parameters += [own] if own else []
-    parameters += [_argument(name, True) for name in sides]
-    shared = {
-        "Parameters": "\n".join([*parameters, OPTIONS]),
-        "Returns": _result(per, "true" in arguments),
-        "Raises": RAISES,
-    }
+    parameters = [
+        *(_argument(name, name in optional) for name in arguments),
+        f"k : int, default {k}\n    Cut-off: ranks 1 to k count.{whole}",
+        *([explained] if explained else []),
+        *(_argument(name, True) for name in sides),
+        OPTIONS,
+    ]
+    shared = {"Parameters": "\n".join(parameters), "Returns": _result(per, "true" in arguments), "Raises": RAISES}
     above = {title: text for title, text in found.items() if title not in BELOW}
     below = {title: text for title, text in found.items() if title in BELOW}
     return "\n\n".join(

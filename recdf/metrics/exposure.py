@@ -32,7 +32,6 @@ def coverage(counts: Counts) -> float:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.coverage([1, 2, 3, 4], {"u": [1, 2], "v": [2, 5]})
     0.5
     """
@@ -59,7 +58,6 @@ def user_coverage(counts: Counts) -> float:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.user_coverage({"u": ["a"], "v": ["b"]}, {"u": ["a"]}, k=1)
     0.5
     """
@@ -89,7 +87,6 @@ def gini(counts: Counts) -> float:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.gini([1, 2, 3, 4], {"u": [1, 2], "v": [3, 4]})
     0.0
     """
@@ -126,7 +123,6 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.entropy({"u": ["a", "b"], "v": ["c", "d"]}, k=2)
     2.0
     """
@@ -165,7 +161,6 @@ def personalization(counts: Counts) -> float:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.personalization({"u": ["a", "b"], "v": ["a", "c"]}, k=2)
     0.5
     """
@@ -193,7 +188,6 @@ def hhi(counts: Counts) -> float:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.hhi({"u": ["a", "b"], "v": ["c", "d"]}, k=2)
     0.25
     """

@@ -56,7 +56,6 @@ def exposure_share(
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> items = pd.DataFrame({"item_id": ["a", "b", "c"], "group": ["own", "own", "partner"]})
     >>> rd.exposure_share({"u": ["a", "b"], "v": ["c", "a"]}, k=2, items=items, discount="none")
     {'own': 0.75, 'partner': 0.25}
@@ -94,10 +93,6 @@ def exposure_ratio(
 
     Parameters
     ----------
-    group_col : str, default "group"
-        Column of `items`.
-    discount : {"log", "none"}, default "log"
-        "log": disc(rank) = 1/log2(rank + 1). "none": disc(rank) = 1.
     relative_to : {"relevance", "catalogue"}, default "relevance"
         "relevance": D_g as above. "catalogue": D_g is the number of items of the group in `items`; `true` may be None.
 
@@ -114,7 +109,6 @@ def exposure_ratio(
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> items = pd.DataFrame({"item_id": ["a", "b"], "group": ["own", "partner"]})
     >>> rd.exposure_ratio({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, k=1, items=items)
     {'own': 2.0, 'partner': 0.0}
@@ -186,7 +180,6 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
 
     Examples
     --------
-    >>> import recdf as rd
     >>> log = {1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}
     >>> rd.pop_reo({1: ["b"], 5: ["a"], 6: ["b"]}, {1: ["b"], 5: ["a"], 6: ["a"]}, k=1, log=log).__round__(4)
     0.3333
@@ -214,13 +207,6 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     as a recommendation nor as a pair. Undefined for fewer than two groups, and when nothing is recommended. RSP is
     short for ranking-based statistical parity.
 
-    Parameters
-    ----------
-    group_col : str, optional
-        Column of `items` with the groups. By default they are the head and the tail of `log`, as in `aplt`.
-    head : float, default 0.8
-        Share of the interactions that the head holds.
-
     Notes
     -----
     Use it to see whether all groups of items are recommended equally often, whatever is relevant. Equal chances are
@@ -233,7 +219,6 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
 
     Examples
     --------
-    >>> import recdf as rd
     >>> log = {1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}
     >>> rd.pop_rsp(log, {5: ["a"], 6: ["a"], 7: ["b"]}, k=1).__round__(4)
     0.3333
@@ -271,7 +256,6 @@ def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.arp_ratio({1: ["a"], 2: ["a", "b"]}, {1: ["b"]}, k=1)
     0.5
     """

@@ -39,7 +39,6 @@ def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> true = pd.DataFrame({"user_id": [1], "item_id": ["a"], "price": [8.0]})
     >>> pred = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "price": [10.0, 30.0]})
     >>> rd.money_precision(true, pred, k=2, value_col="price")
@@ -59,11 +58,6 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     w_t is the value in `true` of each relevant item t. Undefined where the relevant items have no value. It is above 1
     only where items were bought below the value that `pred` gives them.
 
-    Parameters
-    ----------
-    negative : {"error", "clip"}, default "error"
-        Negative values, such as refunds, are refused or count as 0.
-
     Notes
     -----
     Use it to see what share of a user's spending the list would have caught. A user who bought one cheap item weighs
@@ -75,7 +69,6 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> true = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "price": [10.0, 30.0]})
     >>> pred = pd.DataFrame({"user_id": [1], "item_id": ["a"], "price": [10.0]})
     >>> rd.money_recall(true, pred, k=2, value_col="price")
@@ -94,11 +87,6 @@ def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     -------
     Σ_{i ≤ k} v_i h_i, where v_i is the value of the item at rank i in `pred` and h_i = 1 if it is a hit.
 
-    Parameters
-    ----------
-    negative : {"error", "clip"}, default "error"
-        Negative values, such as refunds, are refused or count as 0.
-
     Notes
     -----
     Use it for decisions in money: the mean times the number of lists is an amount. On logged data it is the value of
@@ -111,7 +99,6 @@ def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> true = pd.DataFrame({"user_id": [1], "item_id": ["a"], "price": [8.0]})
     >>> pred = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "price": [10.0, 30.0]})
     >>> rd.revenue(true, pred, k=2, value_col="price")
@@ -130,11 +117,6 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
     h_i = 1 if it is a hit. IDCG is the same sum over the relevant items by descending value. Undefined where these
     have no value.
 
-    Parameters
-    ----------
-    negative : {"error", "clip"}, default "error"
-        Negative values, such as refunds, are refused or count as 0.
-
     Notes
     -----
     Use it when valuable purchases should be near the top. Each list is divided by its own ideal, so the size of the
@@ -147,7 +129,6 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> true = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "price": [10.0, 30.0]})
     >>> pred = pd.DataFrame({"user_id": [1, 1], "item_id": ["b", "a"]})
     >>> rd.money_ndcg(true, pred, k=2, value_col="price", items=true[["item_id", "price"]])

@@ -46,7 +46,6 @@ def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.popularity({1: ["a", "b"], 2: ["b"]}, {1: ["b"], 2: ["a"]}, k=2)
     0.75
     """
@@ -55,11 +54,7 @@ def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
 
 @metric(bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",))
 def surprisal(
-    lists: Lists,
-    *,
-    base: Base = "users",
-    normalize: bool = False,
-    divisor: Literal["shown", "k"] = "shown",
+    lists: Lists, *, base: Base = "users", normalize: bool = False, divisor: Literal["shown", "k"] = "shown"
 ) -> np.ndarray:
     """Mean self-information of the recommended items, in bits; larger is better, at least 0.
 
@@ -92,7 +87,6 @@ def surprisal(
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.surprisal({1: [1], 2: [2]}, {1: [2], 2: [1]}, k=2)
     1.0
     """
@@ -123,7 +117,6 @@ def unseen(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.unseen({1: ["a"]}, {1: ["a", "b"]}, k=2)
     0.5
     """
@@ -181,7 +174,6 @@ def serendipity(
 
     Examples
     --------
-    >>> import recdf as rd
     >>> features = {"a": [1, 0], "b": [1, 0], "c": [0, 1]}
     >>> rd.serendipity({1: ["b", "c"]}, {1: ["b", "c"]}, k=2, log={1: ["a"], 2: ["b"]}, features=features)
     0.5
@@ -216,11 +208,6 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     1 − |R ∩ B| / d, where R is the set of the first k items, B is the set of the first k items of the baseline's list
     with the same list key, and d is the divisor. The baseline is ranked by the same rules as `pred`.
 
-    Parameters
-    ----------
-    divisor : {"shown", "k"}, default "shown"
-        "shown": d = min(k, n_pred), undefined for a list without recommendations. "k": d = k.
-
     Notes
     -----
     Use it to see how much of a list a simple baseline, such as bestsellers or the present system, would not have
@@ -233,7 +220,6 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.unexpectedness({1: ["a", "b"]}, {1: ["b", "c"]}, k=2)
     0.5
     """
@@ -291,7 +277,6 @@ def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.epc({1: ["a", "b"]}, {1: ["a", "b"]}, k=2, log={1: ["a"], 2: ["a", "b"]}).__round__(4)
     0.1934
     """
@@ -308,13 +293,6 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
     are with the item at rank i, h_i = 1 if it is relevant, and m = min(k, n_pred). An item that is not in the log
     counts as if it had one interaction. Undefined for a list without recommendations.
 
-    Parameters
-    ----------
-    relevant : bool, default True
-        With False, h_i = 1 for all items.
-    discount : {"log", "none"}, default "log"
-        "log": disc(i) = 1/log2(i + 1). "none": disc(i) = 1.
-
     Notes
     -----
     Use it like `epc`, when very rare items should count much more. An item with 1 in 10,000 interactions counts 3.3
@@ -327,7 +305,6 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.efd({1: ["a"]}, {1: ["a"]}, k=1, log={1: ["a", "b"], 2: ["c", "b"]})
     2.0
     """
@@ -361,7 +338,6 @@ def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.aplt({1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}, {1: ["a", "b"]}, k=2)
     0.5
     """
@@ -376,11 +352,6 @@ def aclt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
     -------
     |items of the first k in the tail|, where the tail is that of `aplt`.
 
-    Parameters
-    ----------
-    head : float, default 0.8
-        Share of the interactions that the head holds, in (0, 1].
-
     Notes
     -----
     Use it when the number of long-tail items on a page matters rather than their share. It grows with k and with the
@@ -392,7 +363,6 @@ def aclt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.aclt({1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}, {1: ["a", "b"]}, k=2)
     1.0
     """

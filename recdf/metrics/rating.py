@@ -85,7 +85,6 @@ def rmse(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.rmse({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 2, "c": 3}})
     1.0
     """
@@ -113,7 +112,6 @@ def mae(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.mae({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 1, "c": 3}})
     0.5
     """
@@ -140,7 +138,6 @@ def pooled_rmse(counts: Counts) -> float:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.pooled_rmse({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 2}, "v": {"a": 5}}).__round__(4)
     1.4142
     """
@@ -167,7 +164,6 @@ def pooled_mae(counts: Counts) -> float:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.pooled_mae({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 1}, "v": {"a": 5}})
     1.0
     """

@@ -191,7 +191,9 @@ class MetricRecord:
         return inspect.Signature([*found, *OPTIONS])
 
     def _full_doc(self) -> str:
-        return full_doc(self._docstring, self.arguments, self.default_k, self.sides, self.optional, self.per)
+        module = self.kernel.__module__ if self.built_in else None
+        of_call = (self.arguments, self.default_k, self.sides, self.optional, self.per)
+        return full_doc(self._docstring, *of_call, list(self.defaults), module)
 
     # ------------------------------------------------------------------------------------------ requests
 

@@ -33,7 +33,6 @@ def hitrate(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.hitrate({"u": ["a"], "v": ["b"]}, {"u": ["x", "a"], "v": ["x", "y"]}, k=2)
     0.5
     """
@@ -60,7 +59,6 @@ def hits(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.hits({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
     2.0
     """
@@ -95,7 +93,6 @@ def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.precision({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=4)
     0.25
     >>> rd.precision({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=4, divisor="shown")
@@ -135,7 +132,6 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.recall({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=1)
     0.5
     >>> rd.recall({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=1, divisor="achievable")
@@ -171,7 +167,6 @@ def f1(lists: Lists, *, beta: float = 1.0) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.f1({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2)
     0.5
     """
@@ -201,7 +196,6 @@ def rprecision(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.rprecision({"u": ["a", "b"]}, {"u": ["a", "x", "b"]})
     0.5
     """
@@ -249,7 +243,6 @@ def confusion(lists: Lists, *, length: Length = "shown") -> tuple[np.ndarray, np
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.confusion({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y", "z"])
     {'tp@2': 1.0, 'fp@2': 1.0, 'fn@2': 1.0, 'tn@2': 2.0}
     """
@@ -281,7 +274,6 @@ def accuracy(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.accuracy({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
     0.5
     """
@@ -297,11 +289,6 @@ def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     -------
     fp / (fp + tn), the counts of `confusion`; undefined when every candidate is relevant.
 
-    Parameters
-    ----------
-    length : {"shown", "k"}, default "shown"
-        Length of a list, as in `confusion`.
-
     Notes
     -----
     Use it with judged candidates, to say how often an item that is known to be bad is recommended. With a whole
@@ -313,7 +300,6 @@ def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.fallout({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
     0.5
     """
@@ -329,11 +315,6 @@ def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     -------
     tn / (fp + tn), the counts of `confusion`; undefined when every candidate is relevant.
 
-    Parameters
-    ----------
-    length : {"shown", "k"}, default "shown"
-        Length of a list, as in `confusion`.
-
     Notes
     -----
     Use it where `fallout` would be used and larger should be better: it is 1 − fallout. With a whole catalogue as the
@@ -345,7 +326,6 @@ def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.specificity({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2, items=["a", "b", "x", "y"])
     0.5
     """
@@ -361,11 +341,6 @@ def mcc(lists: Lists, *, length: Length = "shown") -> np.ndarray:
     -------
     (tp·tn − fp·fn) / √((tp+fp)(tp+fn)(tn+fp)(tn+fn)), the counts of `confusion`; undefined when a factor is 0.
 
-    Parameters
-    ----------
-    length : {"shown", "k"}, default "shown"
-        Length of a list, as in `confusion`.
-
     Notes
     -----
     Use it with judged candidates of which few are relevant: unlike `accuracy`, it is about 0 for a model that
@@ -378,7 +353,6 @@ def mcc(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.mcc({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=2, items=["a", "b", "x", "y"])
     1.0
     """

@@ -54,7 +54,6 @@ def shown(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.shown({"u": ["a"]}, {"u": ["a", "b", "c"]}, k=2)
     2.0
     """
@@ -82,7 +81,6 @@ def clicked(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> true = pd.DataFrame({"user_id": ["u", "u"], "item_id": ["a", "b"], "relevance": [1, 3], "clicks": [2, 0]})
     >>> rd.clicked(true, {"u": ["a", "b", "c"]}, k=3)
     1.0
@@ -110,7 +108,6 @@ def bought(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> true = pd.DataFrame({"user_id": ["u", "u"], "item_id": ["a", "b"], "relevance": [1, 3], "purchases": [0, 2]})
     >>> rd.bought(true, {"u": ["a", "b", "c"]}, k=3)
     1.0
@@ -139,7 +136,6 @@ def ctr(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> true = pd.DataFrame({"user_id": ["u", "u"], "item_id": ["a", "b"], "relevance": [1, 3], "clicks": [2, 0]})
     >>> rd.ctr(true, {"u": ["a", "b", "c", "d"]}, k=4)
     0.25
@@ -172,7 +168,6 @@ def conversion(lists: Lists, *, per: Literal["shown", "clicked"] = "shown") -> n
 
     Examples
     --------
-    >>> import pandas as pd, recdf as rd
     >>> true = pd.DataFrame({
     ...     "user_id": ["u", "u"], "item_id": ["a", "b"], "relevance": [1, 3], "clicks": [1, 1], "purchases": [0, 1]})
     >>> rd.conversion(true, {"u": ["a", "b", "c", "d"]}, k=4), rd.conversion(true, {"u": ["a", "b"]}, per="clicked")

@@ -27,6 +27,9 @@ LEAST_PROPENSITY = float(np.finfo(np.float64).tiny)
 ROUNDING = 1e-6
 
 
+Record = dict[str, Any]  # one row of a result
+
+
 class Keys(NamedTuple):
     """Integer codes of the rows, equal where their ids are equal, and a number above all codes."""
 
@@ -164,9 +167,8 @@ def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str =
     return Groups(labels, list(split(codes, len(labels))) if len(labels) > 1 else [None])
 
 
-def beside_groups(groups: Groups, rows: Sequence[Sequence[NamedTuple]], columns: Sequence[str]) -> pd.DataFrame:
-    """Table of the records of every group, behind the group's labels."""
-    table = pd.DataFrame([record for own in rows for record in own], columns=list(columns))
+def beside_groups(labels: pd.DataFrame, rows: Sequence[Sequence[Record]], columns: Sequence[str]) -> pd.DataFrame:
+    """Table of these columns of the records of every group, behind its labels."""
+    table = pd.DataFrame([record for own in rows for record in own])[list(columns)]
     which = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
-    labels = groups.labels.iloc[which].reset_index(drop=True)
-    return pd.concat([labels, table], axis=1)
+    return pd.concat([labels.iloc[which].reset_index(drop=True), table], axis=1)

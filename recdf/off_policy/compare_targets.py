@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError, closest
-from ..inputs.options import as_columns, check_choice
-from .columns import log_frame, split_groups
+from ..inputs.options import as_columns
+from .columns import Record, beside_groups, log_frame, split_groups
 from .estimate import check_weights
-from .estimators import Interaction, Request
+from .estimators import Interaction
 from .flags import FLAGS, Evidence, find_flags, trust
 from .influence import Estimates, Fitted, estimate, fit, influence_sums, standard_error
 from .model_check import model_mismatch_z
-from .plan import RAGGED, Plan, Ranges, model_columns, read_plan, read_requests
+from .plan import Plan, Ranges, model_columns, read_plan, read_requests
 from .read_log import Log, LogColumns, read_log
 from .rows import Bools, Codes, Floats
 from .slates import Kind
@@ -27,24 +27,10 @@ from .weights import effective_numbers, weight_numbers
 __all__ = ["ope_compare"]
 
 
-class Difference(NamedTuple):
-    """One row of the result, behind the labels of the two targets."""
-
-    estimator: str
-    clip: float
-    value_baseline: float
-    value: float
-    diff: float
-    se: float
-    ci_low: float
-    ci_high: float
-    rel_diff: float
-    n_rows: int
-    n_units: int
-    n_clusters: int
-    confidence: float
-    flags: str
-    trust: str
+COLUMNS = (
+    "estimator", "clip", "value_baseline", "value", "diff", "se", "ci_low", "ci_high", "rel_diff", "n_rows", "n_units",
+    "n_clusters", "confidence", "flags", "trust",
+)  # fmt: skip
 
 
 def ope_compare(
@@ -127,9 +113,7 @@ def ope_compare(
     0        x     y -0.167  do not use: few rewards
     """
     frame = log_frame(log)
-    check_choice("propensity_kind", propensity_kind, get_args(Kind))
-    check_choice("ragged", ragged, RAGGED)
-    requests = read_requests(estimators, clip, interaction, as_columns(unit), propensity_kind)
+    requests = read_requests(estimators, clip, interaction, as_columns(unit), propensity_kind, ragged)
     plan = read_plan(requests, confidence, "delta", Ranges(None, None), (2, 0))
     if not as_columns(cluster) and not as_columns(unit):
         raise OptionError("cluster=None and unit=None: name the key by which the rows of the targets are paired")
@@ -138,23 +122,17 @@ def ope_compare(
         *model_columns(requests, q_logged, q_target), tuple(as_columns(unit)), tuple(as_columns(cluster)),
         propensity_kind, ragged == "as_logged",
     )  # fmt: skip
-    groups = split_groups(frame, [by], ("baseline", *Difference._fields))
+    groups = split_groups(frame, [by], ("baseline", *COLUMNS))
     labels = groups.labels[by].tolist()
     pairs = _pairs(labels, baseline)
     arrays = read_log(frame, columns)
     targets = [_target(arrays, some, plan) for some in groups.rows]
-    rows, firsts, seconds = [], [], []
+    rows = []
     for first, second in pairs:
         _check_same(targets[first], targets[second], (labels[first], labels[second]))
-        for j, request in enumerate(requests):
-            rows.append(_difference(targets[first], targets[second], j, request, plan))
-            firsts.append(first)
-            seconds.append(second)
-    names = groups.labels[by]
-    table = pd.DataFrame(
-        {"baseline": names.iloc[firsts].reset_index(drop=True), by: names.iloc[seconds].reset_index(drop=True)}
-    )
-    return pd.concat([table, pd.DataFrame(rows, columns=list(Difference._fields))], axis=1)
+        rows.append([_difference(targets[first], targets[second], j, plan) for j in range(len(requests))])
+    names = [groups.labels[by].iloc[list(side)].reset_index(drop=True) for side in zip(*pairs, strict=True)]
+    return beside_groups(pd.DataFrame({"baseline": names[0], by: names[1]}), rows, COLUMNS)
 
 
 class _Target(NamedTuple):
@@ -198,11 +176,7 @@ def _target(log: Log, some: Codes | None, plan: Plan) -> _Target:
     flags, model_z = [], model_mismatch_z(rows)
     for request, one in zip(plan.requests, estimates.rows, strict=False):
         effective = effective_numbers(rows, request.estimator.rule, request.clip)
-        model_only = request.estimator.rule == "model"
-        clustered = bool(log.columns.cluster)
-        z = model_z if request.estimator.uses_q else 0.0
-        evidence = Evidence(one, weights, effective, estimates.n_clusters, clustered, False, model_only, z)
-        flags.append(find_flags(evidence))
+        flags.append(find_flags(Evidence(log, request, estimates, one, weights, effective, model_z)))
     codes = np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
     counts = np.bincount(codes, minlength=rows.n_codes)
     rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)
@@ -221,7 +195,7 @@ def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
         )
 
 
-def _difference(first: _Target, second: _Target, j: int, request: Request, plan: Plan) -> Difference:
+def _difference(first: _Target, second: _Target, j: int, plan: Plan) -> Record:
     psi = second.sums[1 + j] - first.sums[1 + j]
     n_clusters = int(np.count_nonzero(first.present))
     se = float(standard_error(np.array([psi @ psi]), n_clusters, first.fitted.log.units)[0])
@@ -230,20 +204,21 @@ def _difference(first: _Target, second: _Target, j: int, request: Request, plan:
     base, value = first.fitted.values[j], second.fitted.values[j]
     diff, half = value - base, NormalDist().inv_cdf((1 + plan.confidence) / 2) * se
     flags = [name for name in FLAGS if name in first.flags[j] or name in second.flags[j]]
-    return Difference(
-        estimator=request.label,
-        clip=np.nan if request.clip is None else request.clip,
-        value_baseline=base,
-        value=value,
-        diff=diff,
-        se=se,
-        ci_low=diff - half,
-        ci_high=diff + half,
-        rel_diff=diff / base if base else np.nan,
-        n_rows=first.n_rows,
-        n_units=first.n_units,
-        n_clusters=n_clusters,
-        confidence=plan.confidence,
-        flags=", ".join(flags),
-        trust=trust(flags, base, diff - half, diff + half, "delta"),
-    )
+    request = plan.requests[j]
+    return {
+        "estimator": request.label,
+        "clip": np.nan if request.clip is None else request.clip,
+        "value_baseline": base,
+        "value": value,
+        "diff": diff,
+        "se": se,
+        "ci_low": diff - half,
+        "ci_high": diff + half,
+        "rel_diff": diff / base if base else np.nan,
+        "n_rows": first.n_rows,
+        "n_units": first.n_units,
+        "n_clusters": n_clusters,
+        "confidence": plan.confidence,
+        "flags": ", ".join(flags),
+        "trust": trust(flags, base, diff - half, diff + half, "delta"),
+    }

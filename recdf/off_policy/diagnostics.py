@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..inputs.options import as_columns, check_choice
-from .columns import beside_groups, log_frame, repeats_users, split_groups
-from .estimate import check_weights
+from ..inputs.options import as_columns
+from .columns import Record, beside_groups, log_frame, split_groups
+from .estimate import check_weights, log_record
 from .estimators import Interaction
 from .flags import Evidence, find_flags, trust
 from .influence import estimate
 from .intervals import delta_intervals, without_variation
-from .plan import RAGGED, Plan, Ranges, read_plan, read_requests
+from .plan import Plan, Ranges, read_plan, read_requests
 from .read_log import Log, LogColumns, read_log
 from .rows import Codes
 from .slates import Kind
@@ -29,30 +28,11 @@ __all__ = ["ope_diagnostics"]
 WORST = 0.01
 
 
-class Diagnosis(NamedTuple):
-    """One row of the result."""
-
-    n_rows: int
-    n_units: int
-    n_clusters: int
-    n_matched: int
-    logging_value: float
-    propensity_min: float
-    weight_mean: float
-    weight_mean_z: float
-    weight_p50: float
-    weight_p99: float
-    weight_max: float
-    max_weight_share: float
-    worst_rows_share: float
-    zero_weight_share: float
-    unsupported_mass: float
-    ess: float
-    ess_share: float
-    ess_reward: float
-    ess_reward_expected: float
-    flags: str
-    trust: str
+COLUMNS = (
+    "n_rows", "n_units", "n_clusters", "n_matched", "logging_value", "propensity_min", "weight_mean", "weight_mean_z",
+    "weight_p50", "weight_p99", "weight_max", "max_weight_share", "worst_rows_share", "zero_weight_share",
+    "unsupported_mass", "ess", "ess_share", "ess_reward", "ess_reward_expected", "flags", "trust",
+)  # fmt: skip
 
 
 def ope_diagnostics(
@@ -124,56 +104,40 @@ def ope_diagnostics(
     0          1.0  2.439        1.22  do not use: few rewards
     """
     frame = log_frame(log)
-    check_choice("propensity_kind", propensity_kind, get_args(Kind))
-    check_choice("ragged", ragged, RAGGED)
     if as_columns(unit) and interaction is None:
         raise OptionError("unit= makes slates; say interaction='independent', 'cascade' or 'standard'")
-    requests = read_requests("ips", None, interaction, as_columns(unit), propensity_kind)
+    requests = read_requests("ips", None, interaction, as_columns(unit), propensity_kind, ragged)
     plan = read_plan(requests, 0.95, "delta", Ranges(None, None), (2, 0))
     columns = LogColumns(
         reward_col, propensity_col, target_col, position_col, sample_weight_col, unit=tuple(as_columns(unit)),
         cluster=tuple(as_columns(cluster)), kind=propensity_kind, ragged=ragged == "as_logged",
     )  # fmt: skip
-    groups = split_groups(frame, by, Diagnosis._fields)
-    if not columns.cluster and not columns.unit and repeats_users(frame, as_columns(by)):
-        columns = replace(columns, unclustered=True)
-    arrays = read_log(frame, columns)
-    return beside_groups(groups, [[_diagnose(arrays, some, plan)] for some in groups.rows], Diagnosis._fields)
+    groups = split_groups(frame, by, COLUMNS)
+    arrays = read_log(frame, columns, as_columns(by))
+    return beside_groups(groups.labels, [[_diagnose(arrays, some, plan)] for some in groups.rows], COLUMNS)
 
 
-def _diagnose(log: Log, some: Codes | None, plan: Plan) -> Diagnosis:
-    rows = log.rows(some, plan.requests[0].interaction)
+def _diagnose(log: Log, some: Codes | None, plan: Plan) -> Record:
+    request = plan.requests[0]
+    rows = log.rows(some, request.interaction)
     weights, effective = weight_numbers(rows), effective_numbers(rows, "cap", None)
     check_weights(rows, weights, plan, log.columns)
     found = estimate(rows, plan.requests)
-    one = found.rows[0]
+    evidence = Evidence(log, request, found, found.rows[0], weights, effective, 0.0)
     limits = without_variation(delta_intervals(found, plan.confidence)[0], weights.constant_reward, False)
-    clustered, unclustered = bool(log.columns.cluster), log.columns.unclustered
-    flags = find_flags(Evidence(one, weights, effective, found.n_clusters, clustered, unclustered, False, 0.0))
+    flags = find_flags(evidence)
     p50, p99 = np.quantile(rows.weight, [0.5, 0.99])
     n_worst = max(int(np.ceil(WORST * len(rows))), 1)
     worst = np.partition(rows.weight, len(rows) - n_worst)[-n_worst:]
     propensity = log.propensity if some is None else log.propensity[some]
-    return Diagnosis(
-        n_rows=len(rows),
-        n_units=rows.n_units,
-        n_clusters=found.n_clusters,
-        n_matched=weights.n_matched,
-        logging_value=found.logging_value,
-        propensity_min=float(propensity.min()),
-        weight_mean=weights.mean,
-        weight_mean_z=weights.mean_z,
-        weight_p50=float(p50),
-        weight_p99=float(p99),
-        weight_max=weights.max,
-        max_weight_share=effective.max_weight_share,
-        worst_rows_share=float(worst.sum() / rows.weight.sum()),
-        zero_weight_share=1 - weights.n_matched / len(rows),
-        unsupported_mass=max(1 - weights.mean, 0.0),
-        ess=effective.ess,
-        ess_share=effective.ess_share,
-        ess_reward=effective.ess_reward,
-        ess_reward_expected=effective.ess_reward_expected,
-        flags=", ".join(flags),
-        trust=trust(flags, one.value, limits.ci_low, limits.ci_high, "delta"),
-    )
+    return {
+        **log_record(rows, evidence),
+        "propensity_min": float(propensity.min()),
+        "weight_mean_z": weights.mean_z,
+        "weight_p50": float(p50),
+        "weight_p99": float(p99),
+        "worst_rows_share": float(worst.sum() / rows.weight.sum()),
+        "zero_weight_share": 1 - weights.n_matched / len(rows),
+        "flags": ", ".join(flags),
+        "trust": trust(flags, evidence.estimate.value, limits.ci_low, limits.ci_high, "delta"),
+    }

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ..errors import DataError
-from ..inputs.options import as_columns, check_choice
+from ..inputs.options import as_columns
 from ..inputs.progress import Progress
-from .columns import Groups, beside_groups, log_frame, repeats_users, split_groups
+from .columns import Groups, Record, beside_groups, log_frame, split_groups
 from .estimators import Interaction, Request
 from .flags import Evidence, Method, find_flags, trust
 from .influence import Estimates, estimate
 from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals, without_variation
 from .model_check import model_mismatch_z
-from .plan import RAGGED, Plan, Ranges, check_bounded, model_columns, read_plan, read_range, read_requests
+from .plan import Plan, Ranges, check_bounded, model_columns, read_plan, read_range, read_requests
 from .read_log import Log, LogColumns, read_log
 from .rows import Codes, Rows
 from .slates import Kind
@@ -26,40 +25,12 @@ from .weights import EffectiveNumbers, WeightNumbers, effective_numbers, weight_
 
 __all__ = ["ope_estimate"]
 
-class Row(NamedTuple):
-    """One row of the result."""
-
-    estimator: str
-    clip: float
-    value: float
-    se: float
-    ci_low: float
-    ci_high: float
-    logging_value: float
-    lift: float
-    lift_se: float
-    lift_ci_low: float
-    lift_ci_high: float
-    rel_lift: float
-    n_rows: int
-    n_units: int
-    n_clusters: int
-    ess: float
-    ess_share: float
-    ess_reward: float
-    ess_reward_expected: float
-    ess_influence: float
-    weight_mean: float
-    weight_max: float
-    max_weight_share: float
-    n_clipped: int
-    clipped_mass: float
-    unsupported_mass: float
-    n_matched: int
-    method: str
-    confidence: float
-    flags: str
-    trust: str
+COLUMNS = (
+    "estimator", "clip", "value", "se", "ci_low", "ci_high", "logging_value", "lift", "lift_se", "lift_ci_low",
+    "lift_ci_high", "rel_lift", "n_rows", "n_units", "n_clusters", "ess", "ess_share", "ess_reward",
+    "ess_reward_expected", "ess_influence", "weight_mean", "weight_max", "max_weight_share", "n_clipped",
+    "clipped_mass", "unsupported_mass", "n_matched", "method", "confidence", "flags", "trust",
+)  # fmt: skip
 
 
 def ope_estimate(
@@ -240,10 +211,8 @@ def ope_estimate(
     1     snips    6.0           3.75  2.25  do not use: few rewards
     """
     frame = log_frame(log)
-    check_choice("propensity_kind", propensity_kind, get_args(Kind))
-    check_choice("ragged", ragged, RAGGED)
     ranges = Ranges(read_range("reward_range", reward_range), read_range("weight_range", weight_range))
-    requests = read_requests(estimators, clip, interaction, as_columns(unit), propensity_kind)
+    requests = read_requests(estimators, clip, interaction, as_columns(unit), propensity_kind, ragged)
     plan = read_plan(requests, confidence, method, ranges, (n_resamples, seed))
     columns = LogColumns(
         reward_col, propensity_col, target_col, position_col, sample_weight_col, slate_propensity_col,
@@ -251,22 +220,20 @@ def ope_estimate(
         propensity_kind, ragged == "as_logged", ranges.reward, method == "bootstrap",
     )  # fmt: skip
     check_bounded(plan, columns)
-    groups = split_groups(frame, by, Row._fields)
-    if not columns.cluster and not columns.unit and repeats_users(frame, as_columns(by)):
-        columns = replace(columns, unclustered=True)
-    arrays = read_log(frame, columns)
+    groups = split_groups(frame, by, COLUMNS)
+    arrays = read_log(frame, columns, as_columns(by))
     found = []
     with Progress(len(groups.rows), "ope_estimate", progress) as shown:
         for g in range(len(groups.rows)):
             found.append(_named_group(arrays, groups, g, plan))
             shown.add()
-    return beside_groups(groups, found, Row._fields)
+    return beside_groups(groups.labels, found, COLUMNS)
 
 
 # -------------------------------------------------------------------------------------------- one group
 
 
-def _named_group(log: Log, groups: Groups, g: int, plan: Plan) -> list[Row]:
+def _named_group(log: Log, groups: Groups, g: int, plan: Plan) -> list[Record]:
     """Rows of one group; an error says which group it is about."""
     try:
         return group_rows(log, groups.rows[g], plan)
@@ -275,9 +242,9 @@ def _named_group(log: Log, groups: Groups, g: int, plan: Plan) -> list[Row]:
         raise DataError(f"{label}: {error}" if label else str(error)) from None
 
 
-def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Row]:
+def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Record]:
     """Rows of the result of one group, in the order of the requests."""
-    found: dict[Request, Row] = {}
+    found: dict[Request, Record] = {}
     for interaction in dict.fromkeys(request.interaction for request in plan.requests):
         asked = [request for request in plan.all_requests if request.interaction == interaction]
         rows = log.rows(some, interaction)
@@ -293,20 +260,9 @@ def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Row]:
             key = (request.estimator.rule, request.clip)
             if key not in effective:
                 effective[key] = effective_numbers(rows, *key)
-            z = model_z if request.estimator.uses_q else 0.0
-            numbers = Numbers(weights, effective[key], bool(log.columns.cluster), log.columns.unclustered, z)
-            found[request] = _row(request, rows, estimates, j, intervals[j], numbers, plan)
+            evidence = Evidence(log, request, estimates, estimates.rows[j], weights, effective[key], model_z)
+            found[request] = _row(rows, evidence, intervals[j], plan)
     return [found[request] for request in plan.requests]
-
-
-class Numbers(NamedTuple):
-    """What a row of the result says about the weights and the reward model."""
-
-    weights: WeightNumbers
-    effective: EffectiveNumbers
-    clustered: bool
-    unclustered: bool
-    model_z: float
 
 
 def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogColumns) -> None:
@@ -345,40 +301,35 @@ def find_intervals(rows: Rows, asked: Sequence[Request], estimates: Estimates, p
     return delta_intervals(estimates, plan.confidence)
 
 
-def _row(
-    request: Request, rows: Rows, estimates: Estimates, j: int, interval: Interval, numbers: Numbers, plan: Plan
-) -> Row:
-    one, logging = estimates.rows[j], estimates.logging_value
-    weights, effective, clustered, unclustered, model_z = numbers
-    model_only = request.estimator.rule == "model"
-    evidence = Evidence(one, weights, effective, estimates.n_clusters, clustered, unclustered, model_only, model_z)
-    flags = find_flags(evidence)
-    interval = without_variation(interval, weights.constant_reward, plan.method == "bounded")
-    return Row(
-        estimator=request.label,
-        clip=np.nan if request.clip is None else request.clip,
-        value=one.value,
-        logging_value=logging,
-        lift=one.lift,
-        rel_lift=one.lift / logging if logging else np.nan,
-        n_rows=len(rows),
-        n_units=rows.n_units,
-        n_clusters=estimates.n_clusters,
-        ess=effective.ess,
-        ess_share=effective.ess_share,
-        ess_reward=effective.ess_reward,
-        ess_reward_expected=effective.ess_reward_expected,
-        ess_influence=one.ess_influence,
-        weight_mean=weights.mean,
-        weight_max=weights.max,
-        max_weight_share=effective.max_weight_share,
-        n_clipped=effective.n_clipped,
-        clipped_mass=effective.clipped_mass,
-        unsupported_mass=max(1 - weights.mean, 0.0),
-        n_matched=weights.n_matched,
-        method=plan.method,
-        confidence=plan.confidence,
-        flags=", ".join(flags),
-        trust=trust(flags, one.value, interval.ci_low, interval.ci_high, plan.method),
+def log_record(rows: Rows, found: Evidence) -> Record:
+    """What a row of the result says about the log and its weights, whatever the estimator."""
+    return {
+        "n_rows": len(rows),
+        "n_units": rows.n_units,
+        "n_clusters": found.estimates.n_clusters,
+        "n_matched": found.weights.n_matched,
+        "logging_value": found.estimates.logging_value,
+        "weight_mean": found.weights.mean,
+        "weight_max": found.weights.max,
+        "unsupported_mass": max(1 - found.weights.mean, 0.0),
+        **found.effective._asdict(),
+    }
+
+
+def _row(rows: Rows, found: Evidence, interval: Interval, plan: Plan) -> Record:
+    one, logging, flags = found.estimate, found.estimates.logging_value, find_flags(found)
+    interval = without_variation(interval, found.weights.constant_reward, plan.method == "bounded")
+    return {
+        **log_record(rows, found),
         **interval._asdict(),
-    )
+        "estimator": found.request.label,
+        "clip": np.nan if found.request.clip is None else found.request.clip,
+        "value": one.value,
+        "lift": one.lift,
+        "rel_lift": one.lift / logging if logging else np.nan,
+        "ess_influence": one.ess_influence,
+        "method": plan.method,
+        "confidence": plan.confidence,
+        "flags": ", ".join(flags),
+        "trust": trust(flags, one.value, interval.ci_low, interval.ci_high, plan.method),
+    }

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-from .influence import Estimate
+from .estimators import Request
+from .influence import Estimate, Estimates
+from .read_log import Log
 from .weights import EffectiveNumbers, WeightNumbers
 
 Method = Literal["delta", "bootstrap", "bounded"]
@@ -76,13 +78,12 @@ BOUNDED_COVERS = ("few_rewards", "low_ess", "dominated", "concentrated")
 class Evidence(NamedTuple):
     """All that the flags of one estimate follow from."""
 
+    log: Log
+    request: Request
+    estimates: Estimates
     estimate: Estimate
     weights: WeightNumbers
     effective: EffectiveNumbers
-    n_clusters: int
-    clustered: bool
-    unclustered: bool
-    model_only: bool
     model_z: float
 
 
@@ -99,14 +100,14 @@ def find_flags(found: Evidence) -> list[str]:
         "dominated": found.effective.max_weight_share > DOMINATED,
         "unsupported": testable and z < UNSUPPORTED_Z,
         "mean_weight": testable and abs(z) > MEAN_WEIGHT_Z,
-        "model_mismatch": testable and abs(found.model_z) > MODEL_Z,
-        "few_clusters": found.clustered and found.n_clusters < FEW_CLUSTERS,
+        "model_mismatch": testable and found.request.estimator.uses_q and abs(found.model_z) > MODEL_Z,
+        "few_clusters": bool(found.log.columns.cluster) and found.estimates.n_clusters < FEW_CLUSTERS,
         "concentrated": found.estimate.ess_influence < LOW_ESS_INFLUENCE or abs(found.estimate.skewness) > SKEWED,
         "clip_bias": moved > CLIP_BIAS * found.estimate.se,
-        "model_only": found.model_only,
+        "model_only": found.request.estimator.rule == "model",
         "mean_weight_untestable": not testable,
         "same_policy": found.weights.all_one,
-        "unclustered": found.unclustered,
+        "unclustered": found.log.unclustered,
     }
     return [name for name in FLAGS if hold[name]]
 

@@ -69,9 +69,11 @@ def read_range(name: str, given: Any) -> Bounds | None:
 
 
 def read_requests(
-    estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: Kind
+    estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: Kind, ragged: str
 ) -> tuple[Request, ...]:
-    """Return one request per estimator and clip, in the order in which they were asked for."""
+    """Return one request per estimator and clip, in the order in which they were asked for; check what slates are."""
+    check_choice("propensity_kind", kind, get_args(Kind))
+    check_choice("ragged", ragged, RAGGED)
     if interaction is not None:
         check_choice("interaction", interaction, get_args(Interaction))
     names = [estimators] if isinstance(estimators, str) else list(estimators)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..experiments.stats.many_tests import adjust
+from ..inputs.groups import first_rows
 from ..inputs.options import as_columns
 from .columns import key_codes, log_frame, read_probabilities, split_groups
 from .read_log import LARGEST_WEIGHT
@@ -212,8 +213,7 @@ def popularity_propensity(
     keys = key_codes(frame, [item_col], "item_col", "name the column of the item id")
     counts = np.bincount(keys.codes, minlength=keys.n)
     present = np.flatnonzero(counts)
-    first = np.zeros(keys.n, np.int64)
-    first[keys.codes[::-1]] = np.arange(len(frame))[::-1]
+    first = first_rows(keys.codes.astype(np.int64, copy=False), keys.n)
     n = counts[present]
     table = frame[[item_col]].iloc[first[present]].reset_index(drop=True)
     table["n"], table["propensity"] = n, np.maximum((n / n.max()) ** ((gamma + 1) / 2), floor)

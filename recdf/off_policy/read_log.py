@@ -6,6 +6,7 @@ under one interaction. The same checks run for frames of any dtype.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from ..errors import ColumnError, DataError, DuplicateError, OptionError, examples
 from ..inputs.frames import column
-from .columns import ROUNDING, Keys, key_codes, read_floats, read_probabilities
+from .columns import ROUNDING, Keys, key_codes, read_floats, read_probabilities, repeats_users
 from .estimators import Interaction
 from .rows import Codes, Floats, Rows
 from .slates import (
@@ -59,7 +60,6 @@ class LogColumns:
     ragged: bool = False
     reward_range: tuple[float, float] | None = None
     ordered: bool = False
-    unclustered: bool = False  # no cluster is named although users have several rows
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ class Log:
     unit: Keys | None
     position: Keys | None
     cluster: Keys | None
+    unclustered: bool  # no cluster is named although users have several rows
 
     def rows(self, some: Codes | None, interaction: Interaction | None, *, closed: bool = True) -> Rows:
         """The rows of one group as arrays, with the weights of an interaction.
@@ -169,8 +170,8 @@ class Log:
         return weight
 
 
-def read_log(frame: pd.DataFrame, columns: LogColumns) -> Log:
-    """Read and check the columns of a log."""
+def read_log(frame: pd.DataFrame, columns: LogColumns, by: Sequence[str] = ()) -> Log:
+    """Read and check the columns of a log; `by` are those of the groups in which users may have several rows."""
     _check_names(frame, columns)
     propensity = read_probabilities(
         frame, columns.propensity, zero=False, what="a logged item was shown, so its probability was above 0"
@@ -209,6 +210,7 @@ def read_log(frame: pd.DataFrame, columns: LogColumns) -> Log:
         unit,
         None if unit is None else _position(frame, columns.position),
         cluster,
+        cluster is None and unit is None and repeats_users(frame, by),
     )
 
 

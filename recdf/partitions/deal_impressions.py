@@ -34,13 +34,7 @@ TEXT_BYTES = 32  # estimated size of a string
 
 
 def deal_impressions(
-    paths: Mapping[str, Any],
-    out: Path,
-    *,
-    user_col: str,
-    overwrite: bool = True,
-    memory_limit: int | str | None = None,
-    **options: Any,
+    paths: Mapping[str, Any], out: Path, *, user_col: str, memory_limit: int | str | None = None, **options: Any
 ) -> dict[str, Any]:
     """Write `true.parquet`, `pred.parquet` and `impressions.json` (rules and counts) into a folder.
 
@@ -54,8 +48,6 @@ def deal_impressions(
         one step, and if the call fails, none of them is replaced.
     user_col : str
         Column of the user, which has the same name in all files.
-    overwrite : bool, default True
-        Replace older files. Otherwise they are an error.
     memory_limit : int or str, optional
         The most memory to use: bytes, or text such as "1GB". By default it is a quarter of the machine's memory.
     **options
@@ -78,10 +70,9 @@ def deal_impressions(
     names = {role: list(source.schema.names) for role, source in sources.items()}
     n_parts = _n_parts(sources, memory_bytes(memory_limit))
     with ExitStack() as stack:
-        folder = stack.enter_context(staged_files(out, FILES, overwrite=overwrite))
-        spill = folder.parent
+        folder = stack.enter_context(staged_files(out, FILES, overwrite=True))
         stores = {
-            role: stack.enter_context(closing(Store(spill / f"{role}.arrow", n_parts, source.fields(names[role]))))
+            role: stack.enter_context(closing(Store(folder.parent / role, n_parts, source.fields(names[role]))))
             for role, source in sources.items()
         }
         for role, source in sources.items():

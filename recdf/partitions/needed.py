@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, DataError, EmptyPopulationError
+from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError
 from ..evaluation.carry import check_carried
 from ..evaluation.item_groups import check_item_by
 from ..evaluation.summary import SUMMARY
@@ -52,6 +52,7 @@ class Needed:
         with suppress(EmptyPopulationError):  # frames without rows raise all errors that need no rows
             call.match(empty.get("true"), empty["pred"])
         _check_names(call)
+        _check_signs(call, schemas)
         for name, rule in call.carry.items():
             check_carried(column(empty["pred"], name, "pred"), rule)
         doors = read_sides(call.given, options)  # side tables with checked columns and ids
@@ -109,6 +110,19 @@ def _check_names(call: Call) -> None:
     taken = [name for name in by if name in SUMMARY]
     if taken:
         raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
+
+
+def _check_signs(call: Call, schemas: Schemas) -> None:
+    """Raise if keys of both frames are to stand in one column, and only one frame has them without a sign."""
+    roles = [role for role in call.options.population.frames if role in schemas]
+    for name in as_columns(call.options.user_col) if len(roles) > 1 else ():
+        kinds = {role: decoded(schemas[role].field(name).type) for role in roles}
+        unsigned = [role for role, kind in kinds.items() if kind == pa.uint64()]
+        if unsigned and any(map(pa.types.is_signed_integer, kinds.values())):
+            raise IdTypeError(
+                f"users='all': {unsigned[0]}[{name!r}] holds uint64 and the other frame signed integers, "
+                "which no column of both keeps exact; store both as int64, or as strings"
+            )
 
 
 def _names(

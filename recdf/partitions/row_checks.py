@@ -7,6 +7,7 @@ raises for the whole frame, with the same message.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..inputs.options import Options, as_columns
-from ..inputs.row_rules import Broken, RowFindings, broken_ids, broken_order, broken_relevance
+from ..inputs.row_rules import Broken, Findings, broken_ids, broken_order, broken_relevance, judged
 from ..inputs.tables import Order, broken_of_true, gains, read_relevance, relevance_source
 from .source import as_frame
 
@@ -38,12 +39,12 @@ class RowCheck:
         self.counts: dict[str, int] = {}
         self.by_values, self.head = empty.select(self.by), empty
         self.max_gain = 0.0
-        self._findings = RowFindings(role, options)
+        self._findings = Findings(0)
 
     @property
     def failed(self) -> bool:
         """Whether `finish` will raise, so that rows need not be kept."""
-        return self._findings.failed
+        return self._findings.refuses(self.options)
 
     def kept(self, table: pa.Table) -> pa.Table:
         """Return the rows without null ids, and without null scores if the options drop them."""
@@ -51,7 +52,8 @@ class RowCheck:
             seen = distinct(table.select(self.by).drop_null())
             self.by_values = distinct(pa.concat_tables([self.by_values, seen]))
         relevance = self._relevance(table)
-        gone = self._findings.add(self._broken(table, relevance))
+        found, gone = judged(self._broken(table, relevance), len(table), self.options)
+        self._findings += found
         if gone is not None:
             table = table.filter(pa.array(~gone))
             relevance = None if relevance is None else relevance[~gone]
@@ -65,7 +67,7 @@ class RowCheck:
 
     def finish(self, n_rows: int) -> None:
         """Raise the error of the first broken rule. If no rule is broken, set the counts."""
-        self.counts = self._findings.settle(n_rows)
+        self.counts = replace(self._findings, n_rows=n_rows).settle(self.role, self.options)
 
     def _relevance(self, table: pa.Table) -> np.ndarray | None:
         """Return the relevances of the rows of `true`, or None if no column holds them."""

@@ -71,14 +71,17 @@ def test_a_file_of_a_folder_that_lacks_a_column_is_named(capsys, name):
         assert f"days/1.parquet has no column '{name}'" in fails(capsys, *call, *options)
 
 
-def test_a_full_disk_is_told_with_its_places(capsys, monkeypatch):
+def test_a_full_disk_is_told_with_its_place(capsys, monkeypatch):
     """Arrow names no file. The error is raised where a writer is made, since a test has no disk to fill."""
 
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
 
     monkeypatch.setattr("pyarrow.parquet.write_table", full)
-    assert "No space left on the device of --out or of the temporary folder" in fails(capsys, *CALL, "--out", "out")
+    place = f"nothing can be written into the folder {Path('out').absolute()}: No space left on device"
+    code, out, err = run(capsys, *CALL, "--out", "out")
+    assert (code, out) == (4, "")
+    assert place in err
     assert not Path("out").exists()
 
 
@@ -228,3 +231,19 @@ def test_a_wrong_file_of_options(capsys, text, words):
 
 def test_a_missing_file_of_options(capsys):
     assert "absent.toml: No such file" in fails(capsys, "evaluate", "--config", "absent.toml")
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 400])
+def test_a_number_beyond_floats_is_named_by_file_column_and_row(capsys, tmp_path, monkeypatch, number):
+    monkeypatch.chdir(tmp_path)
+    TRUE.to_csv("true.csv", index=False)
+    Path("pred").mkdir()
+    PRED.head(3).to_csv("pred/1.csv", index=False)
+    lines = PRED.tail(5).to_csv(index=False).splitlines()
+    lines[2] = lines[2].rpartition(",")[0] + f",{number}"
+    Path("pred/2.csv").write_text("\n".join(lines), encoding="utf-8")
+    call = ["evaluate", "--true", "true.csv", "--pred", "pred", "--by", "model", "-m", "mrr"]
+    assert f"pred/2.csv, row 2, column score: {number} is larger" in fails(capsys, *call)
+    lines[2] = lines[2].rpartition(",")[0] + ",inf"
+    Path("pred/2.csv").write_text("\n".join(lines), encoding="utf-8")
+    assert run(capsys, *call)[0] == 0

@@ -125,7 +125,8 @@ def test_what_a_killed_process_left_is_removed(shop, capsys):
     shop["log"].to_csv("log.csv", index=False)
     files = ["log.csv", "--purchases", "purchases.parquet", "--out", "lists"]
     assert run(capsys, "impressions", *files)[0] == 0
-    assert sorted(path.name for path in Path("lists").iterdir()) == ["impressions.json", "pred.parquet", "true.parquet"]
+    written = sorted(path.name for path in Path("lists").iterdir())
+    assert written == ["impressions.json", "pred.parquet", "run.json", "true.parquet"]
 
 
 def test_a_result_that_is_there_is_kept(shop, capsys):

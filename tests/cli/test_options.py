@@ -179,3 +179,8 @@ def test_one_file_of_options_is_read(capsys, tmp_path):
 def test_a_name_is_given_one_value(capsys, words, name):
     call = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A", "--missing", "zero"]
     assert f"{name} is given twice" in fails(capsys, *call, *words)
+
+
+def test_verbose_wins_over_a_quiet_file(called):
+    given = called("evaluate", ["-v"], {"quiet": True})
+    assert (given["verbose"], given["quiet"]) == (True, False)

@@ -89,7 +89,7 @@ def test_a_merge_does_not_pool_models():
     assert gaps[["model", "gap"]].to_numpy().tolist() == [["m", 1.0], ["n", 1.0]]
     kept = evaluated().per_user.assign(segment=["new", "old"] * 2)
     pd.testing.assert_frame_equal(rd.user_gap(kept, by="segment"), gaps)
-    assert rd.summarize(joined, by=[])["n"].tolist() == [4]
+    assert rd.summarize(joined, by=[], user_col=["model", "user_id"])["n"].tolist() == [4]
 
 
 def test_one_key_column_needs_no_word():

@@ -148,7 +148,8 @@ def test_inputs_stay_as_they_are_and_tables_go_to_parquet(log, tmp_path):
 def test_chain_from_lists_to_a_decision(tmp_path):
     shop = rd.sample_shop()
     bought = shop.true.merge(shop.assignment)
-    result = rd.evaluate(bought, shop.shown, ["ndcg@10", "hits@10", "first_rank@10"], by="variant", users="pred", by_in_true=True)
+    metrics = ["ndcg@10", "hits@10", "first_rank@10"]
+    result = rd.evaluate(bought, shop.shown, metrics, by="variant", users="pred", by_in_true=True)
     per_user = result.per_user.rename(columns={"variant": "shown_variant"})
     assigned = shop.assignment.merge(shop.users[["user_id", "segment"]])
     joined = rd.join_experiment(per_user, assigned, missing="zero")

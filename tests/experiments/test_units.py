@@ -122,9 +122,8 @@ def test_the_order_of_the_key_does_not_name_the_unit(rng):
     assert (turned["n_users"], turned["n_lists"]) == (30, 1200)
     assert turned["se"] == pytest.approx(one(frame)["se"])
     long = pd.DataFrame(frame.to_dict("list"))
-    result = rd.evaluate(
-        long.loc[long["model"] == "a", KEY].assign(item_id=1), long.assign(item_id=1), "hitrate@1", by="model", user_col=KEY[::-1]
-    )
+    true = long.loc[long["model"] == "a", KEY].assign(item_id=1)
+    result = rd.evaluate(true, long.assign(item_id=1), "hitrate@1", by="model", user_col=KEY[::-1])
     assert "the lists of one user_id" in str(result)
     assert rd.leaderboard(result).comparisons["n_users"].tolist() == [30]
     assert rd.summarize(result)["n_users"].tolist() == [30, 30]

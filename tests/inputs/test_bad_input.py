@@ -364,4 +364,4 @@ def test_every_error_is_of_recdf_and_of_python():
     assert len(own) >= 8
     for error in own:
         assert issubclass(error, rd.RecdfError)
-        assert issubclass(error, (KeyError, TypeError, ValueError, ImportError, RuntimeError))
+        assert issubclass(error, (KeyError, TypeError, ValueError, ImportError, OSError, RuntimeError))

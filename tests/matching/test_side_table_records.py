@@ -40,7 +40,7 @@ def test_messages_docstrings_and_codes(name):
     one = SIDE_TABLES[name]
     assert SIDES[name] == NEEDS[name] == f"{name}= ({one.about})"
     assert (ARGUMENTS[name].hint, ARGUMENTS[name].kind, ARGUMENTS[name].meaning) == (one.hint, one.kind, one.meaning)
-    assert hasattr(Sides, one.codes)
+    assert hasattr(Sides, name)
 
 
 def test_what_metrics_need_and_take_is_a_record():

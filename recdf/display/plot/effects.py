@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,7 @@ from ...experiments.cells import digits_for, interval, number, shorten, visible
 from ...experiments.report import COMPARED
 from ..tables import JOINED_BY, confidence_of, count_text, labels, need
 from . import style
-
-if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
-    from matplotlib.axes import Axes
+from .style import Axes
 
 __all__ = ["forest", "over_time"]
 
@@ -31,14 +29,7 @@ LABEL_LENGTH = 34
 def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None) -> pd.DataFrame:
     """Return what `forest` draws: `metric`, `label`, `diff`, `ci_low`, `ci_high`, `p_adj`, `verdict`, `sign`, `n`.
 
-    Parameters
-    ----------
-    comparison, by
-        As in `rd.plot.forest`.
-
-    Returns
-    -------
-    DataFrame
+    {parameters_returns}
         One row per row of the comparison. `sign` is "better", "worse" or "open", as the verdict says.
     """
     need(comparison, "comparison", COMPARED, SOURCE)
@@ -78,20 +69,9 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
         What `rd.compare_models` or `rd.compare_variants` returned, all of it or some of its rows.
     by : str or list of str, optional
         Columns of segments that name the rows. Default: the columns before `metric`.
-    ax : Axes or list of Axes, optional
-        Where to draw, one per metric. Default: a new figure.
-
-    Returns
-    -------
-    Axes or array of Axes
-        One Axes for one metric, else a flat array.
-
-    Raises
-    ------
+    {axes_returns_raises}
     ColumnError
         If the frame is not a comparison.
-    MissingExtraError
-        If matplotlib is not installed.
 
     Notes
     -----
@@ -186,14 +166,7 @@ def _over_time_data(
 ) -> pd.DataFrame:
     """Return the frame that `over_time` draws: `time`, `diff`, `ci_low`, `ci_high`, `n`.
 
-    Parameters
-    ----------
-    effect, metric, time_col, treatment
-        As in `rd.plot.over_time`.
-
-    Returns
-    -------
-    DataFrame
+    {parameters_returns}
         One row per period, in the order of time.
     """
     need(effect, "effect", ["metric", "diff", "ci_low", "ci_high"], BY_PERIOD)
@@ -250,19 +223,9 @@ def over_time(
         Column of the period: a date, or days since exposure. Default: `period`, else the only column before `metric`.
     treatment : label, optional
         The variant to draw. Needed where there are several.
-    ax : Axes, optional
-        Where to draw. Default: a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    {ax_returns_raises}
     ColumnError, OptionError
         If a column is missing, or a metric or variant has to be named.
-    MissingExtraError
-        If matplotlib is not installed.
 
     Notes
     -----

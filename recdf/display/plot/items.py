@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ..tables import Floats, count_text, labels, need
 from . import style
-
-if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
-    from matplotlib.axes import Axes
+from .style import Axes
 
 __all__ = ["exposure", "longtail", "position"]
 
@@ -45,14 +43,7 @@ def _counts(exposure_table: pd.DataFrame, by: Sequence[str]) -> dict[str, pd.Dat
 def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
     """Return the frame that `exposure` draws: `model`, `share_of_items`, `share_of_impressions`, `gini`, `n_items`.
 
-    Parameters
-    ----------
-    exposure_table
-        As in `rd.plot.exposure`.
-
-    Returns
-    -------
-    DataFrame
+    {parameters_returns}
         Points of the Lorenz curve of every model, the least shown items first; `gini` is Σ (2j − n − 1) x_j / (n Σ x).
     """
     by, _ = _by_and_item(exposure_table)
@@ -84,19 +75,9 @@ def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ----------
     exposure_table : DataFrame
         What `rd.exposure_table` returned. With `items=`, items that are never shown count.
-    ax : Axes, optional
-        Where to draw. Default: a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    {ax_returns_raises}
     ColumnError, DataError
         If the frame is not an exposure table, or nothing is shown.
-    MissingExtraError
-        If matplotlib is not installed.
 
     Examples
     --------
@@ -111,9 +92,7 @@ def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax = style.new_axes(ax)
     (even,) = ax.plot([0, 1], [0, 1], color=style.MUTED, linestyle=(0, (2, 2)), linewidth=1)
     handles, names = [], []
-    for (model, rows), look in zip(
-        data.groupby("model", sort=False), style.looks(data["model"].tolist()).values(), strict=True
-    ):
+    for model, rows, look in style.by_model(data):
         (line,) = ax.plot(rows["share_of_items"], rows["share_of_impressions"], color=look.colour, linestyle=look.line,
                           marker=look.marker, markevery=max(1, len(rows) // 6), markersize=5, linewidth=2)  # fmt: skip
         handles.append(line)
@@ -137,14 +116,7 @@ def _longtail_data(
 ) -> pd.DataFrame:
     """Return the frame that `longtail` draws: `model`, `band`, `share`, `n_items`.
 
-    Parameters
-    ----------
-    exposure_table, log, bands, item_col
-        As in `rd.plot.longtail`.
-
-    Returns
-    -------
-    DataFrame
+    {parameters_returns}
         One row per model and band; the last model is the log itself, its band "not in log" is 0.
     """
     by, item = _by_and_item(exposure_table)
@@ -206,19 +178,9 @@ def longtail(
         Upper edges of the bands, as shares of the items of the log from the most popular one on; the last is 1.
     item_col : str, optional
         Item column of the log. Default: that of the exposure table.
-    ax : Axes, optional
-        Where to draw. Default: a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    {ax_returns_raises}
     ColumnError, OptionError, DataError
         If a column is missing, the bands do not grow to 1, or the log is empty.
-    MissingExtraError
-        If matplotlib is not installed.
 
     Examples
     --------
@@ -261,14 +223,7 @@ def longtail(
 def _position_data(position_table: pd.DataFrame) -> pd.DataFrame:
     """Return the frame that `position` draws: `model`, `rank`, `hit_rate`, `ci_low`, `ci_high`, `n`.
 
-    Parameters
-    ----------
-    position_table
-        As in `rd.plot.position`.
-
-    Returns
-    -------
-    DataFrame
+    {parameters_returns}
         One row per model and rank; `n` is the number of lists with an item at this rank.
     """
     columns = ("rank", "hit_rate", "ci_low", "ci_high")
@@ -290,19 +245,9 @@ def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ----------
     position_table : DataFrame
         What `rd.position_table` returned.
-    ax : Axes, optional
-        Where to draw. Default: a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    {ax_returns_raises}
     ColumnError
         If the frame is not a position table.
-    MissingExtraError
-        If matplotlib is not installed.
 
     Examples
     --------
@@ -317,10 +262,9 @@ def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """
     data = _position_data(position_table)
     ax = style.new_axes(ax)
-    parts = data.groupby("model", sort=False)
-    models = style.looks(data["model"].tolist())
+    parts = style.by_model(data)
     handles = []
-    for i, ((_, rows), look) in enumerate(zip(parts, models.values(), strict=True)):
+    for i, (_, rows, look) in enumerate(parts):
         # A small step to the side, so that the intervals of two models do not lie on one another.
         place = rows["rank"] + (i - (len(parts) - 1) / 2) * min(0.16, 0.7 / len(parts))
         ax.vlines(place, rows["ci_low"], rows["ci_high"], color=look.colour, linewidth=1.4)
@@ -333,7 +277,7 @@ def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.grid(False, axis="x")
     style.percent(ax.yaxis)
     style.axis_names(ax, "rank", "hits per recommended item")
-    style.legend(ax, handles, list(models))
+    style.legend(ax, handles, [model for model, _, _ in parts])
     style.title(ax, "Hit rate by rank")
     style.caption(ax, f"bars: 95 % Wilson intervals; {count_text(data['n'])} lists per rank")
     return ax

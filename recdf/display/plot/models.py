@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,7 @@ import pandas as pd
 from ...errors import OptionError, closest
 from ..tables import check_model, count_text, direction_of, interval_percent, summary_of
 from . import style
-
-if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
-    from matplotlib.axes import Axes
+from .style import Axes
 
 __all__ = ["curve", "tradeoff"]
 
@@ -30,14 +28,7 @@ def _curve_data(
 ) -> pd.DataFrame:
     """Return what `curve` draws: `model`, `metric`, `better`, `k`, `value`, `ci_low`, `ci_high`, `n`, `band`.
 
-    Parameters
-    ----------
-    result, metrics, highlight
-        As in `rd.plot.curve`.
-
-    Returns
-    -------
-    DataFrame
+    {parameters_returns}
         One row per model, metric and k; `band` tells whether the interval of this model is drawn.
     """
     table = summary_of(result)
@@ -98,20 +89,9 @@ def curve(
     highlight : str or list of str, optional
         Models whose intervals are drawn and whose lines are thick, such as the baseline. The model that is best by
         the first metric at the largest k is always among them. Default: all models, if they are at most four.
-    ax : Axes or list of Axes, optional
-        Where to draw, one per metric. Default: a new figure.
-
-    Returns
-    -------
-    Axes or array of Axes
-        One Axes for one metric, else a flat array.
-
-    Raises
-    ------
+    {axes_returns_raises}
     OptionError
         If a metric or model is unknown, or no metric has several k.
-    MissingExtraError
-        If matplotlib is not installed.
 
     Examples
     --------
@@ -128,20 +108,18 @@ def curve(
     data = _curve_data(result, metrics, highlight=highlight)
     names = list(dict.fromkeys(data["metric"]))
     panels = style.new_grid(ax, len(names), size=(3.6, 3.1))
-    models = style.looks(data["model"].tolist())
+    models = list(dict.fromkeys(data["model"]))
     few_bands = bool(data["band"].any()) and data.loc[data["band"], "model"].nunique() < len(models)
     for panel, (metric, part) in zip(panels, data.groupby("metric", sort=False), strict=True):
-        handles = [
-            _line(panel, rows, look, faint=bool(few_bands and not rows["band"].any()))
-            for (_, rows), look in zip(part.groupby("model", sort=False), models.values(), strict=True)
-        ]
+        parts = style.by_model(part)
+        handles = [_line(panel, rows, look, bool(few_bands and not rows["band"].any())) for _, rows, look in parts]
         ks = sorted(set(part["k"]))
         panel.set_xticks(ks if len(ks) <= 8 else ks[:: -(-len(ks) // 8)])
         if part["value"].min() >= 0:
             panel.set_ylim(bottom=0)
         style.title(panel, f"{metric}@k")
         style.axis_names(panel, "k, items per list", DIRECTION[part["better"].iloc[0]])
-    style.shared_legend(list(panels), handles, list(models))
+    style.shared_legend(list(panels), handles, models)
     bands = "bands" if not few_bands else "bands (of the best and the highlighted models)"
     alone = "one number for all lists, without interval"
     means = f"{bands}: {interval_percent(result)}" if data["band"].any() else alone
@@ -169,14 +147,7 @@ def _line(ax: Axes, rows: pd.DataFrame, look: style.Look, faint: bool) -> Any:
 def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> pd.DataFrame:
     """Return the frame that `tradeoff` draws: `model`, `x`, `x_low`, `x_high`, `y`, `y_low`, `y_high`, `pareto`, `n`.
 
-    Parameters
-    ----------
-    result, x, y
-        As in `rd.plot.tradeoff`.
-
-    Returns
-    -------
-    DataFrame
+    {parameters_returns}
         One row per model; `pareto` tells that no other model is at least as good on both metrics and better on one.
     """
     table = summary_of(result)
@@ -219,19 +190,9 @@ def tradeoff(result: Any, x: str = "coverage@10", y: str = "ndcg@10", *, ax: Axe
         An evaluation of several models, or its summary.
     x, y : str, default "coverage@10" and "ndcg@10"
         Columns as the summary names them, such as "ndcg@10".
-    ax : Axes, optional
-        Where to draw. Default: a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    {ax_returns_raises}
     OptionError
         If a metric is not in the summary.
-    MissingExtraError
-        If matplotlib is not installed.
 
     Notes
     -----

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,7 @@ from ...errors import OptionError, closest
 from ...experiments.cells import number
 from ..tables import JOINED_BY, count_text, labels, need
 from . import style
-
-if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
-    from matplotlib.axes import Axes
+from .style import Axes
 
 __all__ = ["heat"]
 
@@ -21,14 +19,7 @@ __all__ = ["heat"]
 def _heat_data(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None = None) -> pd.DataFrame:
     """Return the frame that `heat` draws: `row`, `column`, `value`, `n`.
 
-    Parameters
-    ----------
-    summary, rows, columns, metric
-        As in `rd.plot.heat`.
-
-    Returns
-    -------
-    DataFrame
+    {parameters_returns}
         One row per cell, in the order of the summary; categories with an order stand in it.
     """
     row_names = [rows] if isinstance(rows, str) else list(rows)
@@ -71,19 +62,9 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
         Columns of the summary whose values are the rows and the columns of the picture.
     metric : str, optional
         The metric to draw, such as "ndcg@10". Needed where the summary has several.
-    ax : Axes, optional
-        Where to draw. Default: a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    {ax_returns_raises}
     ColumnError, OptionError
         If a column is missing, a metric unknown, or a cell has several rows.
-    MissingExtraError
-        If matplotlib is not installed.
 
     Examples
     --------

@@ -6,6 +6,7 @@ from data is never read as mathematics (a model may be called `$x$`).
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
@@ -17,9 +18,11 @@ import pandas as pd
 from ...errors import MissingExtraError, OptionError
 from ...experiments.cells import shorten, visible
 
-if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
-    from matplotlib.axes import Axes
+if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
+    from matplotlib.axes import Axes as Axes
     from matplotlib.text import Text
+else:
+    Axes = Any
 
 __all__: list[str] = []
 
@@ -35,6 +38,35 @@ INK, MUTED, GRID = "#1f2328", "#656d76", "#d0d7de"
 NAME_LENGTH = 24  # characters of a name beside a tick or a point
 LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full name
 CAPTION_SIZE = 8.5
+
+# What the docstrings of several pictures say, and those of their `.data`. Later texts stand in earlier ones.
+TEXTS = {
+    "{ax_returns_raises}": """\
+ax : Axes, optional
+    Where to draw. Default: a new figure.
+
+Returns
+-------
+Axes{raises}""",
+    "{axes_returns_raises}": """\
+ax : Axes or list of Axes, optional
+    Where to draw, one per metric. Default: a new figure.
+
+Returns
+-------
+Axes or array of Axes
+    One Axes for one metric, else a flat array.{raises}""",
+    "{raises}": "\n\nRaises\n------\nMissingExtraError\n    If matplotlib is not installed.",
+    "{parameters_returns}": """\
+Parameters
+----------
+{names}
+    As in `rd.plot.{picture}`.
+
+Returns
+-------
+DataFrame""",
+}
 
 Call = ParamSpec("Call")
 Read = ParamSpec("Read")
@@ -58,9 +90,15 @@ class Picture(Generic[Call, Drawn, Read]):
 def drawn_from(
     data: Callable[Read, pd.DataFrame],
 ) -> Callable[[Callable[Call, Drawn]], Picture[Call, Drawn, Read]]:
-    """Make a picture of a drawing function, beside the function that gives its data."""
+    """Make a picture of a drawing function, beside the function that gives its data, with the `TEXTS` of both."""
 
     def with_data(draw: Callable[Call, Drawn]) -> Picture[Call, Drawn, Read]:
+        words = {"{names}": ", ".join(inspect.signature(data).parameters), "{picture}": draw.__name__}
+        for function in (draw, data):
+            doc = inspect.getdoc(function) or ""
+            for place, text in {**TEXTS, **words}.items():
+                doc = doc.replace(place, text)
+            function.__doc__ = doc
         return Picture(draw, data)
 
     return with_data
@@ -80,6 +118,12 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
         name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)])
         for i, name in enumerate(dict.fromkeys(names))
     }
+
+
+def by_model(data: pd.DataFrame) -> list[tuple[str, pd.DataFrame, Look]]:
+    """Return the label, the rows and the look of every model, in the order of first appearance."""
+    found = looks(data["model"].map(str).tolist())
+    return [(str(model), rows, found[str(model)]) for model, rows in data.groupby("model", sort=False)]
 
 
 def pyplot() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ..tables import Floats, check_model, count_text, rows_by, values_of
 from . import style
-
-if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names here
-    from matplotlib.axes import Axes
+from .style import Axes
 
 __all__ = ["users", "winners"]
 
@@ -27,14 +25,7 @@ TIE = 1e-12  # as in compare_models
 def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd.DataFrame:
     """Return the frame that `users` draws: `model`, `value`, `share`, `n`.
 
-    Parameters
-    ----------
-    result, metric, model_col
-        As in `rd.plot.users`.
-
-    Returns
-    -------
-    DataFrame
+    {parameters_returns}
         `share` of the lists of a model have at most `value`; the first row of a model is its smallest value.
     """
     parts = []
@@ -64,19 +55,9 @@ def users(result: Any, metric: str, *, model_col: str | None = None, ax: Axes | 
         Column of `per_user`, such as "ndcg@10".
     model_col : str, optional
         Column that tells the models of a frame apart. Default: the `by` columns of the evaluation.
-    ax : Axes, optional
-        Where to draw. Default: a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    {ax_returns_raises}
     ColumnError, DataError
         If the column is missing or has no value.
-    MissingExtraError
-        If matplotlib is not installed.
 
     Notes
     -----
@@ -98,9 +79,7 @@ def users(result: Any, metric: str, *, model_col: str | None = None, ax: Axes | 
     data = _users_data(result, metric, model_col=model_col)
     ax = style.new_axes(ax)
     handles, names = [], []
-    for (model, rows), look in zip(
-        data.groupby("model", sort=False), style.looks(data["model"].tolist()).values(), strict=True
-    ):
+    for model, rows, look in style.by_model(data):
         (line,) = ax.plot(
             rows["value"], rows["share"], drawstyle="steps-post", color=look.colour, linestyle=look.line,
             marker=look.marker, markevery=[0], linewidth=2,
@@ -124,14 +103,7 @@ def users(result: Any, metric: str, *, model_col: str | None = None, ax: Axes | 
 def _winners_data(result: Any, metric: str, *, model: Any, baseline: Any, bins: int = 21) -> pd.DataFrame:
     """Return the frame that `winners` draws: `low`, `high`, `side`, `n`.
 
-    Parameters
-    ----------
-    result, metric, model, baseline, bins
-        As in `rd.plot.winners`.
-
-    Returns
-    -------
-    DataFrame
+    {parameters_returns}
         One row per bin of the difference model − baseline: `side` is "loses", "ties" (one row, from 0 to 0) or
         "gains". The counts add up to the users with a value for both.
     """
@@ -195,19 +167,9 @@ def winners(
         The models that are compared: the difference is model − baseline.
     bins : int, default 21
         Bars, half of them on each side of zero.
-    ax : Axes, optional
-        Where to draw. Default: a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    {ax_returns_raises}
     ColumnError, OptionError, DataError
         If the column is missing, a model unknown, or the two were not evaluated on the same lists.
-    MissingExtraError
-        If matplotlib is not installed.
 
     Notes
     -----

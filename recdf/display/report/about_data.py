@@ -31,11 +31,9 @@ def experiment_section(subject: Subject, tables: Tables, pen: Pen) -> tuple[Sect
     """Say whether the experiment is sound, then show its effects, also by rank and over time."""
     drawings = []
     if tables.position is not None:
-        position = tables.position
-        drawings.append(pen(lambda ax: plot.position(position, ax=ax)))
+        drawings.append(pen(plot.position, tables.position))
     if tables.over_time is not None:
-        over_time = tables.over_time
-        drawings.append(pen(lambda ax: plot.over_time(over_time, *_one_metric(over_time), ax=ax)))
+        drawings.append(pen(plot.over_time, tables.over_time, *_one_metric(tables.over_time)))
     if not tables.experiment and tables.health is None:
         if not drawings:
             return None, []

@@ -21,7 +21,7 @@ from ..tables import confidence_of, rows_by
 from .blocks import Badge, Drawing, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
 from .given import Subject, Tables
 from .headline import belief, headline, kind_of, other_metrics
-from .svg import drawing
+from .svg import SIZE, drawing
 
 __all__: list[str] = []
 
@@ -30,18 +30,15 @@ NAME_LENGTH = 48
 ACCURACY = ("ranking", "relevance", "rating", "money", "")
 MANY_PANELS = 9
 
-Draw = Callable[[Any], Any]
-
-
 class Pen:
     """Draws the pictures of one page; each gets a number, which keeps their ids apart."""
 
     def __init__(self) -> None:
         self.drawn = 0
 
-    def __call__(self, draw: Draw, **options: Any) -> Drawing:
+    def __call__(self, draw: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any) -> Drawing:
         self.drawn += 1
-        return drawing(draw, self.drawn, **options)
+        return drawing(lambda ax: draw(*args, **options, ax=ax), self.drawn, size=size)
 
 
 # ------------------------------------------------------------------------------------------ leaderboard, curves
@@ -97,14 +94,8 @@ def curves_section(subject: Subject, pen: Pen) -> Section | None:
     metrics = [str(name) for name in depths.index[depths > 1]]
     if not metrics:
         return None
-    drawings = []
-    for metric in metrics[:MANY_PANELS]:
-        highlight = subject.baseline if len(subject.models) > 4 else None
-
-        def draw(ax: Any, metric: str = metric, highlight: str | None = highlight) -> None:
-            plot.curve(subject.result, metric, highlight=highlight, ax=ax)
-
-        drawings.append(pen(draw))
+    marked = subject.baseline if len(subject.models) > 4 else None
+    drawings = [pen(plot.curve, subject.result, metric, highlight=marked) for metric in metrics[:MANY_PANELS]]
     left: tuple[Sentence, ...] = ()
     if len(metrics) > MANY_PANELS:
         drawn = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn"
@@ -196,13 +187,7 @@ def tradeoff_section(subject: Subject, pen: Pen) -> Section | None:
     others = [name for name in subject.columns[1:] if family.get(name, "") not in ACCURACY]
     if len(subject.models) < 2 or not others or family.get(subject.primary, "") not in ACCURACY:
         return None
-    drawings = []
-    for name in others[:3]:
-
-        def draw(ax: Any, name: str = name) -> None:
-            plot.tradeoff(subject.result, x=name, y=subject.primary, ax=ax)
-
-        drawings.append(pen(draw))
+    drawings = [pen(plot.tradeoff, subject.result, x=name, y=subject.primary) for name in others[:3]]
     return Section("trade-offs", "Trade-offs", drawings=tuple(drawings))
 
 
@@ -210,16 +195,10 @@ def users_section(subject: Subject, pen: Pen) -> Section | None:
     """Draw who gets nothing, and who gains and who loses by the best model."""
     if subject.primary not in subject.result.per_user.columns:
         return None
-    drawings = [pen(lambda ax: plot.users(subject.result, subject.primary, ax=ax))]
-    order = subject.ranking(subject.primary)
-    if len(order) > 1:
-        baseline = subject.baseline if subject.baseline is not None else order[1]
-        model = order[0] if order[0] != baseline else order[1]
-        same_lists = subject.values(subject.primary)["n"].nunique() == 1
-        if same_lists:
-            drawings.append(
-                pen(lambda ax: plot.winners(subject.result, subject.primary, model=model, baseline=baseline, ax=ax))
-            )
+    drawings = [pen(plot.users, subject.result, subject.primary)]
+    if subject.pair is not None and subject.values(subject.primary)["n"].nunique() == 1:
+        model, rival = subject.pair
+        drawings.append(pen(plot.winners, subject.result, subject.primary, model=model, baseline=rival))
     return Section("users", "Users", drawings=tuple(drawings))
 
 
@@ -227,10 +206,9 @@ def exposure_section(subject: Subject, tables: Tables, pen: Pen) -> Section | No
     """Draw how evenly impressions fall on items, and how they spread over popular and rare ones."""
     if tables.exposure is None:
         return None
-    exposed = tables.exposure
-    drawings = [pen(lambda ax: plot.exposure(exposed, ax=ax))]
+    drawings = [pen(plot.exposure, tables.exposure)]
     if tables.log is not None:
-        drawings.append(pen(lambda ax: plot.longtail(exposed, tables.log, ax=ax), size=(7.0, 2.8)))
+        drawings.append(pen(plot.longtail, tables.exposure, tables.log, size=(7.0, 2.8)))
     return Section("exposure", "Exposure", drawings=tuple(drawings))
 
 
@@ -263,12 +241,9 @@ def segments_section(subject: Subject, tables: Tables) -> tuple[Section | None, 
 
 
 def _pair(subject: Subject) -> tuple[str, str] | None:
-    """Return the two models that the headline is about."""
-    order = subject.ranking(subject.primary)
-    if len(order) < 2 or not subject.better(subject.primary) or subject.primary not in subject.result.per_user.columns:
-        return None
-    rival = subject.baseline if subject.baseline is not None else order[1]
-    return (order[0] if order[0] != rival else order[1]), rival
+    """Return the two models that the headline is about, if their values per user can be compared."""
+    there = subject.better(subject.primary) and subject.primary in subject.result.per_user.columns
+    return subject.pair if there else None
 
 
 def _within_segments(subject: Subject, groups: dict[str, Groups], model: str, rival: str) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,15 @@ class Subject:
         values = self.values(column)["value"]
         return [str(name) for name in values.sort_values(ascending=self.better(column) == "smaller").index]
 
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """The best model beside its rival, which is the baseline or else the second best; None with one model."""
+        order = self.ranking(self.primary)
+        if len(order) < 2:
+            return None
+        rival = self.baseline if self.baseline is not None else order[1]
+        return (order[0] if order[0] != rival else order[1]), rival
+
 
 def read_subject(
     result: Any, baseline: Any, k: int, comparison: pd.DataFrame | None, max_rows: int, unit_col: Any = None
@@ -151,19 +160,9 @@ def _own_comparison(
     return compare(result, tested if baseline is not None else tested[:1], baseline=baseline, correction="holm")
 
 
-def read_tables(
-    *,
-    experiment: Any,
-    health: Any,
-    check: Any,
-    segments: Any,
-    off_policy: Any,
-    exposure: Any,
-    log: Any,
-    position: Any,
-    over_time: Any,
-) -> Tables:
+def read_tables(experiment: Any, given: Tables) -> Tables:
     """Check the tables beside the result: each must be what its function returns."""
+    health, check, off_policy = given.health, given.check, given.off_policy
     by_name = experiment if isinstance(experiment, Mapping) else {} if experiment is None else {"": experiment}
     for name, table in by_name.items():
         role = f"experiment[{name!r}]" if name else "experiment"
@@ -176,10 +175,10 @@ def read_tables(
         need(check, "check", CHECK, "what rd.check returned")
     if off_policy is not None:
         need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
-    given = {"experiment": experiment, "health": health, "off_policy": off_policy}
-    empty = [name for name, table in given.items() if isinstance(table, pd.DataFrame) and table.empty]
+    needed = {"experiment": experiment, "health": health, "off_policy": off_policy}
+    empty = [name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty]
     if empty:
         raise DataError(f"{empty[0]} has no rows; leave it out, or pass the table that was meant")
-    if log is not None and exposure is None:
+    if given.log is not None and given.exposure is None:
         raise OptionError("log= is for the picture of the long tail, which needs exposure= (from rd.exposure_table)")
-    return Tables(dict(by_name), health, check, segments, off_policy, exposure, log, position, over_time)
+    return replace(given, experiment=dict(by_name))

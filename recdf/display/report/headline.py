@@ -212,19 +212,18 @@ def _not_compared(subject: Subject, best: str, rival: str) -> Sentence:
 
 def other_metrics(subject: Subject) -> list[Sentence]:
     """Say on which other metrics the best model is better, worse, or not shown to differ."""
-    order = subject.ranking(subject.primary)
-    if subject.comparison is None or len(order) < 2 or subject.baseline is None:
+    if subject.comparison is None or subject.pair is None or subject.baseline is None:
         return []
-    best = order[0] if order[0] != subject.baseline else order[1]
-    by_sign: dict[str, list[str]] = {"better": [], "worse": [], "open": [], "check": [], "ranks": [], "apart": []}
+    best, _ = subject.pair
+    words = {"better": "better on ", "worse": "worse on ", "open": "not shown to differ on ",
+             "check": "verdict withheld on ", "ranks": "signed ranks differ on ", "apart": "different on "}  # fmt: skip
+    by_sign: dict[str, list[str]] = {sign: [] for sign in words}
     for column in subject.columns[1:]:
         duel = find_duel(subject, column, best, subject.baseline)
         if duel is not None:
             first = duel.verdict.partition(" ")[0].rstrip(",:")
             others = {"check": "check", "ranks": "ranks", "higher": "apart", "lower": "apart"}
             by_sign[others.get(first, duel.sign)].append(column)
-    words = {"better": "better on ", "worse": "worse on ", "open": "not shown to differ on ",
-             "check": "verdict withheld on ", "ranks": "signed ranks differ on ", "apart": "different on "}  # fmt: skip
     parts = [words[sign] + ", ".join(names) for sign, names in by_sign.items() if names]
     return [(Name(best), " against ", Name(subject.baseline), ": " + "; ".join(parts) + ".")] if parts else []
 

@@ -158,10 +158,8 @@ def report(
     with Progress(2, "report", progress) as shown:
         subject = read_subject(result, baseline, k, comparison, max_rows, unit_col)
         shown.add()
-        tables = read_tables(
-            experiment=experiment, health=health, check=check, segments=segments, off_policy=off_policy,
-            exposure=exposure, log=log, position=position, over_time=over_time,
-        )  # fmt: skip
+        given = Tables({}, health, check, segments, off_policy, exposure, log, position, over_time)
+        tables = read_tables(experiment, given)
         sections = _sections(subject, tables, examples)
         _write(target, _page(title or "Evaluation of recommendations", _about(subject), sections))
     return target

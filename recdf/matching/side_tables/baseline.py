@@ -23,13 +23,7 @@ class BaseLists:
 
 
 def base_lists(
-    table: Table,
-    code: Coded,
-    item: Coded,
-    items: Codes,
-    key: np.ndarray,
-    n_keys: int,
-    options: Options,
+    table: Table, code: Coded, item: Coded, items: Codes, key: np.ndarray, n_keys: int, options: Options
 ) -> BaseLists:
     """Rank the baseline's lists, each item once, and find which of them belongs to each list of the population."""
     blocks = pred_blocks(table, code, None, n_keys, item)

@@ -31,8 +31,8 @@ class SideTable:
 
     name : name of the argument · about : what messages say after `name=` · hint : its type for a type checker (a name
     in `inputs.accepted`) · kind, meaning : its type and its meaning for docstrings · shape : how `given` reads it ·
-    frame : a function that returns the same data in a form that can be read more than once · codes : the property of
-    `Sides` that holds it · flag : help text of the command's flag.
+    frame : a function that returns the same data in a form that can be read more than once · flag : help text of the
+    command's flag. The property of `Sides` that holds it has its name.
     """
 
     name: str
@@ -42,7 +42,6 @@ class SideTable:
     meaning: str
     shape: Shape
     frame: Callable[[Any, Options], Any]
-    codes: str
     flag: str
 
     @property
@@ -95,7 +94,6 @@ SIDE_TABLES: dict[str, SideTable] = {
             "Catalogue: all items that could have been recommended, one row each; with `value_col` also their values.",
             "catalogue",
             _ids("items"),
-            "catalogue",
             "catalogue: one row per item",
         ),
         SideTable(
@@ -106,7 +104,6 @@ SIDE_TABLES: dict[str, SideTable] = {
             "Past interactions: one row per (user, item), with those columns of the list key that it has.",
             "keyed",
             _rows("log"),
-            "log",
             "past interactions: rows of user and item",
         ),
         SideTable(
@@ -117,7 +114,6 @@ SIDE_TABLES: dict[str, SideTable] = {
             "User -> list of item sets; or one row per (user, aspect, item); or per (aspect, item), for all users.",
             "keyed or by item",
             _aspects,
-            "aspects",
             "aspects of items, as rows of aspect and item, with a user where they differ by user",
         ),
         SideTable(
@@ -130,7 +126,6 @@ SIDE_TABLES: dict[str, SideTable] = {
             "positions in `items` and returns\n    the similarities of these pairs.",
             "features",
             _features,
-            "features",
             "what items are compared by: a file with a row per item, or columns of --items",
         ),
         SideTable(
@@ -141,7 +136,6 @@ SIDE_TABLES: dict[str, SideTable] = {
             "The baseline's recommendations, in the columns of `pred`.",
             "lists",
             _rows("base"),
-            "base",
             "recommendations of a baseline, in the columns of --pred",
         ),
         SideTable(
@@ -152,7 +146,6 @@ SIDE_TABLES: dict[str, SideTable] = {
             "Items that everybody knows.",
             "ids",
             _ids("popular"),
-            "popular",
             "items that everybody knows: one row per item",
         ),
     )

@@ -58,7 +58,6 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.mapr({"u": ["a", "b"]}, {"u": ["a", "x", "y", "b"]}, k=10)
     0.75
     """
@@ -99,7 +98,6 @@ def mar(lists: Lists, *, normalizer: Normalizer = "hits") -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.mar({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
     0.75
     """

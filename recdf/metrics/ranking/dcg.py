@@ -17,6 +17,7 @@ from .tied_ranks import tied_ranks
 
 Gain = Literal["linear", "exp2", "binary"]
 Discount = Literal["log", "jk", "none"]
+AnyDiscount = str | Callable[[int], float]
 
 RANKS_AT_A_TIME = 2**20
 RANKS_ADDED = 2**16  # beyond these ranks, the sum of discounts is computed as an integral
@@ -36,12 +37,12 @@ def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
     return (gain > 0).astype(np.float64) if kind == "binary" else gain
 
 
-def _discounts(kind: str | Callable[[int], float], base: float, rank: np.ndarray) -> np.ndarray:
+def _discounts(kind: AnyDiscount, base: float, rank: np.ndarray) -> np.ndarray:
     ranks = np.arange(1, int(rank.max(initial=0)) + 1)  # few, so a discount function is called seldom
     return _at_rank(_weights(kind, base, ranks), rank)
 
 
-def _sum_of_discounts(kind: str | Callable[[int], float], base: float, k: int) -> float:
+def _sum_of_discounts(kind: AnyDiscount, base: float, k: int) -> float:
     """Sum of the discounts of ranks 1 to k. There may be too many ranks to add one by one.
 
     Beyond the first ranks, discounts are a smooth function of the rank. Their sum is the integral of that function,
@@ -72,7 +73,7 @@ def _integral(low: float, high: float) -> float:
     return float(np.sum(half * weights * np.exp(u) / u))
 
 
-def _weights(kind: str | Callable[[int], float], base: float, ranks: np.ndarray) -> np.ndarray:
+def _weights(kind: AnyDiscount, base: float, ranks: np.ndarray) -> np.ndarray:
     """Discount of each rank."""
     if not base > 1:
         raise OptionError(f"base={base}; the base of the logarithm must be above 1")
@@ -93,17 +94,17 @@ def _at_rank(weights: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return np.append(np.nan, weights).take(rank)  # the NaN at 0 saves an array of rank − 1
 
 
-def _as_key(discount: str | Callable[[int], float]) -> str | Callable[[int], float]:
+def _as_key(discount: AnyDiscount) -> AnyDiscount:
     """The same discount in a form that can be a key of a dictionary: a callable object may not be hashable."""
     return discount if isinstance(discount, str) else getattr(discount, "__call__")  # noqa: B004, B009
 
 
-def _discounted(hits: Hits, gain: str, discount: str | Callable[[int], float], base: float) -> np.ndarray:
+def _discounted(hits: Hits, gain: str, discount: AnyDiscount, base: float) -> np.ndarray:
     discounts = _discounts(discount, base, hits.rank)
     return discounts if gain == "binary" else _gains(gain, hits.gain) * discounts
 
 
-def _dcg(lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, tied: str) -> np.ndarray:
+def _dcg(lists: Lists, gain: str, discount: AnyDiscount, base: float, tied: str) -> np.ndarray:
     if tied == "ranked" or lists.matched.tie_level is None:
         # Where all hits have gain 1, all kinds of gain are one sum.
         kind = "binary" if lists.matched.true_lists.constant_gain else gain
@@ -111,7 +112,7 @@ def _dcg(lists: Lists, gain: str, discount: str | Callable[[int], float], base: 
     return _dcg_of_ties(lists, _gains(gain, lists.whole.hits.gain), discount, base)
 
 
-def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: str | Callable[[int], float], base: float) -> np.ndarray:
+def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: AnyDiscount, base: float) -> np.ndarray:
     """DCG where each hit of the whole list has the mean discount of all ranks of its score. Ranks beyond k have 0.
 
     `gains` has one number for each of these hits.
@@ -124,9 +125,7 @@ def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: str | Callable[[int]
     return lists.sum(gains * upto / (bottom - top + 1), hits)
 
 
-def _observed_ndcg(
-    lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, ideal: str, tied: str
-) -> np.ndarray:
+def _observed_ndcg(lists: Lists, gain: str, discount: AnyDiscount, base: float, ideal: str, tied: str) -> np.ndarray:
     """NDCG with propensities: a row of `true` counts its gain times 1/propensity, in the list and in the ideal."""
     refuse("ideal", ideal, ("relevant",))
     worth = _gains(gain, lists.matched.true_lists.gain) * weights_of(lists)
@@ -137,9 +136,7 @@ def _observed_ndcg(
     return ratio(total, lists.sum_best(worth, _discounted, "linear", _as_key(discount), base))
 
 
-def _idcg_of_list(
-    lists: Lists, gain: str, discount: str | Callable[[int], float], base: float, whole: bool
-) -> np.ndarray:
+def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, base: float, whole: bool) -> np.ndarray:
     """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole list."""
     hits = lists.whole.hits if whole else lists.hits
     gains = hits.gain[np.lexsort((-hits.gain, np.cumsum(hits.number == 1)))]  # lists stay where they are
@@ -197,7 +194,6 @@ def ndcg(
 
     Examples
     --------
-    >>> import recdf as rd
     >>> round(rd.ndcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3), 6)
     0.919721
     """
@@ -242,19 +238,6 @@ def dcg(
     -------
     Σ_{i ≤ k} gain(g_i) · disc(i), where g_i is the gain of the item at rank i, 0 for a miss.
 
-    Parameters
-    ----------
-    gain : {"linear", "exp2", "binary"}, default "linear"
-        "linear": gain(g) = g. "exp2": gain(g) = 2^g − 1. "binary": gain(g) = 1 for g > 0.
-    discount : {"log", "jk", "none"} or function, default "log"
-        "log": disc(i) = 1/log_b(i + 1). "jk": disc(i) = 1/max(1, log_b i), so that ranks up to b are not
-        discounted. "none": disc(i) = 1. A function takes the rank and returns the discount.
-    base : float, default 2
-        Base b of the logarithm.
-    tied : {"ranked", "averaged"}, default "ranked"
-        "ranked": equal scores have the ranks that the option `ties` gives them. "averaged": they share the mean
-        discount of their ranks.
-
     Notes
     -----
     Use it when the amount of gain matters, for instance as a sum over sessions. Do not compare users by it: a user with
@@ -266,7 +249,6 @@ def dcg(
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.dcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
     1.5
     """
@@ -301,7 +283,6 @@ def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "li
 
     Examples
     --------
-    >>> import recdf as rd
     >>> round(rd.rbp({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3, p=0.5), 6)
     0.625
     """

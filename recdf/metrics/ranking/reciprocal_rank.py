@@ -41,7 +41,6 @@ def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.mrr({"u": ["a"]}, {"u": ["x", "a"]}, k=10)
     0.5
     """
@@ -76,7 +75,6 @@ def arhr(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.arhr({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=10)
     1.5
     """
@@ -103,7 +101,6 @@ def first_rank(lists: Lists) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.first_rank({"u": ["a"]}, {"u": ["x", "a"]}, k=10)
     2.0
     """
@@ -136,7 +133,6 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
 
     Examples
     --------
-    >>> import recdf as rd
     >>> rd.err({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=2)
     0.625
     """
