@@ -141,8 +141,10 @@ def summarize(
         _refuse_repeated_lists(per_user, keys, spec)
         by = recommender_columns(per_user, "by", weight_col)
     by = as_columns(by)
-    # Values of one list by several models are several lists, whether or not the caller names the models in the key.
-    keys += [name for name in by if keys and name in list_columns(per_user) and name not in keys]
+    # A list of several models is several lists, whether or not the key names the models, which stand before it.
+    listed = list_columns(per_user)
+    before = listed[: listed.index(keys[0])] if keys and keys[0] in listed else []
+    keys += [name for name in by if name in before and name not in keys]
     if weight_col is None:
         warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]

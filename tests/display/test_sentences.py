@@ -142,7 +142,8 @@ def test_one_sided_tests_and_other_tests_are_named(result, tmp_path):
     table = result.compare_models("ndcg@1", baseline="old", test="wilcoxon")
     text = section(rd.report(result, tmp_path / "3.html", baseline="old", comparison=table))
     assert "found to differ by its signed ranks, which say nothing of the mean" in text
-    assert "not shown to be better" not in text and "no difference shown" not in text
+    assert "not shown to be better" not in text
+    assert "no difference shown" not in text
     table = result.compare_models(baseline="old", test="wilcoxon")
     text = section(rd.report(result, tmp_path / "4.html", baseline="old", comparison=table))
     assert "new against old : signed ranks differ on recall@1." in text
