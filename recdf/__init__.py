@@ -99,6 +99,7 @@ if _typing.TYPE_CHECKING:
     from .partitions import engines as engines
     from .partitions import spark as spark
     from .partitions.evaluate_parquet import evaluate_parquet
+    from .partitions.impressions_parquet import impressions_parquet
 
 __all__ = [
     "CONVENTIONS",
@@ -156,6 +157,7 @@ __all__ = [
     "from_impressions",
     "from_labelled",
     "hit_table",
+    "impressions_parquet",
     "join_experiment",
     "leaderboard",
     "metric",
@@ -228,6 +230,7 @@ _LATE = {
     "reward_table": ".off_policy.reward_table",
     "target_from_recs": ".off_policy.target_from_recs",
     "evaluate_parquet": ".partitions.evaluate_parquet",
+    "impressions_parquet": ".partitions.impressions_parquet",
 }
 
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 from ..errors import DataError, OptionError
 from ..evaluation.publishing import made, staging_folder
 from ..inputs.impressions import from_impressions
-from ..partitions.deal_impressions import FILES as WRITTEN
-from ..partitions.deal_impressions import deal_impressions
+from ..partitions.impressions_parquet import FILES as WRITTEN
+from ..partitions.impressions_parquet import impressions_parquet
 from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, given_parameters, local
 from .files import is_text_file, read_files
 from .output import print_tables
@@ -84,7 +84,9 @@ def _impressions(given: argparse.Namespace) -> None:
         if any(map(is_text_file, paths.values())):
             stack.enter_context(made(given.out))
             paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
-        spec = deal_impressions(paths, given.out, memory_limit=given.memory_limit, **options)
+        rest = {"overwrite": given.overwrite, "memory_limit": given.memory_limit}
+        named = {f"{role}_path": path for role, path in paths.items()}
+        spec = impressions_parquet(**named, out=given.out, **rest, **options)
     print_tables(given, _report(spec, given.out), {"counts": _counts(spec["counts"])})
 
 

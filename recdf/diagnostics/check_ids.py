@@ -32,7 +32,7 @@ def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: 
     if options.by is not None and comparable:
         for name in as_columns(options.by):
             column(pred, name, "pred")
-        by = pred.groupby(as_columns(options.by), sort=False, observed=True).ngroup().to_numpy()
+        by = pred.groupby(as_columns(options.by), sort=False, observed=True).ngroup().fillna(-1).to_numpy(np.int64)
     for what, names in (("user", as_columns(options.user_col)), ("item", [options.item_col])):
         for name in names:
             pair = [_read(found, column(frame, name, role), role) for role, frame in (("true", true), ("pred", pred))]
@@ -94,7 +94,8 @@ def _check_by(found: Findings, what: str, labels: pd.DataFrame, by: np.ndarray, 
     silent = rows > 0
     silent[by[known & (by >= 0)]] = False
     if silent.any():
-        examples = plain_rows(labels.take(first_rows(by, len(rows))[silent][:5]))
+        first = first_rows(by, len(rows) + 1)[:-1]  # rows with a null, of code -1, fill the last place
+        examples = plain_rows(labels.take(first[silent][:5]))
         effect = f"every list of {', '.join(map(str, labels.columns))} = {examples[0]!r} scores 0"
         found.add(f"no {what} in common", "error", int(rows[silent].sum()), len(by), examples, effect)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..experiments.shown_tables import Findings as ShownFindings
+from ..experiments.report import Findings as ShownFindings
 from ..inputs.options import Options, as_columns
 from ..inputs.tables import Order
 from ..matching.lists import Matched

@@ -243,11 +243,18 @@ def leaderboard(
     if correction is not None and tested and len(models) > 1:
         compared = _compared(result, tested, base, correction, _stacked_groups(result, groups))
     frame = values_frame(result, table, columns, groups)
-    frame["marks"] = marks(frame, base, compared)
     tests = _stacked(compared)
     tests.attrs["recdf_comparison"] = {"correction": correction}
-    said = notes(result, frame, base, tests)
-    return Leaderboard(frame[TIDY], said + cautions(result, tests), digits, tests)
+    return board_of(result, frame, base, compared, tests, digits)
+
+
+def board_of(
+    result: Evaluation, frame: pd.DataFrame, baseline: str | None, compared: Compared, tests: pd.DataFrame, digits: int
+) -> Leaderboard:
+    """Return the leaderboard of some values, with the marks of comparisons and the notes that follow from both."""
+    frame["marks"] = marks(frame, baseline, compared)
+    said = notes(result, frame, baseline, tests) + cautions(result, tests)
+    return Leaderboard(frame[TIDY], said, digits, tests)
 
 
 def _stacked(compared: Compared) -> pd.DataFrame:

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from ..errors import OptionError
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import takes_options
 from ..matching.side_tables.given import Given
-from ..matching.side_tables.records import SIDES
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.strings import parse
@@ -108,8 +106,6 @@ def evaluate(
     given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
     call = Call.of(evaluate, options, given)
     requests = parse(metrics, k, call.options)
-    if item_by is not None and items is None:
-        raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(requests, true, item_by)
     call = replace(call, carry=carry_rules(carry, call.options, call.columns))
     return finish(call, measure(call, Part(true, pred)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,42 +28,22 @@ from ..metrics.record import Request
 Role = Literal["true", "pred"]
 
 
-class Distinct:
-    """Distinct values of a column, in order of first appearance.
-
-    `kind` is the type of the first values. Later ones may be wider, such as ids of 64 bits after some of 32.
-    """
-
-    def __init__(self, kind: pa.DataType) -> None:
-        self.labels = pa.array([], kind)
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def add(self, values: Any) -> np.ndarray:
-        """Return the positions of the values of an Arrow column, after appending those that are new."""
-        known = len(self)
-        chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-        kind = _common(self.labels.type, *(chunk.type for chunk in chunks))
-        found = pa.concat_arrays([chunk.cast(kind) for chunk in (self.labels, *chunks)]).dictionary_encode()
-        self.labels = found.dictionary
-        places: np.ndarray = found.indices.to_numpy()[known:]
-        return places
-
-    def ids(self) -> pd.Series:
-        """Return the values as a column."""
-        return as_series(self.labels)
-
-
-def _common(first: pa.DataType, *others: pa.DataType) -> pa.DataType:
-    """Return a type that can hold the values of several types; the first one, if there is none."""
-    if all(kind == first for kind in others):
-        return first
-    schemas = [pa.schema([("item", kind)]) for kind in (first, *others)]
+def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Return a type that can hold the values of several columns, or None if there is none."""
+    wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+    schemas = [pa.schema([("key", wide.get(kind, kind))]) for kind in kinds]
     try:
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except (pa.ArrowException, TypeError):
-        return first
+        return None
+
+
+def _joint(one: pa.Array, two: pa.Array) -> tuple[pa.Array, tuple[np.ndarray, np.ndarray]]:
+    """Return the distinct values of both arrays in order of first appearance, and where those of each stand there."""
+    kind = (one.type if one.type == two.type else common_type([one.type, two.type])) or one.type
+    both = pa.concat_arrays([one.cast(kind), two.cast(kind)]).dictionary_encode()
+    places = both.indices.to_numpy()
+    return both.dictionary, (places[: len(one)], places[len(one) :])
 
 
 def as_series(labels: pa.Array) -> pd.Series:
@@ -107,9 +87,7 @@ class ExposureSums:
         labels: dict[Role, pa.Array] = {}
         places: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for role in self.labels:
-            both = Distinct(self.labels[role].type)
-            places[role] = both.add(self.labels[role]), both.add(other.labels[role])
-            labels[role] = both.labels
+            labels[role], places[role] = _joint(self.labels[role], other.labels[role])
         over = {**self.over, **other.over}
         sums: dict[SumKey, np.ndarray] = {}
         for key in dict.fromkeys([*self.sums, *other.sums]):

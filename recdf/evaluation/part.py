@@ -62,7 +62,8 @@ class Part:
 class ListRows:
     """One row per list: the labels of its key, its `by` value (a row of `by`), and one array per column.
 
-    `carried` are columns of `pred` that are copied into the result, with one value per list.
+    `carried` are columns of `pred` that are copied into the result, with one value per list. `first` has, for each
+    frame that names the population, the row of the part where the list first stands, or -1.
     """
 
     keys: pd.DataFrame
@@ -70,6 +71,7 @@ class ListRows:
     list_by: np.ndarray
     columns: Mapping[str, np.ndarray]
     carried: Mapping[str, pd.Series] = field(default_factory=dict)
+    first: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.list_by)
@@ -222,7 +224,8 @@ def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Mea
         if options.weight_name is not None and matched.weight is not None:
             first = {options.weight_name: matched.weight, **first}
         carried = carried_columns(matched, pred, call.carry)
-        return measured, ListRows(matched.keys, matched.by, matched.list_by, {**first, **columns}, carried)
+        columns = {**first, **columns}
+        return measured, ListRows(matched.keys, matched.by, matched.list_by, columns, carried, matched.first)
 
 
 def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame) -> Measured:

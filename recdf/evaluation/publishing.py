@@ -200,6 +200,7 @@ def staged_files(folder: Any, names: Iterable[str], *, overwrite: bool) -> Itera
     """
     target = Path(folder).absolute()
     with made(target), staging_folder(target, wait=True) as staging:
+        _refuse_present(target, overwrite, names)
         (staging / NEW).mkdir()
         yield staging / NEW
         with _locked(target):

@@ -163,9 +163,9 @@ class Evaluation:
         2     cat       B    0.0        False
         """
         # Experiments are loaded when they are asked for: evaluating does not need them.
+        from ..experiments.assigned_users import own_variant
         from ..experiments.columns import frame_of
         from ..experiments.join import join_experiment
-        from ..experiments.own_variant import own_variant
 
         frame_of("assignment", assignment)
         keys = as_columns(user_col)

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from .columns import Codes, Floats, Mask
-from .options import Correction
-from .stats.many_tests import adjust
+from .columns import Codes, Mask
+from .stats.many_tests import adjust_within
 
 __all__: list[str] = []
 
@@ -58,13 +57,6 @@ def adjustment(table: pd.DataFrame) -> Adjustment:
     labels.append(table["metric"].isin(list(known.get("primary", ()))))
     family = table.groupby(labels, dropna=False, observed=True).ngroup().to_numpy().astype(np.int64)
     for how in (known.get("correction", "none"), "none"):
-        if np.allclose(_adjusted(p, family, how), p_adj, rtol=1e-9, atol=0, equal_nan=True):
+        if np.allclose(adjust_within(p, family, how), p_adj, rtol=1e-9, atol=0, equal_nan=True):
             return Adjustment(how, family, tested)
     return Adjustment("", nothing, tested)
-
-
-def _adjusted(p: Floats, family: Codes, how: Correction) -> Floats:
-    found = np.full(len(p), np.nan)
-    for one in np.unique(family):
-        found[family == one] = adjust(p[family == one], how)
-    return found

@@ -15,10 +15,10 @@ from .columns import Codes, Floats, Mask, column_codes, require, split
 from .estimates import around_pooled
 from .experiment_rows import ExperimentRows
 from .samples import Covariate, Metric, fill, sum_by
-from .stats.arms import Sample
+from .stats.arms import Sample, both
 from .stats.counts import LEAST_EXPECTED, independence_test
-from .stats.random_split import random_split_p
-from .units import differ
+from .stats.permutation import random_split_p
+from .units import not_used
 from .verdict import ALPHA
 
 __all__: list[str] = []
@@ -39,15 +39,13 @@ class Difference(NamedTuple):
     metrics: Sequence[str] | None = None
 
 
-class Differences(NamedTuple):
-    """What differs; and p of the balance of covariates by metric, in arrays (group, variant)."""
+def unbalanced(
+    metrics: list[Metric], weight: Covariate | None, rows: ExperimentRows, control: int
+) -> tuple[list[Difference], dict[str, Floats]]:
+    """Test every covariate, and the weights, of every variant against the control.
 
-    found: list[Difference]
-    p: dict[str, Floats]
-
-
-def unbalanced(metrics: list[Metric], weight: Covariate | None, rows: ExperimentRows, control: int) -> Differences:
-    """Test every covariate, and the weights, of every variant against the control; p is that of all tests together."""
+    Returns what differs, and by metric p of all tests together in an array (group, variant).
+    """
     weights = [] if weight is None else [weight]
     used = {one.name: one for metric in metrics for one in (*metric.covariates, *weights)}
     p = np.full((len(used), len(rows.groups), len(rows.variants)), np.nan)
@@ -61,21 +59,19 @@ def unbalanced(metrics: list[Metric], weight: Covariate | None, rows: Experiment
         of = [m.name for m in metrics if name in [x.name for x in (*m.covariates, *weights)]]
         found.append(Difference("covariate_differs", name, one < UNBALANCED, of))
         of_metric |= {metric: np.fmin(of_metric[metric], one) for metric in of}
-    return Differences(found, of_metric)
+    return found, of_metric
 
 
 def _p_value(covariate: Covariate, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:
     """Compare units as they were assigned: users, or the sums of their clusters."""
-    both, n = covariate.take(np.concatenate(arms)), len(arms[0])
-    if differ((int(both.missing[:n].sum()), int(both.missing[n:].sum())), (n, len(arms[1]))):
-        return np.nan  # it is not used
-    both, sides = fill(both, both.missing), []
-    for own, part in zip(arms, (slice(n), slice(n, None)), strict=True):
-        one = Sample(both.num[part], None if both.den is None else both.den[part])
-        sides.append(one if rows.clusters is None else sum_by(one, rows.clusters[own]))
-    if any(len(one.num) < 2 or (one.den is not None and not one.den.any()) for one in sides):
+    users, n = covariate.take(np.concatenate(arms)), both(len, arms)
+    if not_used(users, n):
         return np.nan
-    return random_split_p(*around_pooled(sides[0], sides[1]))
+    users = fill(users, users.missing)
+    sides = both(lambda part: Sample(*users.take(part)[:2]), (slice(n[0]), slice(n[0], None)))
+    if rows.clusters is not None:
+        sides = both(sum_by, sides, both(rows.clusters.__getitem__, arms))
+    return np.nan if min(len(side.num) for side in sides) < 2 else random_split_p(*around_pooled(*sides))
 
 
 def measured_late(data: pd.DataFrame, name: str | None, time_col: str | None, rows: ExperimentRows) -> list[Difference]:

@@ -12,19 +12,7 @@ from ..errors import EmptyPopulationError
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ..inputs.progress import Progress
-from .columns import (
-    Codes,
-    Floats,
-    by_columns,
-    count,
-    frame_of,
-    group_codes,
-    key_codes,
-    metric_specs,
-    require,
-    share,
-    split,
-)
+from .columns import Codes, by_columns, count, frame_of, group_codes, key_codes, metric_specs, require, share, split
 from .options import Percentile, check_literal
 from .samples import Metric, read_metrics
 from .stats.arms import Sample, arm, linearise
@@ -147,56 +135,22 @@ RESULT_COLUMNS = [
 def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:
     """Numerator and denominator of every metric per unit, units in the order of their ids, and defined units.
 
-    With one row per unit and nothing undefined the arrays are the columns themselves and the denominator is None.
+    With one row per unit and nothing undefined the denominator is None.
     """
-    own = code[rows]
-    single = len(own) < 2 or bool((own[1:] > own[:-1]).all())
-    if not single:
-        order = np.argsort(own, kind="stable")
-        rows, own = rows[order], own[order]
-        single = bool((own[1:] > own[:-1]).all())
-    everything = len(rows) == len(code) and bool((rows[1:] > rows[:-1]).all())
-    unit = np.cumsum(np.concatenate([[0], own[1:] > own[:-1]])) if not single else np.arange(len(own))
-    taken: dict[int, Floats] = {}
-    shared: list[Floats] = []
-
-    def sums(values: Floats, mask: Any) -> Floats:
-        known = taken.get(id(values)) if mask is None else None
-        if known is not None:
-            return known
-        part = values if everything else values[rows]
-        if mask is not None:
-            part = np.where(mask, part, 0.0)
-        if not single:
-            part = np.bincount(unit, weights=part).astype(np.float64, copy=False)
-        if mask is None:
-            taken[id(values)] = part
-        return part
-
-    def alike(values: Floats) -> Floats:
-        # Metrics that are undefined for the same users share one column of denominators.
-        known = next((other for other in shared if np.array_equal(other, values)), None)
-        if known is None:
-            shared.append(values)
-            return values
-        return known
-
+    if (code[rows[1:]] < code[rows[:-1]]).any():
+        rows = rows[np.argsort(code[rows], kind="stable")]
+    unit = np.cumsum(code[rows[1:]] > code[rows[:-1]], dtype=np.int64)
+    unit = np.concatenate([[0], unit])[: len(rows)]
+    n = int(unit.max(initial=-1)) + 1
     samples, n_units = [], []
     for metric in metrics:
-        mask = None if metric.defined is None else metric.defined[rows]
-        num, den = metric.sample.num, metric.sample.den
-        if den is not None:
-            denominator: Floats | None = sums(den, mask)
-        elif mask is None and single:
-            denominator = None
-        else:
-            defined = np.ones(len(rows)) if mask is None else mask.astype(np.float64)
-            denominator = alike(np.bincount(unit, weights=defined).astype(np.float64, copy=False))
-        samples.append(Sample(sums(num, mask), denominator))
-        has = len(rows) if mask is None else unit[mask]
-        n_units.append(
-            int(unit[-1]) + 1 if mask is None and len(rows) else len(np.unique(has)) if mask is not None else 0
-        )
+        own = slice(None) if metric.defined is None else metric.defined[rows]
+        sample, of = metric.take(rows[own]), unit[own]
+        if metric.defined is not None or n < len(rows):
+            den = np.ones(len(of)) if sample.den is None else sample.den
+            sample = Sample(*(np.bincount(of, values, n).astype(np.float64) for values in (sample.num, den)))
+        samples.append(sample)
+        n_units.append(int(np.count_nonzero(np.bincount(of))))
     return samples, n_units
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Never
 
 import numpy as np
@@ -14,17 +13,15 @@ from ..errors import OptionError
 from ..inputs.options import check_names
 from .compare_variants import compare_variants
 from .estimates import Estimate
-from .moment_rows import MomentTable, read_moments
 from .options import Alternative, Columns, Correction, Relative, VariantTest
 from .sample_ratio import UnitCounts, check_sample_ratio
 from .samples import subset
-from .stats.arms import arm_of_moments
+from .stats.arms import arm_of_moments, both
 from .stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
-from .two_sample import SKEWED, TINY, Pair, Row, Settings, compare_pair
+from .two_sample import SKEWED, TINY, Pair, Row, Settings, check_settings, compare_pair, measured, no_share, which_tests
 from .units import differ
-from .variant_moments import GIVE_ROWS
-from .variant_options import check_settings, measured, no_share, which_tests
-from .variant_table import Arms, Checks, Decisions, compare_each, decide
+from .variant_moments import GIVE_ROWS, MomentTable, read_moments
+from .variant_table import Arms, compare_each, decide
 from .verdict import Families, directions
 
 __all__ = ["compare_variants_from_moments"]
@@ -165,7 +162,7 @@ def compare_variants_from_moments(
 
     tested = compare_each(arms, compare_both)
     families = Families(correction, family, 1 - confidence, decisive)
-    return decide(tested, Checks(ratio), Decisions(families, better), settings)
+    return decide(tested, ratio, families, better, settings)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:
@@ -207,50 +204,35 @@ def _count_users(table: MomentTable, health: pd.DataFrame | None) -> UnitCounts:
     return UnitCounts(users, users[0] if len(users) == 1 else None)
 
 
-def _pair(
-    table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings
-) -> Pair:
+def _pair(table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings) -> Pair:
     """Estimate both arms of a metric, the control first, unless there is nothing to estimate."""
-    control, treatment = both = table.at(group, variants[0], metric), table.at(group, variants[1], metric)
-    n_null = table.n_null[group, variants[0], metric], table.n_null[group, variants[1], metric]
-    n = int(control.n), int(treatment.n)
-    known = not np.isnan(n_null).any()
-    warnings = []
-    if not known:
-        warnings.append("missing_not_checked")
-    elif differ((int(n_null[0]), int(n_null[1])), (n[0] + int(n_null[0]), n[1] + int(n_null[1]))):
-        warnings.append("unequal_missing")
-    name = table.metrics[metric]
-    pair = Pair(
-        name,
-        n,
-        (int(n_null[0]), int(n_null[1])) if known else n_null,
-        (float(control.mean), float(treatment.mean)),
-        _no_estimate(both),
-        warnings=tuple(warnings),
-    )
-    if pair.problem:
-        return pair
-    arms = arm_of_moments(control), arm_of_moments(treatment)
-    no_values = np.empty(0), np.empty(0)
-    cautions = () if settings.tests.get(name) == "proportion" else tuple(_cautions(control, treatment))
-    return replace(pair, found=Estimate(arms, arms, no_values), cautions=cautions)
+    moments = both(lambda variant: table.at(group, variant, metric), variants)
+    n = both(lambda one: int(one.n), moments)
+    n_null = both(lambda variant: float(table.n_null[group, variant, metric]), variants)
+    warnings: tuple[str, ...] = ("missing_not_checked",)
+    if not np.isnan(n_null).any():
+        n_null = both(int, n_null)
+        warnings = ("unequal_missing",) if differ(n_null, both(lambda *some: sum(some), n, n_null)) else ()
+    name, problem = table.metrics[metric], ""
+    if min(n) < 2:
+        problem = "too_few_users"
+    elif any(one.largest >= HUGE or np.isnan(one.var) for one in moments):
+        problem = "huge_values"
+    means = both(lambda one: float(one.mean), moments)
+    if problem:
+        return Pair(name, n, n_null, means, problem, warnings=warnings)
+    arms, no_values = both(arm_of_moments, moments), (np.empty(0), np.empty(0))
+    cautions = () if settings.tests.get(name) == "proportion" else _cautions(*moments)
+    found = Estimate(arms, arms, no_values)
+    return Pair(name, n, n_null, means, found=found, warnings=warnings, cautions=cautions)
 
 
-def _no_estimate(both: tuple[Moments, Moments]) -> str:
-    """Why there is nothing to compute, or nothing."""
-    if min(one.n for one in both) < 2:
-        return "too_few_users"
-    return "huge_values" if any(one.largest >= HUGE or np.isnan(one.var) for one in both) else ""
-
-
-def _cautions(control: Moments, treatment: Moments) -> list[str]:
+def _cautions(control: Moments, treatment: Moments) -> tuple[str, ...]:
     """Warnings about the users that the test is made of."""
-    cautions = ["tiny"] if min(control.n, treatment.n) < TINY else []
-    if may_be_skewed(control.n, treatment.n, SKEWED):
-        skewness = skewness_of_means(control, treatment)
-        if np.isnan(skewness):
-            cautions.append("skewness_not_checked")
-        elif abs(skewness) > SKEWED:
-            cautions.append("skewed")
-    return cautions
+    skewness = skewness_of_means(control, treatment) if may_be_skewed(control.n, treatment.n, SKEWED) else 0.0
+    cautions = {
+        "tiny": min(control.n, treatment.n) < TINY,
+        "skewness_not_checked": np.isnan(skewness),
+        "skewed": abs(skewness) > SKEWED,
+    }
+    return tuple(word for word, holds in cautions.items() if holds)

@@ -16,8 +16,8 @@ from .columns import Floats, count, require, share
 from .missing_users import zero_is_worst
 from .options import Alternative, Correction, PairTest, PairUsers, check_literal
 from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
-from .runs import Runs, mean, paired_values, read_runs, unit_weights
-from .shown_tables import Comparison
+from .report import Comparison
+from .runs import Runs, paired_values, read_runs
 from .verdict import Families, adjusted_columns, directions, model_verdicts
 
 __all__ = ["compare_models"]
@@ -167,9 +167,6 @@ def compare_models(
     check_literal("alternative", alternative, Alternative)
     check_literal("correction", correction, Correction)
     alpha = 1 - share("confidence", confidence)
-    settings = PairSettings(
-        test, users, alternative, confidence, count("n_resamples", n_resamples), count("seed", seed, 0)
-    )
     if weight_col is not None and test == "wilcoxon":
         raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
@@ -177,15 +174,17 @@ def compare_models(
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
     keys += units
     names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
-    margins = _margins(margin, names)
+    counts = count("n_resamples", n_resamples), count("seed", seed, 0)
+    settings = PairSettings(test, users, alternative, confidence, *counts, _margins(margin, names))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
         warn_of_weights(runs.parts[0][1], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
-    weights = None if weight_col is None else unit_weights(runs, weight_col)
+    else:
+        runs = runs.weighted(weight_col)
     pairs = _pairs(runs.models, baseline)
     steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
     with Progress(steps, "compare_models", progress) as shown:
-        result = _table(_compare(names, runs, pairs, settings, margins, weights, shown), runs, settings)
+        result = _table(_compare(names, runs, pairs, settings, shown), runs, settings)
     if users == "zero":
         _refuse_zeros(result, better)
     families = Families(correction, family, alpha)
@@ -237,19 +236,13 @@ def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
 
 
 def _compare(
-    names: list[str],
-    runs: Runs,
-    pairs: list[tuple[int, int]],
-    settings: PairSettings,
-    margins: dict[str, float],
-    weights: Floats | None,
-    progress: Progress,
+    names: list[str], runs: Runs, pairs: list[tuple[int, int]], settings: PairSettings, progress: Progress
 ) -> list[dict[str, Any]]:
     """One row of numbers per metric and pair."""
     rows: list[dict[str, Any]] = []
     waiting: list[tuple[dict[str, Any], Sums]] = []
     for name in names:
-        for row, sums in _compare_pairs(name, runs.table(name), pairs, runs, settings, margins.get(name), weights):
+        for row, sums in _compare_pairs(name, pairs, runs, settings):
             rows.append(row)
             if settings.test in RESAMPLED and row["se"] > 0:
                 waiting.append((row, sums))
@@ -313,34 +306,22 @@ def _resample(waiting: list[tuple[dict[str, Any], Sums]], settings: PairSettings
 
 
 def _compare_pairs(
-    metric: str,
-    table: Floats,
-    pairs: list[tuple[int, int]],
-    runs: Runs,
-    settings: PairSettings,
-    margin: float | None,
-    weights: Floats | None,
+    metric: str, pairs: list[tuple[int, int]], runs: Runs, settings: PairSettings
 ) -> Iterator[tuple[dict[str, Any], Sums]]:
     """Row and units' sums of differences of every pair for one metric."""
-    if weights is not None:  # lists of weight 0 do not count, whatever their values
-        table = np.where(runs.of_cells(weights) > 0, table, np.nan)
+    table = runs.table(metric)
     complete = not np.isnan(table).any()
     # One mean per model, not one per pair, where all models have the same lists.
-    averages = [mean(runs.per_list(values), weights) for values in table] if complete else []
-    single = weights is None and runs.unit_of_list is None
+    averages = [runs.mean(values) for values in table] if complete else []
+    single = runs.weights is None and runs.unit_of_list is None
     for b, m in pairs:
         if complete:
-            only, n_lists = (0, 0), table.shape[1]
-            d = runs.per_list(table[m] - table[b])
+            base, model, only, n_lists = table[b], table[m], (0, 0), table.shape[1]
             means = averages[b], averages[m]
         else:
             base, model, only = paired_values(metric, table, (b, m), runs, settings.users)
-            n_lists = int(np.count_nonzero(~np.isnan(base)))
-            base, model, d = runs.per_list(base), runs.per_list(model), runs.per_list(model - base)
-            kept = ~np.isnan(d)
-            of_kept = None if weights is None else weights[kept]
-            means = (mean(base[kept], of_kept), mean(model[kept], of_kept)) if n_lists else (np.nan, np.nan)
-        sums, divisor = runs.unit_sums(d, weights)
+            means, n_lists = (runs.mean(base), runs.mean(model)), int(np.count_nonzero(~np.isnan(base)))
+        sums, divisor = runs.unit_sums(runs.per_list(model - base))
         there = slice(None) if divisor is None else divisor > 0
         own, of_own = sums[there], None if single or divisor is None else divisor[there]
         row = {
@@ -354,7 +335,7 @@ def _compare_pairs(
             "mean_baseline": means[0],
             "mean_model": means[1],
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-            **vars(paired_test(own, settings, margin, of_own, runs.repeated)),
+            **paired_test(own, settings, settings.margins.get(metric), of_own, runs.repeated),
         }
         if settings.users == "inner" and any(only):  # the models themselves select the lists that both have
             row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))

@@ -11,26 +11,16 @@ from ..errors import OptionError
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import warn_of_weights
 from ..inputs.progress import Progress
-from .balance import Differences, measured_late, shares_change, unbalanced
-from .columns import by_columns, count, frame_of, metric_specs, read_weight
+from .balance import measured_late, shares_change, unbalanced
+from .columns import by_columns, frame_of, metric_specs, read_weight
 from .experiment_rows import read_rows
-from .options import (
-    Alternative,
-    Columns,
-    Correction,
-    Method,
-    RaiseOrDrop,
-    Relative,
-    VariantTest,
-    check_literal,
-)
+from .options import Alternative, Columns, Correction, Method, RaiseOrDrop, Relative, VariantTest, check_literal
 from .sample_ratio import KnownUsers, check_sample_ratio, count_units
 from .samples import Covariate, Metric, covariate_specs, read_metrics, subset
-from .stats.proportions import is_binary
-from .two_sample import Row, Settings
+from .stats.counts import is_binary
+from .two_sample import RESULT_COLUMNS, Row, Settings, check_settings, measured, no_share, which_tests
 from .user_pairs import compare_arms
-from .variant_options import check_settings, measured, no_share, which_tests
-from .variant_table import RESULT_COLUMNS, Arms, Checks, Decisions, compare_each, decide
+from .variant_table import Arms, compare_each, decide
 from .verdict import Families, directions
 
 __all__ = ["compare_variants"]
@@ -229,16 +219,8 @@ def compare_variants(
     """
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
-    settings = Settings(
-        alternative,
-        confidence,
-        sequential_n,
-        method,
-        count("n_resamples", n_resamples),
-        count("seed", seed, 0),
-        relative,
-        which_tests(test, specs),
-    )
+    tests = which_tests(test, specs)
+    settings = Settings(alternative, confidence, sequential_n, method, n_resamples, seed, relative, tests)
     check_settings(settings, correction, strata, cluster, covariates)
     check_literal("nan", nan, RaiseOrDrop)
     if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
@@ -270,12 +252,10 @@ def compare_variants(
 
         tested = compare_each(arms, test_both)
     families = Families(correction, family, 1 - confidence, decisive)
-    return decide(tested, Checks(ratio, Differences(found, balance)), Decisions(families, better), settings)
+    return decide(tested, ratio, families, better, settings, found, balance)
 
 
-def _check_metrics(
-    metrics: list[Metric], settings: Settings, strata: Columns | None, cluster: Columns | None
-) -> None:
+def _check_metrics(metrics: list[Metric], settings: Settings, strata: Columns | None, cluster: Columns | None) -> None:
     """Refuse metrics that an option is not for."""
     for metric in metrics:
         if strata is not None and metric.den is not None:

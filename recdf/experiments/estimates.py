@@ -12,6 +12,7 @@ from .stats.arms import (
     Arm,
     Sample,
     arm,
+    both,
     cuped_arm,
     cuped_theta,
     effective_number,
@@ -21,7 +22,7 @@ from .stats.arms import (
     stratified_arm,
 )
 from .stats.regression import regression_arm, residuals_of_both, varying_columns
-from .units import Strata, Units
+from .units import Units
 
 __all__: list[str] = []
 
@@ -56,31 +57,26 @@ class Estimate:
 
 def estimate(units: Units) -> Estimate:
     """Estimate both arms; the caller has checked that they have two units each and denominators that are not 0."""
-    raw = _arm(units.control, units), _arm(units.treatment, units)
+    raw = both(lambda side: _arm(Sample(*side[:2]), units), units.sides)
     if units.designs is not None:
-        return _regression(units, raw)
-    if units.control.x_num is not None:
+        return _regression(units, units.designs, raw)
+    if units.sides[0].x_num is not None:
         return _cuped(units, raw)
-    values = around_pooled(units.control, units.treatment)
-    if units.strata is not None:
-        return Estimate(raw, _stratified(values, units.strata), values, how="strata")
-    return Estimate(raw, raw, values)
+    values = around_pooled(*units.sides)
+    if units.strata is None:
+        return Estimate(raw, raw, values)
+    codes, weights = units.strata
+    return Estimate(raw, both(lambda y, code: stratified_arm(y, code, weights), values, codes), values, how="strata")
 
 
 def residuals(units: Units, found: Estimate) -> tuple[Floats, Floats]:
     """Each unit's distance from the estimate of its own arm, with the adjustment and the strata taken out."""
-    sides = units.control, units.treatment
-    if found.how == "cuped" or (not found.how and sides[0].den is not None):
-        parts = [linearise(side.num, side.den)[1] for side in sides]
-        if found.how:
-            past = [linearise(side.x_num, side.x_den)[1] for side in sides if side.x_num is not None]
-            parts = [z - found.theta * x for z, x in zip(parts, past, strict=True)]
-    elif units.strata is not None:
-        codes = units.strata.control, units.strata.treatment
-        parts = [_within(values, stratum) for values, stratum in zip(found.values, codes, strict=True)]
-    else:
-        parts = list(found.values)
-    return parts[0], parts[1]
+    if found.how == "cuped" or (not found.how and units.sides[0].den is not None):
+        parts = both(lambda side: linearise(*side[:2])[1], units.sides)
+        if not found.how:
+            return parts
+        return both(lambda z, side: z - found.theta * linearise(*side.past[:2])[1], parts, units.sides)
+    return found.values if units.strata is None else both(_within, found.values, units.strata.codes)
 
 
 def _within(values: Floats, stratum: Codes) -> Floats:
@@ -94,37 +90,21 @@ def few_clusters(sample: Sample) -> float:
     return effective_number(np.ones(len(sample.num)) if sample.den is None else sample.den)
 
 
-def _arm(sample: Sample, units: Units) -> Arm:
+def _arm(sample: Sample, units: Units, theta: float = 0.0, x: float = 0.0) -> Arm:
     if units.clustered and few_clusters(sample) < JACKKNIFE_BELOW:
-        return jackknife_arm(sample._replace(x_num=None, x_den=None))
-    return arm(sample.num, sample.den)
+        return jackknife_arm(sample, theta, x)
+    return arm(sample.num, sample.den) if sample.x_num is None else cuped_arm(sample, theta, x)
 
 
 def _cuped(units: Units, raw: tuple[Arm, Arm]) -> Estimate:
-    found = cuped_theta(pool(units.control, units.treatment))
-    theta, x = float(found[0]), float(found[1])
-    arms = []
-    for sample in (units.control, units.treatment):
-        if units.clustered and few_clusters(sample) < JACKKNIFE_BELOW:
-            arms.append(jackknife_arm(sample, theta, x))
-        else:
-            arms.append(cuped_arm(sample, theta, x))
-    metric = around_pooled(units.control, units.treatment)
-    past = around_pooled(*(Sample(s.x_num, s.x_den) for s in (units.control, units.treatment) if s.x_num is not None))
-    values = metric[0] - theta * past[0], metric[1] - theta * past[1]
-    return Estimate(raw, (arms[0], arms[1]), values, theta, x, "cuped")
+    theta, x = map(float, cuped_theta(pool(*units.sides)))
+    past = around_pooled(*both(lambda side: side.past, units.sides))
+    values = both(lambda y, x: y - theta * x, around_pooled(*units.sides), past)
+    return Estimate(raw, both(lambda side: _arm(side, units, theta, x), units.sides), values, theta, x, "cuped")
 
 
-def _stratified(values: tuple[Floats, Floats], strata: Strata) -> tuple[Arm, Arm]:
-    return (
-        stratified_arm(values[0], strata.control, strata.weights),
-        stratified_arm(values[1], strata.treatment, strata.weights),
-    )
-
-
-def _regression(units: Units, raw: tuple[Arm, Arm]) -> Estimate:
+def _regression(units: Units, designs: tuple[Floats, Floats], raw: tuple[Arm, Arm]) -> Estimate:
     """Lin's regression on all covariates, with the strata as dummies."""
-    control, treatment = units.designs if units.designs is not None else (np.empty((0, 0)),) * 2
     if units.strata is not None:
         n_strata = len(units.strata.weights)
         if n_strata * sum(units.n) > MOST_DUMMIES:
@@ -132,23 +112,21 @@ def _regression(units: Units, raw: tuple[Arm, Arm]) -> Estimate:
                 f"strata has {n_strata:,} levels; beside covariates each is a column of {sum(units.n):,} rows, which "
                 "does not fit in memory: merge strata, or leave out one of strata= and covariates="
             )
-        dummies = [np.eye(n_strata)[codes][:, 1:] for codes in (units.strata.control, units.strata.treatment)]
-        control, treatment = np.hstack([dummies[0], control]), np.hstack([dummies[1], treatment])
-    columns = varying_columns(control, treatment)
-    control, treatment = control[:, columns], treatment[:, columns]
-    both = np.concatenate([control, treatment])
-    centre = both.mean(axis=0)
-    num = units.control.num, units.treatment.num
-    arms = regression_arm(num[0], control, centre), regression_arm(num[1], treatment, centre)
-    values = residuals_of_both(np.concatenate(num), both)
+        designs = both(lambda x, codes: np.hstack([np.eye(n_strata)[codes][:, 1:], x]), designs, units.strata.codes)
+    columns = varying_columns(*designs)
+    designs = both(lambda x: x[:, columns], designs)
+    together = np.concatenate(designs)
+    centre = together.mean(axis=0)
+    arms = both(lambda side, x: regression_arm(side.num, x, centre), units.sides, designs)
+    values = residuals_of_both(np.concatenate([side.num for side in units.sides]), together)
     how = "regression" if units.strata is None else "regression+strata"
-    return Estimate(raw, arms, (values[: len(num[0])], values[len(num[0]) :]), how=how)
+    return Estimate(raw, arms, (values[: units.n[0]], values[units.n[0] :]), how=how)
 
 
 def around_pooled(control: Sample, treatment: Sample) -> tuple[Floats, Floats]:
     """The values themselves; of a ratio, (N − R·D)/mean(D) around the ratio R of both arms together."""
     if control.den is None:
         return control.num, treatment.num
-    both = pool(control, treatment)
-    z = linearise(both.num, both.den)[1]
+    pooled = pool(control, treatment)
+    z = linearise(pooled.num, pooled.den)[1]
     return z[: len(control.num)], z[len(control.num) :]

@@ -1,19 +1,21 @@
-"""Check that an experiment is sound before its effects are read."""
+"""Check that an experiment is sound before its effects are read; name its users, so that another table knows them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from ..errors import DataError, OptionError, examples
+from ..inputs.ids import Ids, read_ids
 from ..inputs.options import as_columns
 from .assigned_users import in_several_variants
-from .columns import Codes, Floats, Mask, by_columns, distinct, frame_of, group_codes, key_codes, require, share
-from .same_users import digest_users, hash_users
+from .columns import Codes, Mask, by_columns, distinct, frame_of, group_codes, key_codes, require, share, split
 from .stats.counts import equal_shares_test, share_test
 
 __all__ = ["experiment_health"]
@@ -96,24 +98,7 @@ def experiment_health(
         raise DataError("assignment has no rows; expected one per assigned user")
     clusters = require(assignment, "assignment", as_columns(cluster))
     counted = _count_users(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
-    srm = np.array([share_test(row, counted.planned) for row in counted.assigned])
-    tables = zip(counted.assigned, counted.with_metrics, strict=True)
-    lost = np.array([equal_shares_test(has, n) for n, has in tables])
-    return _health_table(counted, srm, lost, alpha)
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """Numbers of users as arrays (groups, variants)."""
-
-    groups: pd.DataFrame
-    variants: list[Any]
-    planned: Floats
-    assigned: Codes
-    with_metrics: Codes
-    n_multi: Codes
-    n_unassigned: int
-    digest: list[str]
+    return _health_table(*counted, alpha)
 
 
 def _count_users(
@@ -124,19 +109,20 @@ def _count_users(
     by_cols: list[str],
     expected: Mapping[Any, float] | None,
     clusters: list[str],
-) -> _Counted:
-    """Distinct users, or clusters, of every group and variant: assigned, measured; users in two variants."""
+) -> tuple[pd.DataFrame, dict[Any, float], dict[str, Any]]:
+    """Labels of the groups, planned shares of the variants, and numbers of users as arrays (groups, variants).
+
+    Distinct users, or clusters, that are assigned and measured; users in two variants.
+    """
     (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
     variant, labels = group_codes(assignment, "assignment", [variant_col])
     group, groups = group_codes(assignment, "assignment", by_cols)
     names = labels[variant_col].tolist()
     shares = planned_shares(expected, names)
-    names += [name for name in shares if name not in names]
-    several = in_several_variants(user, variant, n_users)
+    shares = {name: shares[name] for name in [*names, *(name for name in shares if name not in names)]}
+    alone = ~in_several_variants(user, variant, n_users)[user]
     measured = np.zeros(n_users, bool)
     measured[metric_user] = True
-    n_assigned = len(distinct(user, n_users))
-    alone = ~several[user]
     unit, n_units, counted = user, n_users, keys
     if clusters:
         (codes,), n = key_codes([("assignment", assignment)], clusters)
@@ -144,51 +130,51 @@ def _count_users(
             unit, n_units, counted = codes, n, clusters
     has_metrics = np.zeros(n_units, bool)
     has_metrics[unit[measured[user]]] = True
+    cell, shape = group * len(shares) + variant, (len(groups), len(shares))
+    n_cells = len(groups) * len(shares)
 
     def per_cell(own: Codes, n: int, chosen: Mask) -> Codes:
         """How many of the chosen rows' users or clusters each cell has; repeated rows count once."""
-        cell = (group * len(names) + variant)[chosen] * n + own[chosen]
-        once = distinct(cell, len(groups) * len(names) * n) // max(n, 1)
-        return np.bincount(once, minlength=len(groups) * len(names)).reshape(len(groups), len(names))
+        once = distinct(cell[chosen] * n + own[chosen], n_cells * n) // max(n, 1)
+        return np.bincount(once, minlength=n_cells).reshape(shape)
 
     hashed = hash_users(assignment[alone], counted, "assignment")
-    own = (group * len(names) + variant)[alone]
-    return _Counted(
-        groups[by_cols],
-        names,
-        np.array([shares[name] for name in names]),
-        per_cell(unit, n_units, alone),
-        per_cell(unit, n_units, alone & has_metrics[unit]),
-        per_cell(user, n_users, ~alone),
-        n_users - n_assigned,
-        digest_users(hashed, own, len(groups) * len(names), counted),
-    )
+    return groups[by_cols], shares, {
+        "n_assigned": per_cell(unit, n_units, alone),
+        "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
+        "n_multi_variant": per_cell(user, n_users, ~alone),
+        "n_unassigned": np.full(n_cells, n_users - len(distinct(user, n_users))),
+        "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
+    }  # fmt: skip
 
 
-def _health_table(counted: _Counted, srm: Floats, lost: Floats, alpha: float) -> pd.DataFrame:
-    n_groups, n_variants = counted.assigned.shape
-    repeat = np.repeat(np.arange(n_groups), n_variants)
-    assigned, with_metrics = counted.assigned.ravel(), counted.with_metrics.ravel()
+def _health_table(
+    groups: pd.DataFrame, shares: Mapping[Any, float], counted: Mapping[str, Any], alpha: float
+) -> pd.DataFrame:
+    planned, assigned, measured = np.array([*shares.values()]), counted["n_assigned"], counted["n_with_metrics"]
+    repeat = np.repeat(np.arange(len(assigned)), len(planned))
+    srm = np.array([share_test(row, planned) for row in assigned])[repeat].T
+    lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])[repeat].T
     with np.errstate(invalid="ignore"):
         columns = {
-            "variant": pd.Series(counted.variants * n_groups),
-            "n_assigned": assigned,
-            "share": (counted.assigned / counted.assigned.sum(axis=1, keepdims=True)).ravel(),
-            "expected_share": np.tile(counted.planned / counted.planned.sum(), n_groups),
-            "n_with_metrics": with_metrics,
-            "n_missing": assigned - with_metrics,
-            "missing_rate": (assigned - with_metrics) / assigned,
-            "n_multi_variant": counted.n_multi.ravel(),
-            "n_unassigned": np.full(len(assigned), counted.n_unassigned),
-            "srm_chi2": srm[repeat, 0],
-            "srm_p": srm[repeat, 1],
-            "srm_flag": np.where(srm[repeat, 1] < alpha, "sample_ratio", ""),
-            "missing_chi2": lost[repeat, 0],
-            "missing_p": lost[repeat, 1],
-            "missing_flag": np.where(lost[repeat, 1] < alpha, "missing_metrics", ""),
-            "users_digest": counted.digest,
+            "variant": pd.Series([*shares] * len(assigned)),
+            "n_assigned": assigned.ravel(),
+            "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
+            "expected_share": np.tile(planned / planned.sum(), len(assigned)),
+            "n_with_metrics": measured.ravel(),
+            "n_missing": (assigned - measured).ravel(),
+            "missing_rate": ((assigned - measured) / assigned).ravel(),
+            "n_multi_variant": counted["n_multi_variant"].ravel(),
+            "n_unassigned": counted["n_unassigned"],
+            "srm_chi2": srm[0],
+            "srm_p": srm[1],
+            "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
+            "missing_chi2": lost[0],
+            "missing_p": lost[1],
+            "missing_flag": np.where(lost[1] < alpha, "missing_metrics", ""),
+            "users_digest": counted["users_digest"],
         }
-    result = pd.concat([counted.groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
+    result = pd.concat([groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     order = np.lexsort([pd.factorize(result["variant"], sort=True)[0], repeat])
     return result.iloc[order].reset_index(drop=True)
 
@@ -204,3 +190,52 @@ def planned_shares(expected: Mapping[Any, float] | None, variants: Sequence[Any]
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
             raise OptionError(f"expected[{name!r}]={value!r}; a planned share is a number above 0")
     return {name: float(value) for name, value in expected.items()}
+
+
+Hashes = npt.NDArray[np.uint64]
+
+# Users that a digest names: those with the smallest hashes. If all users with a hash of at most the largest of these
+# are named, other users are found out, and a part of the same users is not.
+NAMED = 16
+_DIGITS = 12
+
+
+def hash_users(frame: pd.DataFrame, keys: list[str], role: str) -> Hashes:
+    """Return a hash of the key of every row, which depends on the ids and not on how they are stored."""
+    hashed = np.zeros(len(frame), np.uint64)
+    for name in keys:
+        hashed = hashed * np.uint64(0x5851F42D4C957F2D) + _hash(read_ids(frame[name], f"{role}[{name!r}]"))
+    return np.asarray(hashed >> np.uint64(64 - 4 * _DIGITS))
+
+
+def _hash(ids: Ids) -> Hashes:
+    if ids.dictionary is not None:
+        return np.asarray(_hash(ids.dictionary)[ids.values])
+    values = ids.values
+    if isinstance(values, pa.ChunkedArray):
+        values = values.to_numpy()
+    elif values.dtype.kind == "M":
+        values = values.astype("datetime64[ns]")
+    elif values.dtype.kind == "i":
+        values = values.astype(np.int64)
+    return np.asarray(pd.util.hash_array(values, categorize=False))
+
+
+def digest_users(hashed: Hashes, cell: Codes, n_cells: int, keys: list[str]) -> list[str]:
+    """Return the digest of the users of every cell: their key, and the smallest hashes."""
+    smallest = [np.unique(hashed[rows])[:NAMED] for rows in split(cell, n_cells)]
+    names = json.dumps([str(name) for name in keys])
+    return [f"{names}:{''.join(f'{one:0{_DIGITS}x}' for one in named)}" for named in smallest]
+
+
+def key_of(digest: str) -> list[str]:
+    """Return the columns that a digest was made of."""
+    return list(json.loads(digest.rpartition(":")[0]))
+
+
+def others(digest: str, hashed: Hashes) -> Mask:
+    """Which of these users cannot be among those of a digest."""
+    text = digest.rpartition(":")[2]
+    named = np.array([int(text[i : i + _DIGITS], 16) for i in range(0, len(text), _DIGITS)], np.uint64)
+    within = hashed <= named[-1] if len(named) == NAMED else np.ones(len(hashed), bool)
+    return np.asarray(within & ~np.isin(hashed, named))

@@ -109,21 +109,9 @@ def join_experiment(
     1        2       B     0.25         True
     2        3       B     0.00        False
     """
-    options = JoinOptions(
-        [str(name) for name in as_columns(user_col)],
-        variant_col,
-        [str(name) for name in as_columns(by)],
-        missing,
-        multi_variant,
-        unassigned,
-        exposure_col,
-        time_col,
-        unexposed,
-        smaller_is_better,
-        larger_is_better,
-        how,
-        over,
-    )
+    keys, by_cols = ([str(name) for name in as_columns(given)] for given in (user_col, by))
+    refused, times = (missing, multi_variant, unassigned), (exposure_col, time_col, unexposed)
+    options = JoinOptions(keys, variant_col, by_cols, *refused, *times, smaller_is_better, larger_is_better, how, over)
     frames = read_frames(per_user, assignment, options)
     if frames.users.stranger.all():
         raise no_common_user(frames.per_user, frames.assignment, options.keys)

@@ -6,9 +6,8 @@ Contract: `read_frames` checks, `join_frames` joins. The frames may hold some us
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +26,6 @@ from .roll_up import roll_up
 
 __all__: list[str] = []
 
-Roller = Callable[[pd.DataFrame, list[str]], pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,10 @@ class JoinOptions:
     # Values for users without metrics, of metrics that are registered in another process.
     known: Mapping[str, float | None] = field(default_factory=dict)
 
+    @property
+    def time(self) -> list[str]:
+        return as_columns(self.time_col)
+
 
 class Frames(NamedTuple):
     """Both frames with their columns checked, and their users."""
@@ -67,7 +69,7 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
     check_literal("unexposed", options.unexposed, RaiseOrDrop)
     if (options.exposure_col is None) != (options.time_col is None):
         raise OptionError("exposure_col (of assignment) and time_col (of per_user) go together; only one was given")
-    keys, by_cols, time = options.keys, options.by, as_columns(options.time_col)
+    keys, by_cols, time = options.keys, options.by, options.time
     per_user, assignment = named_frame("per_user", per_user), named_frame("assignment", assignment)
     require(assignment, "assignment", [*keys, options.variant_col, *as_columns(options.exposure_col)])
     require(per_user, "per_user", [*keys, *by_cols, *time])
@@ -90,9 +92,7 @@ def join_frames(frames: Frames, options: JoinOptions, by_values: pd.DataFrame | 
     if exposure is not None and options.unexposed == "raise":
         refuse_unexposed(exposure, users, assignment, keys, exposure_col)
     assigned = _assigned_rows(users, exposure)
-    columns = _Columns(keys, options.by, as_columns(time_col))
-    groups, roll = _groups(per_user, options.by, by_values), _roller(options.how, options.over, columns.time)
-    cells = _cells(per_user, columns, users, assigned, groups, exposure, roll)
+    cells = _cells(per_user, options, users, assigned, _groups(per_user, options.by, by_values), exposure)
     if missing == "raise":
         _refuse_missing(cells, assigned, assignment, keys)
     fills: dict[str, float | None] = {}
@@ -119,13 +119,6 @@ def join_frames(frames: Frames, options: JoinOptions, by_values: pd.DataFrame | 
         "null_for_missing": [name for name, value in fills.items() if value is None],
     }
     return result
-
-
-def _roller(how: Roll | Mapping[str, Roll] | None, over: Columns | None, time: list[str]) -> Roller | None:
-    """How several rows of a user become one, None if they must not be several."""
-    # The column of the time is gone by then.
-    left = [name for name in map(str, as_columns(over)) if name not in time]
-    return None if how is None else partial(roll_up, how=how, over=left)
 
 
 def no_common_user(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str]) -> DataError:
@@ -166,24 +159,12 @@ def _groups(per_user: pd.DataFrame, by: list[str], by_values: pd.DataFrame | Non
 
 def _assigned_rows(users: Users, exposure: Exposure | None) -> Codes:
     """Row of assignment for each user in one variant: the first, or that of the earliest exposure."""
-    chosen = _first(users) if exposure is None else exposure.first_row
+    if exposure is None:
+        chosen = np.full(users.n, -1, np.int64)  # −1 for users that are not there
+        chosen[users.of_assignment[::-1]] = np.arange(len(users.of_assignment))[::-1]
+    else:
+        chosen = exposure.first_row
     return np.sort(chosen[(chosen >= 0) & ~users.several])
-
-
-def _first(users: Users) -> Codes:
-    """First row of assignment of every user, −1 for users that are not there."""
-    chosen = np.full(users.n, -1, np.int64)
-    chosen[users.of_assignment[::-1]] = np.arange(len(users.of_assignment))[::-1]
-    return chosen
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Columns of per_user that are no metrics: the user's key, what tells several rows of a user apart, the time."""
-
-    keys: list[str]
-    by: list[str]
-    time: list[str]
 
 
 @dataclass(frozen=True)
@@ -208,12 +189,11 @@ class _Cells:
 
 def _cells(
     per_user: pd.DataFrame,
-    columns: _Columns,
+    options: JoinOptions,
     users: Users,
     assigned: Codes,
     grouped: tuple[Codes, pd.DataFrame],
     exposure: Exposure | None,
-    roll: Roller | None,
 ) -> _Cells:
     """The cells of the result in its order: by value, then row of assignment.
 
@@ -222,12 +202,12 @@ def _cells(
     """
     group, groups = grouped
     early = np.zeros(len(per_user), bool) if exposure is None else exposure.early
-    timeless = per_user.drop(columns=columns.time)
+    timeless = per_user.drop(columns=options.time)
     coded = (users.of_metric, users.n), (group, len(groups))
-    rows, metrics = _metric_rows(timeless, columns, ~early, *coded, roll)
+    rows, metrics = _metric_rows(timeless, options, ~early, *coded)
     user = np.tile(users.of_assignment[assigned], len(groups))
     in_group = np.repeat(np.arange(len(groups)), len(assigned))
-    if exposure is None or not columns.by:
+    if exposure is None or not options.by:
         present = np.ones(len(user), bool)
     else:
         in_time = np.argsort(exposure.of_metric, kind="stable")
@@ -237,10 +217,10 @@ def _cells(
         present = exposure.of_user[user] <= last[in_group]
     cell = (in_group * users.n + user)[present]
     n_early = np.bincount(group[early] * users.n + users.of_metric[early], minlength=len(rows))
-    carried = [name for name in metrics.columns if name not in {*columns.keys, *columns.by}]
+    carried = [name for name in metrics.columns if name not in {*options.keys, *options.by}]
     return _Cells(
         metrics,
-        groups[columns.by].iloc[in_group[present]],
+        groups[options.by].iloc[in_group[present]],
         carried,
         rows[cell],
         np.tile(assigned, len(groups))[present],
@@ -286,30 +266,26 @@ def _distinct_columns(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: li
 
 
 def _metric_rows(
-    per_user: pd.DataFrame,
-    columns: _Columns,
-    kept: Mask,
-    users: tuple[Codes, int],
-    groups: tuple[Codes, int],
-    roll: Roller | None,
+    per_user: pd.DataFrame, options: JoinOptions, kept: Mask, users: tuple[Codes, int], groups: tuple[Codes, int]
 ) -> tuple[Codes, pd.DataFrame]:
     """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are in."""
     cell = (groups[0] * users[1] + users[0])[kept]
     row = np.full(groups[1] * users[1], -1, np.int64)
     metrics = per_user if kept.all() else per_user[kept]
-    if roll is not None:
-        # Every cell becomes one row, in order of first appearance.
+    if options.how is not None:
+        # Every cell becomes one row, in order of first appearance. The column of the time is gone by then.
         seen, first = np.unique(cell, return_index=True)
-        metrics = roll(metrics, [*columns.by, *columns.keys])
+        over = [name for name in map(str, as_columns(options.over)) if name not in options.time]
+        metrics = roll_up(metrics, [*options.by, *options.keys], options.how, over=over)
         row[seen[np.argsort(first)]] = np.arange(len(seen))
         return row, metrics
     row[cell] = np.arange(len(cell))
     twice = row[cell] != np.arange(len(cell))
     if twice.any():
-        what = "user" if not columns.by else f"user and {columns.by}"
+        what = "user" if not options.by else f"user and {options.by}"
         raise DuplicateError(
             f"per_user has several rows per {what}: {len(np.unique(cell[twice])):,} users have more than one "
-            f"({some_keys(metrics, twice, columns.keys)}); roll them up first with "
-            f"rd.roll_up(per_user, unit={columns.keys}), pass how=, or name the columns that tell the rows apart in by="
+            f"({some_keys(metrics, twice, options.keys)}); roll them up first with "
+            f"rd.roll_up(per_user, unit={options.keys}), pass how=, or name the columns that tell the rows apart in by="
         )
     return row, metrics

@@ -88,64 +88,47 @@ def plan_experiment(
     specs = metric_specs(metrics, per_user, "per_user")
     rows = []
     for metric in read_metrics(per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"):
-        past = _past(metric, len(per_user))
+        mean, std, planned = _past(metric, len(per_user))
         if n is not None:
             n_control, n_treatment = design.arms(n)
-            mde = design.detectable(n_control, n_treatment) * past.std_planned
+            mde = design.detectable(n_control, n_treatment) * planned
         else:
-            mde = past.effect(metric.name, float(rel_effect or 0))
-            n_control, n_treatment = design.needed(mde / past.std_planned)
+            if not mean > 0:
+                raise DataError(
+                    f"metric {metric.name!r} has mean {mean:g}; a relative effect needs a positive mean, pass n="
+                )
+            mde = float(rel_effect or 0) * mean
+            n_control, n_treatment = design.needed(mde / planned)
         rows.append(
             {
                 "metric": metric.name,
-                "mean": past.mean,
-                "std": past.std,
+                "mean": mean,
+                "std": std,
                 "n_control": n_control,
                 "n_treatment": n_treatment,
                 "mde_abs": mde,
-                "mde_rel": mde / past.mean if past.mean > 0 else np.nan,
-                "variance_reduction": past.variance_reduction,
+                "mde_rel": mde / mean if mean > 0 else np.nan,
+                "variance_reduction": 1 - (planned / std) ** 2 if metric.covariates and std > 0 else np.nan,
             }
         )
     return pd.DataFrame(rows)
 
 
-@dataclass(frozen=True)
-class _Past:
-    """A metric over the users of the past, per user: as it is, and as the experiment will see it (after CUPED)."""
-
-    mean: float
-    std: float
-    std_planned: float
-    variance_reduction: float
-
-    def effect(self, metric: str, rel_effect: float) -> float:
-        """The relative effect in units of the metric."""
-        if not self.mean > 0:
-            raise DataError(
-                f"metric {metric!r} has mean {self.mean:g}; a relative effect needs a positive mean, pass n="
-            )
-        return rel_effect * self.mean
-
-
-def _past(metric: Metric, n_rows: int) -> _Past:
+def _past(metric: Metric, n_rows: int) -> tuple[float, float, float]:
+    """Mean and standard deviation per user of the past: as they are, and the one that the experiment will see."""
     kept = metric.kept(np.arange(n_rows))
     if len(kept) < 2:
         raise DataError(f"metric {metric.name!r} has {len(kept)} users; a standard deviation needs at least 2")
     sample = metric.take(kept)
     plain = arm(sample.num, sample.den)
-    planned = _adjusted(metric, sample, kept)
-    std = math.sqrt(float(plain.var) * len(kept))
-    std_planned = std if planned is None else math.sqrt(float(planned.var) * len(kept))
-    known = planned is not None and plain.var > 0
-    return _Past(float(plain.mean), std, std_planned, 1 - (std_planned / std) ** 2 if known else np.nan)
+    planned = _adjusted(metric, sample, kept) if metric.covariates else plain
+    std, std_planned = (math.sqrt(float(one.var) * len(kept)) for one in (plain, planned))
+    return float(plain.mean), std, std_planned
 
 
-def _adjusted(metric: Metric, sample: Sample, kept: Codes) -> Arm | None:
-    """The sample as the experiment will see it, adjusted by its covariates; None if there are none."""
+def _adjusted(metric: Metric, sample: Sample, kept: Codes) -> Arm:
+    """The sample as the experiment will see it, adjusted by its covariates."""
     taken = [one.take(kept) for one in metric.covariates]
-    if not taken:
-        return None
     gaps = [one.missing for one in taken]
     filled = [fill(one, gap) for one, gap in zip(taken, gaps, strict=True)]
     if metric.den is not None or (len(filled) == 1 and not gaps[0].any()):

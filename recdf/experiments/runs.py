@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ FEW = 20  # a column of the key with fewer values holds folds or weekdays rather
 class Runs:
     """Rows of all models: `place` is model · n_cells + cell, a cell being a list or a (list, fold).
 
+    `weights` are those of the lists, None if all count alike. A list of weight 0 does not count, whatever its values.
     `unit_of_list` is None where every list is a unit of its own. `repeated` says that another column looks like the
     unit, which nobody has named.
     """
@@ -35,13 +36,18 @@ class Runs:
     unit_of_list: Codes | None
     repeated: bool
     show: Callable[[Codes], str]
+    weights: Floats | None = None
 
     def table(self, metric: str) -> Floats:
         """Values of a metric as (models, cells), NaN where there is none; cells in the order of the ids."""
         values = np.full(len(self.models) * self.n_cells, np.nan)
         read = [metric_values(frame, role, metric) for role, frame in self.parts]
         values[self.place] = read[0] if len(read) == 1 else np.concatenate(read)
-        return values.reshape(len(self.models), self.n_cells)
+        table = values.reshape(len(self.models), self.n_cells)
+        if self.weights is None:
+            return table
+        of_cell = self.weights if self.list_of_cell is None else self.weights[self.list_of_cell]
+        return np.where(of_cell > 0, table, np.nan)
 
     def per_list(self, values: Floats) -> Floats:
         """Mean over the folds of each list, NaN skipped; the values themselves without folds."""
@@ -53,32 +59,31 @@ class Runs:
         with np.errstate(invalid="ignore"):
             return np.bincount(of, weights=values[defined], minlength=n) / np.bincount(of, minlength=n)
 
-    def of_cells(self, of_lists: Floats) -> Floats:
-        """The number of each cell's list."""
-        return of_lists if self.list_of_cell is None else of_lists[self.list_of_cell]
+    def mean(self, values: Floats) -> float:
+        """Mean over the lists that have a value in some cell; NaN if there is none."""
+        of_list = self.per_list(values)
+        there = ~np.isnan(of_list)
+        if self.weights is not None and there.any():
+            weights = self.weights[there]
+            return float((weights * of_list[there]).sum() / weights.sum())
+        return float(of_list[there].mean()) if there.any() else np.nan
 
-    def unit_sums(self, d: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
+    def unit_sums(self, d: Floats) -> tuple[Floats, Floats | None]:
         """Σ w d and Σ w over the lists of each unit that have a difference d; Σ w is None where it is 1 for all."""
         defined = ~np.isnan(d)
-        if weights is None and self.unit_of_list is None and defined.all():
+        if self.weights is None and self.unit_of_list is None and defined.all():
             return d, None
-        weight = defined.astype(np.float64) if weights is None else np.where(defined, weights, 0.0)
+        weight = defined.astype(np.float64) if self.weights is None else np.where(defined, self.weights, 0.0)
         sums: Floats = np.where(defined, d, 0.0) * weight
         if self.unit_of_list is not None:
             sums, weight = (np.bincount(self.unit_of_list, part).astype(np.float64) for part in (sums, weight))
         return sums, weight
 
-
-def mean(values: Floats, weights: Floats | None) -> float:
-    """Mean of some lists, each of which has a value."""
-    return float(values.mean()) if weights is None else float((weights * values).sum() / weights.sum())
-
-
-def unit_weights(runs: Runs, name: str) -> Floats:
-    """Weight of each list, which all rows of the list must agree on."""
-    read = np.concatenate([read_weight(frame, role, name) for role, frame in runs.parts])
-    found: Floats = _of_lists(read, runs.place % runs.n_cells, runs.list_of_cell, runs.show, f"{name!r}", "weight")
-    return found
+    def weighted(self, name: str) -> Runs:
+        """These runs with the weight of each list, which all rows of the list must agree on."""
+        read = np.concatenate([read_weight(frame, role, name) for role, frame in self.parts])
+        found = _of_lists(read, self.place % self.n_cells, self.list_of_cell, self.show, f"{name!r}", "weight")
+        return replace(self, weights=found)
 
 
 def _of_lists(
@@ -110,9 +115,7 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     return False
 
 
-def read_runs(
-    per_user: Any, keys: list[str], folds: list[str], model_col: str, units: Sequence[str] = ()
-) -> Runs:
+def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, units: Sequence[str] = ()) -> Runs:
     """Check the frames and give every row its place; without `units` the unit is that of the key."""
     if isinstance(per_user, Mapping):
         models = list(per_user)
@@ -180,14 +183,15 @@ def paired_values(
     base, model = table[pair[0]], table[pair[1]]
     has_base, has_model = ~np.isnan(base), ~np.isnan(model)
     only = has_base & ~has_model, has_model & ~has_base
-    if users == "raise" and (only[0] | only[1]).any():
+    n_only = int(only[0].sum()), int(only[1].sum())
+    if users == "raise" and any(n_only):
         first, second = (runs.models[i] for i in pair)
         raise DataError(
-            f"{metric!r} has a value for {first!r} only in {int(only[0].sum()):,} users and for {second!r} only in "
-            f'{int(only[1].sum()):,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass users="inner" to leave '
+            f"{metric!r} has a value for {first!r} only in {n_only[0]:,} users and for {second!r} only in "
+            f'{n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass users="inner" to leave '
             'them out, or "zero" to count 0 for the model that lacks them'
         )
     if users == "zero":
-        return np.where(only[1], 0.0, base), np.where(only[0], 0.0, model), (int(only[0].sum()), int(only[1].sum()))
+        return np.where(only[1], 0.0, base), np.where(only[0], 0.0, model), n_only
     both = has_base & has_model
-    return np.where(both, base, np.nan), np.where(both, model, np.nan), (int(only[0].sum()), int(only[1].sum()))
+    return np.where(both, base, np.nan), np.where(both, model, np.nan), n_only

@@ -12,12 +12,12 @@ import pandas as pd
 from ..errors import OptionError, examples, kind_of
 from .columns import Codes, Floats, Mask, distinct, group_codes, key_codes, require
 from .experiment_rows import ExperimentRows
-from .health import planned_shares
-from .same_users import hash_users, key_of, others
+from .health import hash_users, key_of, others, planned_shares
 from .stats.counts import independence_test, share_test
 from .verdict import ALPHA
 
 __all__: list[str] = []
+
 
 class SampleRatio(NamedTuple):
     """Per group: whether the users per variant do not fit the plan, whether that was tested at all, and the p of it."""
@@ -46,7 +46,7 @@ def check_sample_ratio(
     if expected is not None and health is not None:
         raise OptionError("expected and health are both given; the health table has the expected shares already")
     if health is not None:
-        return _from_health(health, groups, variants, count, users)
+        return _from_health(health, groups, variants, count(), users)
     if expected is not None:
         return _from_plan(planned_shares(expected, variants), variants, count())
     n = len(groups)
@@ -101,11 +101,7 @@ def count_units(rows: ExperimentRows) -> UnitCounts:
 
 
 def _from_health(
-    health: pd.DataFrame,
-    groups: pd.DataFrame,
-    variants: list[Any],
-    count: Callable[[], UnitCounts],
-    known: KnownUsers | None,
+    health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any], counts: UnitCounts, known: KnownUsers | None
 ) -> SampleRatio:
     """Test the units that are compared by the planned shares of a health table, which must be of the same users.
 
@@ -116,7 +112,7 @@ def _from_health(
     def cells(name: str) -> Any:
         return table[name].to_numpy().reshape(-1, len(variants))[at]
 
-    assigned, counts = cells("n_assigned").astype(np.float64), count()
+    assigned = cells("n_assigned").astype(np.float64)
     keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table.columns else []
     by_key = known is not None and bool(keys) and all(name in known.data.columns for name in keys)
     users = known.counts(keys) if known is not None and by_key else counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import pandas as pd
 from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
 from .columns import Codes, Floats, Mask, Spec, metric_specs, metric_values, read_weight, share
-from .options import Columns, RaiseOrDrop
+from .options import RaiseOrDrop
 from .stats.arms import Sample
 
 __all__: list[str] = []
@@ -29,7 +29,7 @@ class Covariate(NamedTuple):
     def missing(self) -> Mask:
         return np.isnan(self.num) if self.den is None else np.isnan(self.num) | np.isnan(self.den)
 
-    def take(self, rows: Codes) -> Covariate:
+    def take(self, rows: Codes | slice) -> Covariate:
         return self._replace(num=self.num[rows], den=None if self.den is None else self.den[rows])
 
 
@@ -63,12 +63,12 @@ class Metric:
         return 0 if self.null is None else int(self.null[rows].sum())
 
     def take(self, rows: Codes) -> Sample:
-        return Sample(self.num[rows], None if self.den is None else self.den[rows])
+        return self.sample.each(lambda one: one[rows])
 
 
-def subset(name: str, chosen: Columns | None, specs: Mapping[str, Any]) -> list[str]:
+def subset(name: str, chosen: str | Collection[str] | None, specs: Mapping[str, Any]) -> list[str]:
     """Metrics that an option names; one that is not compared raises."""
-    named = as_columns(chosen)
+    named = as_columns(chosen if chosen is None or isinstance(chosen, str) else list(chosen))
     unknown = [metric for metric in named if metric not in specs]
     if unknown:
         raise OptionError(f"{name} names {unknown}, which are not compared; metrics are {list(specs)}")
@@ -215,13 +215,11 @@ def fill(covariate: Covariate, missing: Mask) -> Covariate:
     if not missing.any():
         return covariate
 
-    def filled(values: Floats | None) -> Floats | None:
-        if values is None:
-            return None
+    def filled(values: Floats) -> Floats:
         return np.where(missing, values[~missing].mean() if not missing.all() else 0.0, values)
 
-    num = filled(covariate.num)
-    return covariate._replace(num=covariate.num if num is None else num, den=filled(covariate.den))
+    den = None if covariate.den is None else filled(covariate.den)
+    return covariate._replace(num=filled(covariate.num), den=den)
 
 
 def sum_by(sample: Sample, clusters: Codes) -> Sample:
@@ -229,8 +227,7 @@ def sum_by(sample: Sample, clusters: Codes) -> Sample:
     _, own = np.unique(clusters, return_inverse=True)
     rows = np.ones(len(own))
 
-    def sums(values: Floats | None) -> Floats:
-        return np.bincount(own, weights=rows if values is None else values).astype(np.float64)
-
-    x = (None, None) if sample.x_num is None else (sums(sample.x_num), sums(sample.x_den))
-    return Sample(sums(sample.num), sums(sample.den), *x)
+    whole = sample._replace(den=rows if sample.den is None else sample.den)
+    if whole.x_num is not None and whole.x_den is None:
+        whole = whole._replace(x_den=rows)
+    return whole.each(lambda values: np.bincount(own, weights=values).astype(np.float64))

@@ -9,7 +9,7 @@ import numpy as np
 from .columns import Codes, Floats
 from .estimates import Estimate
 from .stats.student import t_p_value
-from .two_sample import TINY, Row, Settings
+from .two_sample import TINY, Row, Settings, but
 from .units import Units
 
 __all__: list[str] = []
@@ -61,31 +61,31 @@ def without_top(row: Row, units: Units, found: Estimate, settings: Settings) -> 
     """
     n = sum(units.n)
     k = min(MOST, max(1, n // OF_UNITS))
-    if min(units.n) < 2 * k or not np.isfinite(row.diff):
+    if min(units.n) < 2 * k or not np.isfinite(row["diff"]):
         return row
     tops = _top_units(found.values, k)
     sides = []
-    for values, sample, (top, out) in zip(found.values, (units.control, units.treatment), tops, strict=True):
+    for values, sample, (top, out) in zip(found.values, units.sides, tops, strict=True):
         num, den = (values, None) if found.how or sample.den is None else (sample.num, sample.den)
         sides.append((_Side(num, den, top, 0.0 * out), _Side(num, den, top, out)))
     before, after = zip(*sides, strict=True)
     moved = (after[1].mean - before[1].mean) - (after[0].mean - before[0].mean)
     if np.isnan(moved):  # the others have no denominator
         return row
-    diff = row.diff + moved
-    row = row.but(diff_without_top=diff)
+    diff = row["diff"] + moved
+    row = but(row, diff_without_top=diff)
     # If only a part of each top unit is left out, many are equally far, and no few of them decide.
     distinct = any((out == 1).any() for _, out in tops)
-    if min(units.n) < TINY or not distinct or not row.se > 0 or abs(moved) < MOVED * row.se:
+    if min(units.n) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
         return row
-    se = row.se * np.sqrt((after[0].var + after[1].var) / (before[0].var + before[1].var))
+    se = row["se"] * np.sqrt((after[0].var + after[1].var) / (before[0].var + before[1].var))
     p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
     alpha = 1 - settings.confidence
     decides = p <= min(HIDDEN, alpha)
-    if row.p_value <= alpha:
-        kept = diff / row.diff
+    if row["p_value"] <= alpha:
+        kept = diff / row["diff"]
         decides = kept < 0 or (p > alpha and kept < KEPT * min(1.0, n / MANY))
-    return row.but("few_units") if decides else row
+    return but(row, "few_units") if decides else row
 
 
 def _top_units(values: tuple[Floats, Floats], k: int) -> list[tuple[Codes, Floats]]:

@@ -7,19 +7,34 @@ moments of their values (`moment_pairs`), and the row is the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from ..errors import DataError, OptionError
+from .columns import Spec, count, share
 from .estimates import Estimate
-from .options import Alternative, Method, Relative, VariantTest
+from .options import Alternative, Columns, Correction, Method, Relative, VariantTest, check_literal
+from .samples import subset
 from .stats.always_valid import always_valid_multiplier, always_valid_p
+from .stats.counts import compare_shares
 from .stats.effects import Effect, effect
 from .stats.moments import ROUNDING
+from .stats.numbers import Number
 from .stats.power import beyond, detectable, detectable_t
-from .stats.proportions import compare_shares
 
 __all__: list[str] = []
+
+
+RESULT_COLUMNS = [
+    "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",
+    "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
+    "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
+    "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
+    "mean_denominator_control", "mean_denominator_treatment", "p_denominator", "diff_without_top", "design_effect",
+    "srm_p", "balance_p", "unbalanced", "warning", "verdict",
+]  # fmt: skip
 
 # Power of the `mde` column.
 POWER = 0.8
@@ -44,47 +59,71 @@ class Settings:
     tests: Mapping[str, VariantTest] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Row:
-    """Numbers of one metric and treatment. The field `unequal_missing` withholds the verdict."""
+def which_tests(test: VariantTest | Mapping[str, VariantTest], specs: Mapping[str, Any]) -> dict[str, VariantTest]:
+    """Test of every metric."""
+    if not isinstance(test, Mapping):
+        check_literal("test", test, VariantTest)
+        return dict.fromkeys(specs, test)
+    subset("test", list(test), specs)
+    for name, chosen in test.items():
+        check_literal(f"test[{name!r}]", chosen, VariantTest)
+    return dict(test)
 
-    metric: str
-    n_control: int
-    n_treatment: int
-    n_dropped: float
-    n_dropped_control: float
-    n_dropped_treatment: float
-    mean_control: float = np.nan
-    mean_treatment: float = np.nan
-    mean_control_adjusted: float = np.nan
-    mean_treatment_adjusted: float = np.nan
-    diff: float = np.nan
-    se: float = np.nan
-    ci_low: float = np.nan
-    ci_high: float = np.nan
-    rel_diff: float = np.nan
-    rel_ci_low: float = np.nan
-    rel_ci_high: float = np.nan
-    statistic: float = np.nan
-    df: float = np.nan
-    p_value: float = np.nan
-    mde: float = np.nan
-    method: str = ""
-    cap: float = np.nan
-    theta: float = np.nan
-    variance_reduction: float = np.nan
-    n_covariate_missing: int = 0
-    mean_denominator_control: float = np.nan
-    mean_denominator_treatment: float = np.nan
-    p_denominator: float = np.nan
-    diff_without_top: float = np.nan
-    design_effect: float = np.nan
-    warning: str = ""
 
-    def but(self, *warnings: str, **changes: float | str) -> Row:
-        """The row with other numbers and more warnings."""
-        named = [*self.warning.split("; "), *warnings] if self.warning else list(warnings)
-        return replace(self, **changes, warning="; ".join(named))  # type: ignore[arg-type]
+def measured(specs: Mapping[str, Spec]) -> dict[str, str]:
+    """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m over lists."""
+    return {name: num if den in (None, f"{num}__n") else "" for name, (num, den) in specs.items()}
+
+
+def check_settings(
+    settings: Settings,
+    correction: Correction,
+    strata: Columns | None = None,
+    cluster: Columns | None = None,
+    covariates: Any = None,
+) -> None:
+    """Refuse unknown values, and options that exclude each other."""
+    check_literal("alternative", settings.alternative, Alternative)
+    check_literal("correction", correction, Correction)
+    check_literal("method", settings.method, Method)
+    check_literal("relative", settings.relative, Relative)
+    share("confidence", settings.confidence)
+    count("n_resamples", settings.n_resamples)
+    count("seed", settings.seed, 0)
+    if strata is not None and cluster is not None:
+        raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
+    if strata is not None and settings.method != "welch":
+        raise OptionError(f'method="{settings.method}" does not take strata; use method="welch"')
+    if settings.sequential_n is not None:
+        count("sequential_n", settings.sequential_n, 2)
+        if settings.method != "welch" or settings.alternative != "two-sided":
+            raise OptionError('sequential_n needs method="welch" and alternative="two-sided"')
+    if "proportion" in settings.tests.values() and (
+        settings.method != "welch" or settings.sequential_n or strata is not None or cluster is not None or covariates
+    ):
+        raise OptionError(
+            'test="proportion" compares the shares of users as they are; it takes no method=, sequential_n=, strata=, '
+            'cluster= or covariates=. Name the metrics that it is for, such as test={"hitrate@10": "proportion"}, '
+            "and compare the others in a call of their own"
+        )
+
+
+def no_share(metric: str) -> DataError:
+    """Return the error for a metric that is to be compared as a share and is none."""
+    return DataError(
+        f'metric {metric!r} has values other than 0 and 1; test="proportion" compares shares of users, so give it a '
+        "column such as hitrate@10"
+    )
+
+
+# Numbers of one metric and treatment by the names of the columns, NaN for what is not known (yet).
+Row = dict[str, Any]
+
+
+def but(row: Row, *warnings: str, **changes: Number | str) -> Row:
+    """The row with other numbers and more warnings."""
+    new = {name: value if isinstance(value, str) else float(value) for name, value in changes.items()}
+    return {**row, **new, "warning": "; ".join(filter(None, [row["warning"], *warnings]))}
 
 
 @dataclass(frozen=True)
@@ -120,61 +159,55 @@ def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
     varies = any(one.var > 0 for one in found.arms)
     if not varies and abs(treatment - control) <= ROUNDING * abs(control):
         treatment = control  # the means of equal values differ by rounding error
-    row = replace(
+    row = but(
         row,
-        mean_control=float(found.raw[0].mean),
-        mean_treatment=float(found.raw[1].mean),
+        mean_control=found.raw[0].mean,
+        mean_treatment=found.raw[1].mean,
         mean_control_adjusted=control if found.how else np.nan,
         mean_treatment_adjusted=treatment if found.how else np.nan,
         diff=treatment - control,
         rel_diff=treatment / control - 1 if control > 0 else np.nan,
         theta=found.theta,
         variance_reduction=found.reduction,
-        method=_method(row.method, found.how),
+        method=_method(row["method"], found.how),
     )
     constant = [not one.var > 0 for one in found.raw]
-    if settings.tests.get(row.metric) == "proportion" or (all(constant) and _all_against_none(pair, row)):
+    if settings.tests.get(pair.metric) == "proportion" or (all(constant) and _all_against_none(pair, row)):
         return _proportion(row, pair, settings), False
-    row = row.but(*pair.cautions)
+    row = but(row, *pair.cautions)
     if all(constant) or not varies:
-        return row.but("zero_variance"), False
+        return but(row, "zero_variance"), False
     if any(constant):
-        return row.but("constant_arm"), False
-    if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {*row.warning.split("; ")}:
-        return row.but("sequential_refused"), False
-    if settings.method != "welch":
-        return row, True
-    return _numbers(row, _welch(pair.n, found, settings), settings, pair.n), True
+        return but(row, "constant_arm"), False
+    if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {*row["warning"].split("; ")}:
+        return but(row, "sequential_refused"), False
+    return _welch(row, pair.n, found, settings) if settings.method == "welch" else row, True
 
 
 def _start(pair: Pair, settings: Settings) -> Row:
     """What is known before anything is estimated."""
     how = [settings.method if settings.sequential_n is None else "sequential"]
-    return Row(
-        pair.metric,
-        *pair.n,
-        sum(pair.n_dropped),
-        *pair.n_dropped,
-        method="+".join([*how, *(["cluster"] if pair.clustered else [])]),
-        cap=pair.cap,
-        n_covariate_missing=pair.n_covariate_missing,
-    ).but(*pair.warnings)
+    row = dict.fromkeys(RESULT_COLUMNS, np.nan) | {
+        "metric": pair.metric,
+        "n_dropped": sum(pair.n_dropped),
+        "method": "+".join([*how, *(["cluster"] if pair.clustered else [])]),
+        "cap": pair.cap,
+        "n_covariate_missing": pair.n_covariate_missing,
+        "warning": "",
+    }
+    for i, side in enumerate(("control", "treatment")):
+        row |= {f"n_{side}": pair.n[i], f"n_dropped_{side}": pair.n_dropped[i], f"mean_{side}": pair.means[i]}
+    return but(row, *pair.warnings)
 
 
 def _bare(row: Row, pair: Pair) -> Row:
     """Means where they exist, and no statistics."""
-    control, treatment = np.float64(pair.means[0]), np.float64(pair.means[1])
+    control, treatment = map(np.float64, pair.means)
     with np.errstate(over="ignore", invalid="ignore"):
         diff = treatment - control
         relative = treatment / control - 1 if control > 0 else np.float64(np.nan)
-    diff, relative = (value if np.isfinite(value) else np.float64(np.nan) for value in (diff, relative))
-    return row.but(
-        pair.problem,
-        mean_control=pair.means[0],
-        mean_treatment=pair.means[1],
-        diff=float(diff),
-        rel_diff=float(relative),
-    )
+    found = {"diff": float(diff), "rel_diff": float(relative)}
+    return but(row, pair.problem, **{name: one if np.isfinite(one) else np.nan for name, one in found.items()})
 
 
 def _method(method: str, how: str) -> str:
@@ -185,51 +218,37 @@ def _method(method: str, how: str) -> str:
 
 def _all_against_none(pair: Pair, row: Row) -> bool:
     """Whether every user of one arm has a 1 and every user of the other a 0: no variance, yet a clear difference."""
-    unadjusted = pair.plain and np.isnan(row.mean_control_adjusted)
-    return bool(unadjusted) and {row.mean_control, row.mean_treatment} == {0.0, 1.0}
+    unadjusted = pair.plain and np.isnan(row["mean_control_adjusted"])
+    return bool(unadjusted) and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
 
 
-def _welch(n: tuple[int, int], found: Estimate, settings: Settings) -> Effect:
-    if settings.sequential_n is None:
-        return effect(
-            *found.arms,
-            alternative=settings.alternative,
-            confidence=settings.confidence,
-            relative=settings.relative,
-        )
-    multiplier = always_valid_multiplier(sum(n), settings.sequential_n, settings.confidence)
-    tested = effect(
-        *found.arms, confidence=settings.confidence, relative=settings.relative, always_valid=multiplier
-    )
-    p = always_valid_p(tested.statistic, sum(n), settings.sequential_n, settings.confidence)
-    return tested._replace(p_value=p, df=np.nan)
-
-
-def _numbers(row: Row, tested: Effect, settings: Settings, n: tuple[int, int]) -> Row:
-    """The row with the numbers of its test and the smallest effect that this test finds."""
-    numbers = {name: float(value) for name, value in tested._asdict().items() if name not in ("diff", "rel_diff")}
-    if settings.sequential_n is not None:
-        multiplier = float(always_valid_multiplier(sum(n), settings.sequential_n, settings.confidence))
-        factor = beyond(multiplier, POWER)
+def _welch(row: Row, n: tuple[int, int], found: Estimate, settings: Settings) -> Row:
+    """The row with Welch's test, or the one that holds at all looks, and the smallest effect that this test finds."""
+    planned, multiplier = settings.sequential_n, None
+    if planned is not None:
+        multiplier = float(always_valid_multiplier(sum(n), planned, settings.confidence))
+    tested = effect(*found.arms, settings.alternative, settings.confidence, settings.relative, multiplier)
+    if planned is None or multiplier is None:
+        factor = detectable_t(tested.df, 1 - settings.confidence, POWER, settings.alternative)
     else:
-        factor = float(detectable_t(numbers["df"], 1 - settings.confidence, POWER, settings.alternative))
-    return row.but(**numbers, mde=factor * numbers["se"])
+        tested = tested._replace(p_value=always_valid_p(tested.statistic, sum(n), planned, settings.confidence))
+        factor = beyond(multiplier, POWER)
+    return _with_effect(row, tested, mde=factor * tested.se)
+
+
+def _with_effect(row: Row, tested: Effect, **more: Number | str) -> Row:
+    """The row with the numbers of its test beside the difference that it has."""
+    numbers = {name: value for name, value in tested._asdict().items() if name not in ("diff", "rel_diff")}
+    return but(row, **numbers, **more)
 
 
 def _proportion(row: Row, pair: Pair, settings: Settings) -> Row:
     """The row by Fisher's test and Newcombe's interval."""
     # The mean of zeros and ones is their number over n, but for a rounding error that is far below 1/n.
-    yes = round(row.mean_control * pair.n[0]), round(row.mean_treatment * pair.n[1])
+    yes = round(row["mean_control"] * pair.n[0]), round(row["mean_treatment"] * pair.n[1])
     found = compare_shares(yes, pair.n, alternative=settings.alternative, confidence=settings.confidence)
     factor = detectable(1 - settings.confidence, POWER, settings.alternative)
     # Without a difference both arms have the share of all users, which has a spread where one arm has none.
-    both = sum(yes) / sum(pair.n)
-    pooled = float(np.sqrt(both * (1 - both) * (1 / pair.n[0] + 1 / pair.n[1])))
-    return row.but(
-        se=float(found.se),
-        ci_low=float(found.ci_low),
-        ci_high=float(found.ci_high),
-        p_value=float(found.p_value),
-        mde=factor * pooled if pooled > 0 else np.nan,
-        method="proportion",
-    )
+    share = sum(yes) / sum(pair.n)
+    pooled = float(np.sqrt(share * (1 - share) * (1 / pair.n[0] + 1 / pair.n[1])))
+    return _with_effect(row, found, mde=factor * pooled if pooled > 0 else np.nan, method="proportion")

@@ -12,7 +12,7 @@ from ..errors import DataError
 from .columns import Codes, Floats, Mask, some_keys
 from .experiment_rows import ExperimentRows
 from .samples import Covariate, Metric, fill, sum_by
-from .stats.arms import Sample
+from .stats.arms import Sample, both
 from .stats.counts import equal_shares_test
 
 __all__: list[str] = []
@@ -24,41 +24,30 @@ UNEQUAL = 0.01
 class Strata(NamedTuple):
     """Stratum 0..H−1 of every unit of both arms, and the strata's shares W_h."""
 
-    control: Codes
-    treatment: Codes
+    codes: tuple[Codes, Codes]
     weights: Floats
-
-
-class Designs(NamedTuple):
-    """Covariates as columns: one row per unit of an arm."""
-
-    control: Floats
-    treatment: Floats
 
 
 @dataclass(frozen=True)
 class Units:
-    """Both arms of one metric. A single covariate is in the samples (CUPED), several are in `designs`."""
+    """Both arms of one metric. One covariate is in the samples (CUPED), several are columns of `designs`."""
 
-    control: Sample
-    treatment: Sample
-    designs: Designs | None
+    sides: tuple[Sample, Sample]
+    designs: tuple[Floats, Floats] | None
     strata: Strata | None
     clustered: bool
     n_dropped: tuple[int, int]
     n_covariate_missing: int
-    unequal_missing: bool
     warnings: tuple[str, ...]
 
     @property
     def n(self) -> tuple[int, int]:
-        return len(self.control.num), len(self.treatment.num)
+        return len(self.sides[0].num), len(self.sides[1].num)
 
     @property
     def n_counting(self) -> int:
         """Units of the smaller arm; of a ratio, those whose denominator is not 0."""
-        sides = (self.control, self.treatment)
-        return min(len(s.num) if s.den is None else int((s.den > 0).sum()) for s in sides)
+        return min(len(s.num) if s.den is None else int((s.den > 0).sum()) for s in self.sides)
 
 
 def make_units(metric: Metric, arms: tuple[Codes, Codes], data: ExperimentRows, resampled: bool) -> Units:
@@ -71,70 +60,66 @@ def make_units(metric: Metric, arms: tuple[Codes, Codes], data: ExperimentRows, 
     missing = [one.missing for one in covariates]
     filled = [fill(one, gaps) for one, gaps in zip(covariates, missing, strict=True)]
     regression = metric.den is None and data.clusters is None and not resampled
-    sides = metric.take(kept[0]), metric.take(kept[1])
+    sides = both(metric.take, kept)
     designs = None
     if regression and (len(filled) > 1 or any(gaps.any() for gaps in missing) or (filled and strata is not None)):
         designs = _designs(filled, missing, n[0])
     elif filled:
-        x = filled[0]
-        sides = (
-            Sample(*sides[0][:2], x.num[: n[0]], None if x.den is None else x.den[: n[0]]),
-            Sample(*sides[1][:2], x.num[n[0] :], None if x.den is None else x.den[n[0] :]),
-        )
+        x = both(filled[0].take, (slice(n[0]), slice(n[0], None)))
+        sides = both(lambda side, own: Sample(side.num, side.den, own.num, own.den), sides, x)
     if data.clusters is not None:
         if np.isin(data.clusters[kept[0]], data.clusters[kept[1]]).any():
             warnings.append("shared_clusters")
-        sides = sum_by(sides[0], data.clusters[kept[0]]), sum_by(sides[1], data.clusters[kept[1]])
+        sides = both(sum_by, sides, both(data.clusters.__getitem__, kept))
+    if differ(both(metric.n_null, arms), both(len, arms)):
+        warnings.append("unequal_missing")
     return Units(
-        *sides,
+        sides,
         designs,
         strata,
         data.clusters is not None,
         (len(arms[0]) - n[0], len(arms[1]) - n[1]),
         n_missing,
-        differ((metric.n_null(arms[0]), metric.n_null(arms[1])), (len(arms[0]), len(arms[1]))),
         tuple(warnings),
     )
 
 
-def differ(some: tuple[int, int], of: tuple[int, int]) -> bool:
+def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
     """Whether two shares differ beyond chance."""
     return some != (0, 0) and min(of) > 0 and equal_shares_test(some, of)[1] < UNEQUAL
 
 
-def _covariates(
-    metric: Metric, kept: tuple[Codes, Codes], warnings: list[str]
-) -> tuple[list[Covariate], int]:
+def _covariates(metric: Metric, kept: tuple[Codes, Codes], warnings: list[str]) -> tuple[list[Covariate], int]:
     """Covariates over both arms, the control first, and how many users lack any of them.
 
     A covariate that is missing more often in one arm was not fixed before the experiment: adjusting by it would
     turn the missing values into an effect, so it is left out.
     """
-    n = len(kept[0]), len(kept[1])
     rows = np.concatenate(kept)
     taken = [one.take(rows) for one in metric.covariates]
     gaps = [one.missing for one in taken]
     n_missing = int(np.logical_or.reduce(gaps).sum()) if gaps else 0
-    used = []
-    for one, gap in zip(taken, gaps, strict=True):
-        if differ((int(gap[: n[0]].sum()), int(gap[n[0] :].sum())), n):
-            warnings.append("unequal_covariate_missing")
-        elif one.den is not None and not (one.den[: n[0]].any() and one.den[n[0] :].any()):
-            # New users have no past: a ratio over nothing explains nothing.
-            warnings.append("no_covariate")
-        else:
-            used.append(one)
-    warnings[:] = dict.fromkeys(warnings)
-    return used, n_missing
+    reasons = [not_used(one, both(len, kept)) for one in taken]
+    warnings += dict.fromkeys(filter(None, reasons))
+    return [one for one, reason in zip(taken, reasons, strict=True) if not reason], n_missing
 
 
-def _designs(filled: list[Covariate], missing: list[Mask], n_control: int) -> Designs:
+def not_used(covariate: Covariate, n: tuple[int, int]) -> str:
+    """Why a covariate of both arms, the control first, is left out, or nothing."""
+    gaps, den = covariate.missing, covariate.den
+    if differ((int(gaps[: n[0]].sum()), int(gaps[n[0] :].sum())), n):
+        return "unequal_covariate_missing"
+    # New users have no past: a ratio over nothing explains nothing.
+    return "" if den is None or (den[: n[0]].any() and den[n[0] :].any()) else "no_covariate"
+
+
+def _designs(filled: list[Covariate], missing: list[Mask], n_control: int) -> tuple[Floats, Floats]:
     """Values of all covariates, and an indicator for each that has gaps, as columns."""
     with np.errstate(divide="ignore", invalid="ignore"):
         columns = [one.num if one.den is None else np.nan_to_num(one.num / one.den) for one in filled]
     columns += [gaps.astype(np.float64) for gaps in missing if gaps.any()]
-    both = np.column_stack(columns)
-    return Designs(both[:n_control], both[n_control:])
+    together = np.column_stack(columns)
+    return together[:n_control], together[n_control:]
 
 
 def _strata(stratum: tuple[Codes, pd.DataFrame] | None, kept: tuple[Codes, Codes], metric: Metric) -> Strata | None:
@@ -152,4 +137,4 @@ def _strata(stratum: tuple[Codes, pd.DataFrame] | None, kept: tuple[Codes, Codes
             f"{int(few.sum()):,} of {len(present):,} strata have fewer than 2 users in an arm "
             f"for metric {metric.name!r} ({shown}); merge strata, or leave those users out"
         )
-    return Strata(in_c, in_t, counts.sum(axis=0) / counts.sum())
+    return Strata((in_c, in_t), counts.sum(axis=0) / counts.sum())

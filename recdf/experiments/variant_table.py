@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,26 +11,17 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import as_columns
-from .balance import Differences
-from .columns import Codes, Mask
+from .balance import Difference
+from .columns import Codes, Floats, Mask
 from .options import Better
+from .report import Comparison
 from .sample_ratio import SampleRatio
-from .shown_tables import Comparison
 from .stats.many_tests import adjust
-from .two_sample import Row, Settings
+from .two_sample import RESULT_COLUMNS, Row, Settings
 from .units import UNEQUAL
 from .verdict import Families, adjusted_columns, variant_verdicts
 
 __all__: list[str] = []
-
-RESULT_COLUMNS = [
-    "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",
-    "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
-    "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
-    "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
-    "mean_denominator_control", "mean_denominator_treatment", "p_denominator", "diff_without_top", "design_effect",
-    "srm_p", "balance_p", "unbalanced", "warning", "verdict",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,20 +47,6 @@ class Arms:
         return [t for t in range(len(self.variants)) if t != self.control]
 
 
-class Checks(NamedTuple):
-    """The sample ratio of every group, and what differs between the variants although it was fixed before."""
-
-    ratio: SampleRatio
-    differences: Differences = Differences([], {})
-
-
-class Decisions(NamedTuple):
-    """How p-values are adjusted, and in which direction each metric is better."""
-
-    families: Families
-    better: Mapping[str, Better | None]
-
-
 class Tested(NamedTuple):
     """One row per (group, metric, treatment) with its labels and numbers, and the group and variant of each."""
 
@@ -87,7 +64,7 @@ def compare_each(arms: Arms, test: Callable[[int, int], list[Row]]) -> Tested:
         for of_metric in zip(*compared, strict=True):
             found += of_metric
             where += [(g, t) for t in arms.treatments]
-    table = pd.DataFrame([vars(row) for row in found])
+    table = pd.DataFrame(found)
     in_group, treatment = np.array(where).T
     table["treatment"] = arms.variants.iloc[treatment].reset_index(drop=True)
     table["control"] = arms.variants.iloc[[arms.control] * len(where)].reset_index(drop=True)
@@ -95,19 +72,26 @@ def compare_each(arms: Arms, test: Callable[[int, int], list[Row]]) -> Tested:
     return Tested(pd.concat([labels, table], axis=1), in_group, treatment)
 
 
-def decide(tested: Tested, checks: Checks, decisions: Decisions, settings: Settings) -> pd.DataFrame:
-    """Add what the checks found, the adjusted p-values and the verdicts."""
+def decide(
+    tested: Tested,
+    ratio: SampleRatio,
+    families: Families,
+    better: Mapping[str, Better | None],
+    settings: Settings,
+    differences: Sequence[Difference] = (),
+    balance: Mapping[str, Floats] | None = None,
+) -> pd.DataFrame:
+    """Add what the checks found, the adjusted p-values and the verdicts, with which side of each metric is better."""
     result, group, _ = tested
     by_cols = [name for name in result.columns if name not in RESULT_COLUMNS]
-    _add_warning(result, checks.ratio.fails[group], "sample_ratio")
+    _add_warning(result, ratio.fails[group], "sample_ratio")
     moved = adjust(result["p_denominator"].to_numpy(), "holm") < UNEQUAL
     _add_warning(result, moved, "denominator_differs")
-    _add_differences(tested, checks.differences)
-    families, better = decisions
+    _add_differences(tested, differences, balance or {})
     result["p_adj"], result["reject"] = adjusted_columns(result, families)
-    verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, checks.ratio.checked[group])
+    verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, ratio.checked[group])
     result["verdict"] = pd.Series(verdicts, dtype=str)
-    result["srm_p"] = checks.ratio.p[group]
+    result["srm_p"] = ratio.p[group]
     result["confidence"] = settings.confidence
     result = result[[*by_cols, *RESULT_COLUMNS]]
     result.attrs["recdf_comparison"] = {
@@ -123,16 +107,16 @@ def decide(tested: Tested, checks: Checks, decisions: Decisions, settings: Setti
     return Comparison.of(result)
 
 
-def _add_differences(tested: Tested, differences: Differences) -> None:
+def _add_differences(tested: Tested, differences: Sequence[Difference], balance: Mapping[str, Floats]) -> None:
     """Name what differs between the two variants of every row, with p of their covariates."""
     table, *at = tested
     names = pd.Series([""] * len(table), dtype=object)
-    for warning, name, where, metrics in differences.found:
+    for warning, name, where, metrics in differences:
         rows = where[tuple(at)[: where.ndim]] & (True if metrics is None else table["metric"].isin(metrics).to_numpy())
         names[rows] += f", {name}"
         _add_warning(table, rows & ~table["warning"].str.endswith(warning).to_numpy(), warning)
     table["unbalanced"] = names.str.removeprefix(", ").astype(str)
-    p = {metric: of[tuple(at)] for metric, of in differences.p.items()}
+    p = {metric: of[tuple(at)] for metric, of in balance.items()}
     table["balance_p"] = [p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])]
 
 

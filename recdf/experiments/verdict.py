@@ -12,9 +12,10 @@ import pandas as pd
 from ..errors import OptionError
 from ..inputs.options import as_columns
 from ..metrics.direction import direction_of
-from .columns import Floats, Mask, frame_of, group_codes, metric_values, require, share, split
+from .columns import Floats, Mask, frame_of, group_codes, metric_values, require, share
 from .options import Better, Correction, check_literal
-from .stats.many_tests import adjust
+from .samples import subset
+from .stats.many_tests import adjust_within
 
 __all__ = ["adjust_pvalues"]
 
@@ -74,7 +75,7 @@ def adjust_pvalues(
     """
     check_literal("method", method, Correction)
     share("alpha", alpha)
-    families = require(frame_of("table", table), "table", as_columns(family))
+    require(frame_of("table", table), "table", as_columns(family))
     p = metric_values(table, "table", p_col)
     outside = (p < 0) | (p > 1)
     if outside.any():
@@ -82,17 +83,8 @@ def adjust_pvalues(
             f"table[{p_col!r}] is outside [0, 1] in {int(outside.sum()):,} rows: {p[outside][:5].tolist()}"
         )
     result = table.copy()
-    result["p_adj"] = _adjusted(p, table, families, method)
-    result["reject"] = result["p_adj"].to_numpy() <= alpha
+    result["p_adj"], result["reject"] = adjusted_columns(table, Families(method, family, alpha), p_col)
     return result
-
-
-def _adjusted(p: Floats, table: pd.DataFrame, families: list[str], method: Correction) -> Floats:
-    codes, labels = group_codes(table, "table", families)
-    p_adj = np.full(len(p), np.nan)
-    for rows in split(codes, len(labels)):
-        p_adj[rows] = adjust(p[rows], method)
-    return p_adj
 
 
 def directions(
@@ -106,8 +98,8 @@ def directions(
     that metric, and for any other column larger is better. With `smaller_is_better` given, all other metrics are
     better when larger, unless `larger_is_better` is given too.
     """
-    smaller = _named("smaller_is_better", smaller_is_better, columns)
-    larger = _named("larger_is_better", larger_is_better, columns)
+    smaller = set(subset("smaller_is_better", smaller_is_better, columns))
+    larger = set(subset("larger_is_better", larger_is_better, columns))
     both = sorted(smaller & larger)
     if both:
         raise OptionError(f"{both} are in smaller_is_better and in larger_is_better; name each in one of them")
@@ -121,22 +113,6 @@ def directions(
             known = direction_of(column)
             found[name] = "larger" if known is None else known.better
     return found
-
-
-def _named(argument: str, given: str | Collection[str] | None, columns: Mapping[str, str]) -> set[str]:
-    if given is None:
-        return set()
-    named = set(as_columns(given if isinstance(given, str) else list(given)))
-    unknown = sorted(named - set(columns))
-    if unknown:
-        raise OptionError(f"{argument} names {unknown}, which are not compared; metrics are {list(columns)}")
-    return named
-
-
-def better_of(column: str) -> Better | None:
-    """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
-    known = direction_of(column)
-    return None if known is None else known.better
 
 
 @dataclass(frozen=True)
@@ -155,7 +131,8 @@ def adjusted_columns(table: pd.DataFrame, families: Families, p_col: str = "p_va
     labelled = table[names].copy()
     if families.primary:
         labelled["primary metric"] = table["metric"].isin(list(families.primary)).to_numpy()
-    p_adj = _adjusted(table[p_col].to_numpy(), labelled, list(labelled.columns), families.correction)
+    codes, _ = group_codes(labelled, "table", list(labelled.columns))
+    p_adj = adjust_within(metric_values(table, "table", p_col), codes, families.correction)
     return p_adj, p_adj <= families.alpha
 
 

@@ -65,7 +65,7 @@ def encode_by(
         present, labels = first_seen.all(), known
     else:
         (codes,), n = encode_keys([at_heads(table.by, heads)])
-        first = _first_rows(codes, n)
+        first = first_rows(codes, n)
         present = np.flatnonzero(first >= 0)
         present = present[np.argsort(first[present])]
         rows = first[present] if heads is None else heads[first[present]]
@@ -75,7 +75,7 @@ def encode_by(
     return codes.mapped(place), labels
 
 
-def _first_rows(codes: Coded, n: int) -> np.ndarray:
+def first_rows(codes: Coded, n: int) -> np.ndarray:
     """Return the first row of each code below n; -1 for a code that no row has."""
     first = np.full(n, -1, np.int64)
     for above in range(0, len(codes), HEAD_ROWS):

@@ -36,7 +36,8 @@ class Matched:
     recommended rows, `pred_lists` · true_list : the list's entry in `true_lists`, -1 for none · judged : recommended
     rows that `true` judges · counts : numbers of rows that were dropped or repeated ·
     order, relevance_col : columns that rank and grade the rows · overlap : what both frames share ·
-    sides : the side tables · weight : how much each list counts in a mean, None if all count alike ·
+    sides : the side tables · first : where the list first stands in each frame that names the population, -1 for
+    nowhere; only of a part · weight : how much each list counts in a mean, None if all count alike ·
     item_weights : 1/propensity of each row of `true`, None without propensities ·
     responses : a function from the name of a column of `true`, such as "clicks", to its number for each row of `true`,
     or to None where there is no such column.
@@ -58,6 +59,7 @@ class Matched:
     order: Order
     overlap: Overlap
     sides: Sides
+    first: Mapping[str, np.ndarray] = field(default_factory=dict)
     relevance_col: str | None = None
     judged_only: bool = False
     has_true: bool = True

@@ -36,7 +36,7 @@ from ..inputs.tables import (
 from ..inputs.threads import keep_freed_memory
 from .hits import HitArrays, Hits
 from .item_weights import item_weights_of
-from .list_keys import ListCodes, at_heads, encode_by, key_frame, place_of, population_of, run_heads, split
+from .list_keys import ListCodes, at_heads, encode_by, first_rows, key_frame, place_of, population_of, run_heads, split
 from .list_weights import list_weights
 from .lists import Matched
 from .overlap import Overlap, compared, samples_of
@@ -265,6 +265,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         order=rows.order,
         relevance_col=rows.true.number_col,
         overlap=_overlap(rows, codes, ranked, (true_list, n_true, n_pred), in_sides, compare),
+        first={} if compare else _first_rows(rows, codes, ranked, (key, true_list, of_list)),
         sides=sides,
         judged_only=options.judged_only,
         has_true=rows.has_true,
@@ -278,6 +279,25 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         ),
         responses=cache(lambda name: responses_of(rows.true, true, name)),
     )
+
+
+def _first_rows(
+    rows: _Rows, codes: _Codes, ranked: _RankedLists, places: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return, by frame that names the population, the row where each list first stands in it; -1 for nowhere."""
+    key, true_list, of_list = places
+    found: dict[str, np.ndarray] = {}
+    for role in rows.options.population.frames:
+        if role == "true":
+            first = np.append(rows.true.frame_rows(ranked.true.first), -1).take(true_list)
+        elif role == "pred":
+            first = np.full(len(key), -1, np.int64)
+            first[of_list] = rows.pred.frame_rows(ranked.pred.first)
+        else:
+            assert codes.users_key is not None
+            first = first_rows(codes.users_key, codes.n_keys).take(key)
+        found[role] = first
+    return found
 
 
 def _agrees(rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: np.ndarray) -> np.ndarray:

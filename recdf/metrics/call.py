@@ -56,6 +56,8 @@ class Call:
 
     def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
         """Return the call with these requests; raises if an argument that one of them needs is missing."""
+        if item_by is not None and not self.given.has("items"):
+            raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
         for request in requests:
             there = {
                 **{name: self.given.has(name) for name in SIDES},

@@ -20,6 +20,7 @@ from .engine_result import EngineEvaluation
 from .needed import decoded
 from .packed import PACKED
 from .shipped import Handle, Inline, Sent
+from .source import as_frame
 
 __all__ = ["evaluate"]
 
@@ -102,7 +103,8 @@ def _dask() -> Any:
 
 
 class DaskEngine:
-    """What Dask can do with its frames, as `Engine` asks. Packed rows are pandas frames with Arrow columns."""
+    """What Dask can do with its frames, as `Engine` asks. Packed rows are pandas frames with Arrow columns, which Dask
+    does not change."""
 
     name = "Dask"
     ordered = True  # the partitions of a Dask frame have an order
@@ -123,7 +125,7 @@ class DaskEngine:
         return to_arrow(frame[list(names)].head(n, npartitions=-1))
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
-        return frame[list(names)].map_partitions(_OnPartition(Sent(work), schema), meta=to_frame(schema.empty_table()))
+        return frame[list(names)].map_partitions(_OnPartition(Sent(work), schema), meta=as_frame(schema.empty_table()))
 
     def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
         from dask import delayed
@@ -131,11 +133,11 @@ class DaskEngine:
         frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
         if every:
             seeds = pa.table([pa.array(range(n_buckets), pa.int32()), pa.nulls(n_buckets, pa.binary())], schema=PACKED)
-            frames["pred"] = self.dd.concat([pred, self.dd.from_pandas(to_frame(seeds), npartitions=1)])
+            frames["pred"] = self.dd.concat([pred, self.dd.from_pandas(as_frame(seeds), npartitions=1)])
         # Each bucket is a partition of its own, so that a task holds the rows of one bucket only.
         edges = [*range(n_buckets), n_buckets - 1]
         shuffled = [frame.set_index("bucket", divisions=edges) for frame in frames.values()]
-        meta = to_frame(schema.empty_table())
+        meta = as_frame(schema.empty_table())
         once = delayed(Sent(work), traverse=False)  # sent once, since it may hold large side tables
         on_buckets = _OnBuckets(schema, tuple(frames))
         return self.dd.map_partitions(
@@ -195,12 +197,6 @@ def to_arrow(frame: pd.DataFrame) -> pa.Table:
         raise DataError(f"a column of a Dask frame holds values that Arrow cannot hold in one column: {why}") from error
 
 
-def to_frame(table: pa.Table) -> pd.DataFrame:
-    """Return a frame of Arrow columns, which Dask does not change."""
-    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
-    return frame
-
-
 @dataclass(frozen=True)
 class _OnPartition:
     """Call `work` on the rows of one partition."""
@@ -210,7 +206,7 @@ class _OnPartition:
 
     def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
         batches: Iterator[Any] = self.work(to_arrow(frame).to_batches())
-        return to_frame(pa.Table.from_batches(batches, self.schema))
+        return as_frame(pa.Table.from_batches(batches, self.schema))
 
 
 @dataclass(frozen=True)
@@ -237,4 +233,4 @@ class _OnBuckets:
             for bucket, cell in zip(frame.index.tolist(), pa.array(frame["cell"].array), strict=True):
                 cells.setdefault(bucket, {}).setdefault(role, []).append(cell)
         found = [work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())]
-        return to_frame(pa.concat_tables([self.schema.empty_table(), *found]))
+        return as_frame(pa.concat_tables([self.schema.empty_table(), *found]))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,42 +23,30 @@ import pyarrow as pa
 from ..errors import OptionError
 from ..evaluation.carry import carry_rules, nullable
 from ..evaluation.evaluate import evaluate
-from ..evaluation.finish import checked, finish_summary
-from ..evaluation.part import Part, PartResult, measure
-from ..inputs.codes import check_kinds
+from ..evaluation.part import PartResult
 from ..inputs.options import NAMES, check_names
-from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.given import Given, as_frames
-from ..matching.side_tables.records import SIDE_TABLES, SIDES
+from ..matching.side_tables.records import SIDE_TABLES
 from ..metrics.call import Call
 from ..metrics.strings import parse
 from .engine_arguments import no_order, refuse_ties_by_row
 from .engine_errors import watched
-from .engine_methods import Engine, Frame, OnBucket, as_dtypes, labels_of_table
+from .engine_methods import Engine, Frame, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
 from .engine_rows import EngineRows
 from .needed import Needed
-from .packed import CELL, PACKED, Packing, add_up, cast_table
-from .row_checks import HEAD, ascending, distinct
-from .shipped import Handle, Shared, digest_of, to_bytes
-from .source import as_frame, common_type
-from .store import given_ids, part_of
+from .packed import CELL, add_up
+from .run import Run
+from .shipped import Handle, digest_of, to_bytes
+from .sizes import sizes
+from .source import as_frame
 from .work import (
-    GAIN,
-    SHARED_USER,
-    WHERE,
     AddingUp,
-    Comparing,
-    Distinct,
-    Gains,
-    Listing,
     Measuring,
-    known_rows,
     result_of,
 )
 
 MOST_BUCKETS = 2**16 - 1
-MANY_BUCKETS = 16  # the results of more buckets are added up by the workers, in one more step of the job
 
 
 @dataclass(frozen=True)
@@ -108,7 +96,12 @@ def evaluate_frames(
     """
     n_buckets = buckets_of(asked, n_buckets)
     engine = watched(engine, n_buckets)
-    return _Run(engine, true, pred, call_of(engine, true, asked), n_buckets).result()
+    call = call_of(engine, true, asked)
+    frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
+    needed = Needed.of(call, {role: engine.schema(frame) for role, frame in frames.items()})
+    if needed.order["by"] == "row":
+        raise no_order(call.options, as_frame(engine.schema(pred).empty_table()), engine.name)
+    return EngineRun(engine, frames, needed, n_buckets).result()
 
 
 def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
@@ -119,8 +112,6 @@ def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     given = Given(**{name: options.pop(name, None) for name in SIDE_TABLES})
     item_by, carry = options.pop("item_by", None), options.pop("carry", None)
     call = Call.of(evaluate, options, given)
-    if item_by is not None and given.items is None:
-        raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(parse(asked.metrics, asked.k, call.options), true, item_by)
     call = replace(call, carry=carry_rules(carry, call.options, call.columns))
     refuse_ties_by_row(call.options, asked.options, engine.name)
@@ -137,158 +128,38 @@ def buckets_of(asked: Asked, n_buckets: int) -> int:
     return int(given)
 
 
-class _Run(Generic[Frame]):
-    """One call on two frames of an engine."""
+class EngineRun(Run[Frame]):
+    """One call on frames of an engine."""
 
-    def __init__(self, engine: Engine[Frame], true: Frame | None, pred: Frame, call: Call, n_buckets: int) -> None:
-        self.engine, self.n_buckets = engine, n_buckets
-        self.frames: dict[str, Frame] = {"pred": pred} if true is None else {"true": true, "pred": pred}
-        schemas = {role: engine.schema(frame) for role, frame in self.frames.items()}
-        self.needed = Needed.of(call, schemas)
-        self.call = call
-        if self.needed.order["by"] == "row":
-            raise no_order(call.options, as_frame(schemas["pred"].empty_table()), engine.name)
-        if self.needed.kinds_differ():
-            for columns in self.needed.id_columns(self.heads):
-                check_kinds(columns)
+    engine: Engine[Frame]
 
     def result(self) -> EngineEvaluation[Frame]:
-        total = self._total()
-        measured = checked(self.call, total)
-        measured = replace(
-            measured,
-            by=self.by_frame,
-            order=self.needed.order,
-            relevance_col=self.needed.relevance,
-            overlap=self._compared(measured.overlap),
-        )
-        summary, spec = finish_summary(self.call, replace(total, measured=measured))
+        if self.needed.kinds_differ():
+            self.check_kinds()
+        measured, summary, spec = self._finished(self._total())
         work = Measuring(self.handle, self.needed.schemas, self.needed.per_user)
         empty = self._labels(self.needed.per_user.empty_table())
         for name in self.call.carry:  # they are null for lists without rows of pred
             empty[name] = nullable(empty[name])
         per_user = self.engine.typed(self._meet(work, self.needed.per_user), empty)
-        summary.attrs["recdf"] = spec
         n_rows = int(measured.n_lists.sum())
         by = self.by_frame[measured.n_lists > 0].reset_index(drop=True)
         rows = EngineRows(self.engine, per_user, empty, by, n_rows, self.n_buckets)
-        return EngineEvaluation(rows, summary, dict(spec), self._labels)
-
-    # ----------------------------------------------------------------------- facts that need all the rows
-
-    @cached_property
-    def heads(self) -> dict[str, pd.DataFrame]:
-        """Some rows of each frame, for messages."""
-        ids = [*self.needed.keys, self.call.options.item_col]
-        return {role: as_frame(self.engine.head(frame, ids, HEAD)) for role, frame in self.frames.items()}
-
-    @cached_property
-    def by_values(self) -> pa.Table | None:
-        """The `by` values of `pred`: in order of first appearance if the engine keeps an order of rows, else sorted."""
-        names = self.needed.by
-        if not names:
-            return None
-        schema = pa.schema([self.needed.schemas["pred"].field(name) for name in names])
-        found = self.engine.collect(self.engine.each(self.frames["pred"], names, Distinct(schema), schema))
-        values = distinct(known_rows(cast_table(found, schema), names))
-        return values if self.engine.ordered else ascending(values)
-
-    @cached_property
-    def by_frame(self) -> pd.DataFrame:
-        """The labels of the `by` values; one row without columns where there is no `by`."""
-        if self.by_values is None:
-            return pd.DataFrame(index=range(1))
-        labels = self.engine.labels(self.by_values, self.frames["pred"])
-        return labels.set_axis(pd.Index(map(str, labels.columns)), axis=1)
-
-    def _knowing(self) -> Call:
-        """Return the call. If a metric needs the largest gain of `true`, the call then knows it."""
-        if all(one.params.get("max_gain", 0) is not None for one in self.call.requests) or "true" not in self.frames:
-            return self.call
-        if self.needed.relevance is None:
-            return self.call.knowing(max_gain=1.0)
-        work = Gains(self.needed.relevance, self.call.options)
-        found = self.engine.each(self.frames["true"], [*work.ids, work.column], work, GAIN)
-        return self.call.knowing(max_gain=max(self.engine.collect(found)["gain"].to_pylist(), default=0.0))
-
-    @cached_property
-    def shared(self) -> Shared:
-        """What every worker needs."""
-        given, bucket = self.needed.given, None
-        if given is not None:
-            bucket = part_of([given_ids(given[name]) for name in self.needed.keys], self.n_buckets)
-        by_values = None if self.by_values is None else as_frame(self.by_values)
-        return Shared(self._knowing(), by_values, given, bucket)
+        return EngineEvaluation(rows, summary, spec, self._labels)
 
     @cached_property
     def handle(self) -> Handle:
         data = to_bytes(self.shared)
         return self.engine.share(data, digest_of(data))
 
-    # --------------------------------------------------------------------------------------------- jobs
-
-    @cached_property
-    def packed(self) -> dict[str, Frame]:
-        """Both frames with their rows packed by bucket."""
-        return {
-            role: self.engine.each(frame, schema.names, self._packing(self.needed.keys, schema), PACKED)
-            for (role, frame), schema in zip(self.frames.items(), self.needed.schemas.values(), strict=True)
-        }
-
-    def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
-        return Packing(keys, self.call.options.item_col, self.n_buckets, schema)
-
-    def _meet(self, work: OnBucket, schema: pa.Schema) -> Frame:
-        every = self.needed.given is not None  # the caller may have given lists that have no row
-        packed = self.packed
-        return self.engine.meet(packed.get("true"), packed["pred"], self.n_buckets, work, schema, every)
-
-    def _total(self) -> PartResult:
+    def _total(self) -> PartResult | None:
         """Measure all buckets and add the results."""
         cells = self._meet(Measuring(self.handle, self.needed.schemas), CELL)
-        if self.n_buckets > MANY_BUCKETS:
+        if self.n_buckets > sizes().summed_buckets:
             cells = self.engine.each(cells, CELL.names, AddingUp(), CELL)
-        results = sorted(map(result_of, self.engine.collect(cells)["cell"]), key=lambda one: min(one.buckets))
-        total: PartResult | None = add_up(results)
-        if total is None:  # there is no row
-            empty = {role: as_frame(schema.empty_table()) for role, schema in self.needed.schemas.items()}
-            by_values = self.shared.by_values
-            part = Part(empty.get("true"), empty["pred"], frozenset({0}), whole=False, by_values=by_values)
-            return measure(self.shared.call, part)
+        results = map(result_of, self.engine.collect(cells)["cell"])
+        total: PartResult | None = add_up(sorted(results, key=lambda one: min(one.buckets)))
         return total
-
-    def _compared(self, overlap: Overlap) -> Overlap:
-        """Complete the overlap: where a `by` value has no hit, compare its ids with those of `true` in all buckets.
-
-        `overlap.silent` has the numbers of these `by` values. If there are none, no job runs.
-        """
-        if not all(overlap.in_sides.values()):
-            overlap = replace(overlap, samples={**overlap.samples, **self._samples()})
-        if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
-            return overlap
-        nothing = not overlap.n_judged.any()
-        item = self.call.options.item_col
-        kinds = [schema.field(item).type for schema in self.needed.schemas.values()]
-        listed = pa.schema([(WHERE, pa.int32()), (item, common_type(kinds) or kinds[0])])
-        silent = None if nothing else tuple(overlap.silent.tolist())
-        listing = self._meet(Listing(self.handle, self.needed.schemas, listed, silent), listed)
-        packed = self.engine.each(listing, listed.names, self._packing([item], listed), PACKED)
-        found = self.engine.meet(None, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False)
-        shared = set(self.engine.collect(found)[WHERE].to_pylist())
-        if nothing:
-            samples = {**overlap.samples, **self._samples()}
-            return replace(overlap, shares_user=SHARED_USER in shared, shares_item=0 in shared, samples=samples)
-        shares = overlap.by_shares_item.copy()
-        shares[sorted(shared)] = True
-        return replace(overlap, by_shares_item=shares)
-
-    def _samples(self) -> dict[str, str]:
-        """Return two ids of each frame, from its first rows."""
-        samples: dict[str, str] = {}
-        for role, columns in zip(self.frames, zip(*self.needed.id_columns(self.heads), strict=False), strict=False):
-            *keys, one = columns
-            samples |= samples_of(role, keys, one)
-        return samples
 
     # ------------------------------------------------------------------------------------------- labels
 

@@ -17,23 +17,8 @@ OnChunk = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 OnBucket = Callable[[int, Sequence[Any], Sequence[Any]], pa.Table]
 
 
-class Engine(Protocol[Frame]):
-    """What an engine can do with its frames.
-
-    Attributes
-    ----------
-    name : str
-        The name of the engine in messages, such as "Spark".
-    ordered : bool
-        Whether `each` keeps the order of the chunks. If it does, the summary has the `by` values in order of first
-        appearance, and else in ascending order.
-
-    Notes
-    -----
-    A frame is whatever the engine works with. A packed frame has two columns: `bucket`, the number of a part of the
-    lists, and `cell`, bytes with some rows of this bucket. `each` makes packed frames, since `work` may be the packing.
-    `meet` takes them. Frames may be lazy: only `schema`, `head`, `collect`, `local` and `write` need rows at once.
-    """
+class InParts(Protocol[Frame]):
+    """What all frames whose rows are in parts can do: those of engines, and files on one machine."""
 
     name: str
     ordered: bool
@@ -65,6 +50,28 @@ class Engine(Protocol[Frame]):
     def collect(self, frame: Frame) -> pa.Table:
         """Compute a frame and return its rows."""
 
+    def labels(self, table: pa.Table, frame: Frame) -> pd.DataFrame:
+        """Return a table with some columns of a frame in the dtypes that pandas users of this engine expect."""
+
+
+class Engine(InParts[Frame], Protocol[Frame]):
+    """What an engine can do with its frames.
+
+    Attributes
+    ----------
+    name : str
+        The name of the engine in messages, such as "Spark".
+    ordered : bool
+        Whether `each` keeps the order of the chunks. If it does, the summary has the `by` values in order of first
+        appearance, and else in ascending order.
+
+    Notes
+    -----
+    A frame is whatever the engine works with. A packed frame has two columns: `bucket`, the number of a part of the
+    lists, and `cell`, bytes with some rows of this bucket. `each` makes packed frames, since `work` may be the packing.
+    `meet` takes them. Frames may be lazy: only `schema`, `head`, `collect`, `local` and `write` need rows at once.
+    """
+
     def unpersist(self) -> None:
         """Forget rows that the engine keeps in memory for this call, if it keeps any."""
 
@@ -77,9 +84,6 @@ class Engine(Protocol[Frame]):
 
     def local(self, data: Any) -> Any:
         """Return a frame of the engine, or a column with rows, in memory. Return any other value as it is."""
-
-    def labels(self, table: pa.Table, frame: Frame) -> pd.DataFrame:
-        """Return a table with some columns of a frame in the dtypes that pandas users of this engine expect."""
 
     def typed(self, frame: Frame, like: pd.DataFrame) -> Frame:
         """Return the rows per list with the dtypes of `like`, a frame without rows.

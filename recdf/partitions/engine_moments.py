@@ -22,22 +22,21 @@ from ..errors import ColumnError, DataError, IdTypeError, OptionError, RecdfErro
 from ..evaluation.finish import told
 from ..evaluation.part import Failure, PartResult
 from ..evaluation.part_arrow import to_arrow
+from ..experiments.assigned_users import own_variant
 from ..experiments.columns import named_frame, require
 from ..experiments.join_frames import Frames, JoinOptions, join_frames, no_common_user, read_frames
 from ..experiments.missing_users import known_values
-from ..experiments.moment_rows import MOMENT_COLUMNS, read_moments
 from ..experiments.options import RaiseOrDrop
-from ..experiments.own_variant import own_variant
-from ..experiments.variant_moments import GIVE_ROWS, variant_moments
+from ..experiments.variant_moments import GIVE_ROWS, MOMENT_COLUMNS, read_moments, variant_moments
 from ..inputs.options import as_columns, check_names
 from ..inputs.per_user_columns import warn_of_weights
 from .engine_methods import Frame, as_dtypes, labels_of_table
 from .engine_rows import EngineRows
 from .needed import decoded, kind_of
 from .packed import PACKED, Packing, of_cells, to_cells
-from .row_checks import HEAD
 from .shipped import Handle, digest_of, opened
 from .source import labels_as
+from .table_rows import HEAD
 from .work import Cells, result_of, working_on
 
 # What a bucket gives: its moments or its error, as bytes, its rows per list, and whether an assigned user has some.

@@ -1,7 +1,7 @@
 """`evaluate_parquet` evaluates files that may be larger than memory. Its result is that of `evaluate`.
 
 Contract: files that fit are read whole, by several threads, and measured as one part. Other files are dealt to parts on
-disk (`dealt_files`). Both paths read only the columns that the call needs (`file_call`).
+disk (`files_run`). Both paths read only the columns that the call needs (`file_labels`).
 """
 
 from __future__ import annotations
@@ -23,21 +23,17 @@ from ..inputs.accepted import OptionArguments
 from ..inputs.options import takes_options
 from ..inputs.progress import Progress
 from ..matching.side_tables.given import Given, as_frames
-from ..matching.side_tables.records import SIDES
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.strings import parse
-from .dealt_files import DealtFiles
-from .file_call import FileCall
+from .file_labels import FileLabels
+from .files_run import evaluate_dealt
 from .results import StoredEvaluation
+from .sizes import memory_bytes, sizes
 from .source import Source
-from .store import memory_bytes
 from .whole_files import measure_whole
 
 __all__ = ["evaluate_parquet"]
-
-# Files are read whole if the memory limit is at least this many times their size in memory.
-WHOLE_COPIES = 4
 
 
 @takes_options
@@ -144,11 +140,9 @@ def evaluate_parquet(
     """
     given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
     call = Call.of(evaluate_parquet, options, given)
-    if item_by is not None and items is None:
-        raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
     call = call.asking(parse(metrics, k, call.options), true_path, item_by)
     call = replace(call, carry=carry_rules(carry, call.options, call.columns))
-    limit = memory_bytes(memory_limit)
+    limit, how = memory_bytes(memory_limit), sizes()
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
     folder = None if out is None else local_path(out)
@@ -156,22 +150,22 @@ def evaluate_parquet(
         # This comes first, so that an `out` that cannot be written to is refused before anything is read.
         staging = None if folder is None else stack.enter_context(staged(folder, overwrite=overwrite))
         call = replace(call, given=as_frames(given, call.options))  # made once here, since every part reads them
-        asked = FileCall.of(call, Source(true_path, "true"), Source(pred_path, "pred"))
-        row_bytes = {role: source.row_bytes(asked.names[role]) for role, source in asked.sources.items()}
-        n_bytes = sum(source.n_rows * row_bytes[role] for role, source in asked.sources.items())
-        whole = n_bytes * WHOLE_COPIES <= limit if buckets is None else buckets == 1
+        true, pred = (Source(path, role, how.read_rows) for path, role in ((true_path, "true"), (pred_path, "pred")))
+        files = FileLabels.of(call, true, pred)
+        row_bytes = {role: one.row_bytes(files.needed.schemas[role].names) for role, one in files.sources.items()}
+        n_bytes = sum(one.n_rows * row_bytes[role] for role, one in files.sources.items())
+        whole = n_bytes * how.whole_copies <= limit if buckets is None else buckets == 1
         passes = 1 if whole else 2
-        shown = stack.enter_context(Progress(passes * asked.n_rows, "evaluate_parquet", progress))
+        shown = stack.enter_context(Progress(passes * files.n_rows, "evaluate_parquet", progress))
         if whole:
-            result = finish(asked.call, measure_whole(asked, shown))
+            result = finish(files.needed.call, measure_whole(files, shown, how.together_rows))
             if staging is None:
                 return result
             written = write_files(staging, [result.per_user], result.summary, result.spec)
             summary, spec = result.summary, result.spec
         else:
             where = staging or stack.enter_context(staging_folder(Path(tempfile.gettempdir())))
-            dealt = stack.enter_context(DealtFiles(asked, where, limit, buckets, row_bytes, shown))
-            summary, spec, written = dealt.measure()
+            summary, spec, written = evaluate_dealt(files, where, limit, buckets, row_bytes, shown, how)
             if staging is None:
                 return read_parquet(where)
     assert folder is not None

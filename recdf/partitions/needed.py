@@ -5,7 +5,7 @@ Contract: `Needed.of` raises the errors that `evaluate` raises for frames with t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError
 from ..evaluation.carry import check_carried
+from ..evaluation.exposure_sums import common_type
 from ..evaluation.item_groups import check_item_by
 from ..evaluation.summary import SUMMARY
 from ..inputs.frames import column
@@ -26,7 +27,7 @@ from ..inputs.tables import Order, by_in_true, order_source, read_users, relevan
 from ..matching.side_tables.given import Doors, read_sides
 from ..matching.values import RESPONSES
 from ..metrics.call import Call
-from .source import as_frame, common_type
+from .source import as_frame
 
 Schemas = Mapping[str, pa.Schema]
 
@@ -69,7 +70,30 @@ class Needed:
     @cached_property
     def per_user(self) -> pa.Schema:
         """The columns of the per-user table, with the types that they have in all parts."""
-        return _per_user(self.call, self.schemas, self.given)
+        by = [self.schemas["pred"].field(name) for name in self.by]
+        return _named([*by, *self.key_fields, *self.other_fields])
+
+    @cached_property
+    def key_fields(self) -> pa.Schema:
+        """The key columns of the per-user table."""
+        roles = [role for role in self.call.options.population.frames if role in self.schemas] or ["pred"]
+        fields = []
+        for name in self.keys:
+            if self.given is not None:
+                kind = decoded(_given_type(self.given[name]))
+            else:
+                kinds = [self.schemas[role].field(name).type for role in roles]
+                kind = (kinds[0] if len(set(kinds)) == 1 else common_type(kinds)) or kinds[0]
+            fields.append(pa.field(name, kind))
+        return _named(fields)
+
+    @cached_property
+    def other_fields(self) -> pa.Schema:
+        """The columns of the per-user table that are no labels of lists."""
+        fields = [self.schemas["pred"].field(name) for name in self.call.carry]
+        whole = ("n_true", "n_pred")
+        kinds = {name: pa.int64() if name in whole else pa.float64() for name in self.call.result_columns}
+        return _named([*fields, *(pa.field(name, kind) for name, kind in kinds.items())])
 
     @property
     def keys(self) -> list[str]:
@@ -78,11 +102,6 @@ class Needed:
     @property
     def by(self) -> list[str]:
         return as_columns(self.call.options.by)
-
-    @property
-    def in_true(self) -> list[str]:
-        """The `by` columns whose values are matched with those of `true`."""
-        return by_in_true(as_frame(self.schemas["true"].empty_table()), self.call.options)
 
     def kinds_differ(self) -> bool:
         """Tell, from the types alone, whether there are two columns whose ids can never be equal."""
@@ -149,20 +168,7 @@ def _names(
     return {role: list(dict.fromkeys(filter(None, names[role]))) for role in empty}
 
 
-def _per_user(call: Call, schemas: Schemas, given: pd.DataFrame | None) -> pa.Schema:
-    """Return the columns of the per-user table with their types, which are the same in all parts."""
-    pred, roles = schemas["pred"], [role for role in call.options.population.frames if role in schemas] or ["pred"]
-    fields = [pred.field(name) for name in as_columns(call.options.by)]
-    for name in as_columns(call.options.user_col):
-        if given is not None:
-            kind = decoded(_given_type(given[name]))
-        else:
-            kinds = [schemas[role].field(name).type for role in roles]
-            kind = (kinds[0] if len(set(kinds)) == 1 else common_type(kinds)) or kinds[0]
-        fields.append(pa.field(name, kind))
-    fields += [pred.field(name) for name in call.carry]
-    whole = ("n_true", "n_pred")
-    fields += [pa.field(name, pa.int64() if name in whole else pa.float64()) for name in call.result_columns]
+def _named(fields: Iterable[pa.Field]) -> pa.Schema:
     return pa.schema([pa.field(str(field.name), field.type) for field in fields])
 
 

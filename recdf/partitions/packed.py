@@ -9,11 +9,11 @@ of a bucket together, and a worker unpacks them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
 from ..errors import DataError
-from .row_checks import nulls
-from .store import part_of
+from .hashing import part_of
+from .table_rows import nulls
 
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
 CELL = pa.schema([("cell", pa.binary())])
@@ -35,13 +35,30 @@ HELD_BYTES = 2**24
 CELL_BYTES = 2**17
 
 
+class Dealt(NamedTuple):
+    """Rows sorted by bucket: bucket i has the rows edges[i]:edges[i + 1] of the table, in the order that they had."""
+
+    table: pa.Table
+    edges: np.ndarray
+
+
+def dealt(table: pa.Table, bucket: np.ndarray, n_buckets: int) -> Dealt:
+    """Sort rows by their bucket."""
+    if n_buckets == 1:
+        return Dealt(table, np.array([0, len(table)]))
+    edges = np.zeros(n_buckets + 1, np.int64)
+    np.cumsum(np.bincount(bucket, minlength=n_buckets), out=edges[1:])
+    return Dealt(table.take(pa.array(np.argsort(bucket, kind="stable"))).combine_chunks(), edges)
+
+
 @dataclass(frozen=True)
 class Packing:
     """What a worker does with the rows of one chunk: find the bucket of each row, and pack the rows of each bucket.
 
     keys : columns of the list key · spread : a column by which rows with a null key are spread over all buckets. Such
     rows belong to no list, and would otherwise all be in one bucket · schema : the columns to keep, and their types ·
-    kept : whether an engine that can keep packed rows should do so, since another job reads them again.
+    kept : whether an engine that can keep packed rows should do so, since another job reads them again · narrow : see
+    `narrowed`.
     """
 
     keys: Sequence[str]
@@ -49,6 +66,7 @@ class Packing:
     n_buckets: int
     schema: pa.Schema
     kept: bool = True
+    narrow: Collection[str] | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
@@ -62,16 +80,17 @@ class Packing:
         if any(map(len, held)):
             yield self._packed(held)
 
-    def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        table = cast_table(pa.Table.from_batches(batches), self.schema)
+    def dealt(self, table: pa.Table) -> Dealt:
+        """Return the rows sorted by bucket."""
+        table = cast_table(table, self.schema)
         bucket = bucket_of(table, self.keys, self.spread, self.n_buckets)
-        table = narrowed(table)
-        order = np.argsort(bucket, kind="stable")
-        table = table.take(pa.array(order)).combine_chunks()
+        return dealt(narrowed(table, self.narrow), bucket, self.n_buckets)
+
+    def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        table, edges = self.dealt(pa.Table.from_batches(batches))
         n_rows = max(1, CELL_BYTES * len(table) // max(1, table.nbytes))
-        edges = np.searchsorted(bucket[order], np.arange(self.n_buckets + 1)).tolist()
         filled, slices = [], []
-        for number, (start, end) in enumerate(pairwise(edges)):
+        for number, (start, end) in enumerate(pairwise(edges.tolist())):
             cells = [table.slice(at, min(n_rows, end - at)) for at in range(start, end, n_rows)]
             filled += [number] * len(cells)
             slices += cells
@@ -112,20 +131,21 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns)
 
 
-def narrowed(table: pa.Table) -> pa.Table:
+def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
     """Return the table with integers in the narrowest type that holds them; `of_cells` makes them wide again.
 
-    A shuffle writes every byte, sends it and reads it again.
+    A shuffle writes every byte, sends it and reads it again. Where `names` are given, only these columns get narrow,
+    and have 32 bits at least: threads that measure them as they are do so fastest.
     """
-    columns = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_integer(column.type):
+    least: Any = np.bool_ if names is None else np.int32
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if pa.types.is_integer(column.type) and (names is None or name in names):
             low, high = (edge.as_py() for edge in pc.min_max(column).values())
             if low is not None:
-                kind = pa.from_numpy_dtype(np.min_scalar_type(high if low >= 0 else min(low, -high - 1)))
-                column = column.cast(kind) if kind.bit_width < column.type.bit_width else column
-        columns[name] = column
-    return pa.table(columns)
+                kind = np.promote_types(np.min_scalar_type(high if low >= 0 else min(low, -high - 1)), least)
+                if kind.itemsize * 8 < column.type.bit_width:
+                    table = table.set_column(place, name, column.cast(pa.from_numpy_dtype(kind)))
+    return table
 
 
 def _is_float(kind: pa.DataType) -> bool:
@@ -144,9 +164,11 @@ def to_cells(tables: Sequence[pa.Table]) -> pa.Array:
 
 
 def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:
-    """Return the rows of some cells, which are bytes or binary scalars. A null cell holds no rows."""
-    buffers = [cell.as_buffer() if isinstance(cell, pa.Scalar) else cell for cell in cells]
-    found = [ipc.open_stream(buffer).read_all() for buffer in buffers if buffer is not None]
+    """Return the rows of some cells: bytes, binary scalars, or tables. A null cell holds no rows."""
+    given = [cell.as_buffer() if isinstance(cell, pa.Scalar) else cell for cell in cells]
+    found = [
+        cell if isinstance(cell, pa.Table) else ipc.open_stream(cell).read_all() for cell in given if cell is not None
+    ]
     return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in found)])
 
 

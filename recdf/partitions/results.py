@@ -17,40 +17,19 @@ from ..evaluation.publishing import PER_USER
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import result_html
 from ..evaluation.storage import Written, read_tables
-from ..inputs.codes import encode_keys
-from ..inputs.ids import read_by
-from ..matching.list_keys import at_heads, run_heads
+from .sizes import Sizes
 
-BLOCK_ROWS = 2**17  # rows that are merged at once
-CHUNK_ROWS = 2**6, 2**11  # rows of one chunk: at least, at most
 PLACE = "__place__"  # column of distinct integers by which the rows are to be sorted
-NEVER = np.iinfo(np.int64).max
-
-
-def first_rows(labels: pd.DataFrame, frame: pd.DataFrame, row: Any, names: list[str]) -> np.ndarray:
-    """Return, for each list, the number of the first row of `frame` that has its labels, or `NEVER`.
-
-    `row` has the numbers of the rows, and `names` are the columns to compare.
-    """
-    pairs = [read_by([labels[name], frame[name]], name) for name in names]
-    mine, theirs = (list(columns) for columns in zip(*pairs, strict=True))
-    heads = run_heads(theirs) if len(frame) else None
-    numbers = np.asarray(row, np.int64) if heads is None else np.asarray(row, np.int64)[heads]
-    (lists, rows), n_keys = encode_keys([mine, at_heads(theirs, heads)])
-    first = np.full(n_keys, NEVER)
-    first[rows.all()[::-1]] = numbers[::-1]  # numpy keeps the last assignment: the first row
-    of_list: np.ndarray = first[lists.all()]
-    return of_list
 
 
 class Results:
     """Rows of the lists of all parts. They may be written in any order, and are read in the order of `PLACE`."""
 
-    def __init__(self, path: Path, n_parts: int) -> None:
-        self.path, self.n_rows = path, 0
+    def __init__(self, path: Path, n_parts: int, sizes: Sizes) -> None:
+        self.path, self.block_rows = path, sizes.block_rows
         # A part may have rows in every block. A chunk of each part must fit into a block, or most of what is read for
         # it would be rows of other blocks.
-        self.chunk_rows = int(np.clip(BLOCK_ROWS // n_parts, *CHUNK_ROWS))
+        self.chunk_rows = int(np.clip(self.block_rows // n_parts, *sizes.chunk_rows))
         self._low: list[int] = []  # smallest and largest place of each chunk
         self._high: list[int] = []
         self._writer: Any = None
@@ -68,14 +47,13 @@ class Results:
             self._writer.write_batch(chunk.to_batches()[0])
             self._low.append(int(place[start]))
             self._high.append(int(place[start + len(chunk) - 1]))
-        self.n_rows += len(table)
 
     def blocks(self) -> Iterator[pa.Table]:
         """Yield all rows in order. A chunk is read for each block that has rows of it: mostly once or twice."""
         self._writer.close()
         low, high = np.array(self._low), np.array(self._high)
         # A block begins at every n-th start of a chunk, so that all blocks have about the same number of rows.
-        edges = np.sort(low)[:: max(1, BLOCK_ROWS // self.chunk_rows)]
+        edges = np.sort(low)[:: max(1, self.block_rows // self.chunk_rows)]
         with pa.OSFile(str(self.path)) as file:
             reader = ipc.open_file(file)
             for first, last in pairwise([*edges.tolist(), int(high.max()) + 1]):

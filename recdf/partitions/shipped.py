@@ -13,7 +13,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pickle import loads
 from typing import Any, Protocol
 
@@ -46,14 +46,7 @@ class Shared:
         if self.given is None:
             return self.call
         mine = self.given.iloc[self.given_bucket == bucket].reset_index(drop=True)
-        call: Call = Call(
-            self.call.options.updated(users=mine),
-            self.call.requests,
-            self.call.given,
-            self.call.item_by,
-            self.call.carry,
-        )
-        return call
+        return replace(self.call, options=self.call.options.updated(users=mine))
 
 
 class Handle(Protocol):
@@ -73,6 +66,13 @@ class Inline:
 
     def read(self) -> bytes:
         return self.data
+
+
+@dataclass(frozen=True)
+class Here:
+    """The object itself, for work in threads of this process."""
+
+    shared: Shared
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,10 @@ _OPENED: OrderedDict[str, Any] = OrderedDict()
 MOST_OPENED = 2
 
 
-def opened(handle: Handle) -> Any:
+def opened(handle: Handle | Here) -> Any:
     """Return the object that was pickled, such as a `Shared`. A process unpickles it only once."""
+    if isinstance(handle, Here):
+        return handle.shared
     if handle.digest not in _OPENED:
         data = handle.read()
         try:

@@ -20,8 +20,7 @@ from ..evaluation.storage import local_path
 from ..inputs.data_files import data_files, folder_columns, unified
 from ..inputs.frames import is_view
 from ..inputs.threads import n_threads
-
-READ_ROWS = 2**16  # rows of one record batch
+from .sizes import Sizes
 
 
 class Source:
@@ -32,11 +31,11 @@ class Source:
     frequency of each column of pandas periods, which are stored as integers.
     """
 
-    def __init__(self, path: Any, role: str) -> None:
+    def __init__(self, path: Any, role: str, read_rows: int = Sizes.read_rows) -> None:
         import pyarrow.dataset as ds  # imported here, to keep the import of recdf fast
         from pyarrow.fs import LocalFileSystem
 
-        self.role = role
+        self.role, self.read_rows = role, read_rows
         self.files = _files(path, role)
         layout, system = ds.ParquetFileFormat(), LocalFileSystem()
         try:
@@ -95,11 +94,11 @@ class Source:
             known, stored = self.stored(fragment, names)
             # Without pre-buffering, a column chunk is decompressed page by page, so row groups may be of any size.
             with pq.ParquetFile(fragment.path, metadata=fragment.metadata, pre_buffer=False, buffer_size=2**20) as file:
-                for batch in file.iter_batches(READ_ROWS, columns=stored, use_threads=n_threads() > 1):
+                for batch in file.iter_batches(self.read_rows, columns=stored, use_threads=n_threads() > 1):
                     columns = {
                         name: pa.repeat(pa.scalar(known[name], self.schema.field(name).type), len(batch))
                         if name in known
-                        else _one_zero(self.plain(batch.column(name), name))
+                        else self.plain(batch.column(name), name)
                         for name in names
                     }
                     yield pa.table(columns)
@@ -161,11 +160,6 @@ class Source:
                 frame = plain.to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
-
-
-def _one_zero(column: pa.Array) -> pa.Array:
-    """Turn -0.0 into 0.0, because Arrow groups the two separately."""
-    return pc.add(column, pa.scalar(0.0, column.type)) if column.type in (pa.float32(), pa.float64()) else column
 
 
 def as_frame(table: pa.Table) -> pd.DataFrame:
@@ -235,16 +229,6 @@ def _of_column(metadata: dict[bytes, bytes], name: str) -> dict[bytes, bytes]:
     pandas["index_columns"] = []
     pandas["columns"] = [column for column in pandas["columns"] if column["name"] == name]
     return {b"pandas": json.dumps(pandas).encode()}
-
-
-def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
-    """Return a type that can hold the values of several columns, or None if there is none."""
-    wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-    schemas = [pa.schema([("key", wide.get(kind, kind))]) for kind in kinds]
-    try:
-        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
-    except (pa.ArrowException, TypeError):
-        return None
 
 
 def labels_as(labels: Any, kind: pa.DataType | None) -> Any:

@@ -25,13 +25,12 @@ from .engine_methods import OnBucket, OnChunk, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline, Sent
+from .sizes import sizes
 from .spark_settings import settings
 from .work import Distinct
 
 __all__ = ["evaluate"]
 
-# A call of more bytes than this is sent once to each executor, instead of with every task.
-LARGE = 2**18
 # What messages advise for pandas frames, and the same for frames of Spark.
 ADVICE = {
     "both with .astype(str) on": 'both with .cast("string"), as',
@@ -189,7 +188,7 @@ class SparkEngine:
             return frame.toArrow()
 
     def share(self, data: bytes, digest: str) -> Handle:
-        if len(data) <= LARGE:
+        if len(data) <= sizes().inline_bytes:
             return Inline(digest, data)
         if not self.remote:
             return Broadcast(digest, self.session.sparkContext.broadcast(data))

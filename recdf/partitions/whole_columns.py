@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 from ..inputs.threads import each, rows_at_a_time
 from .source import Source
 
-TOGETHER_ROWS = 2**18  # row groups of fewer rows are read together by one thread
-
 # Most writers of parquet give up a dictionary at DICTIONARY_BYTES. A position in it takes up to POSITION_BYTES.
 DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
 
@@ -47,9 +45,13 @@ class _Piece(NamedTuple):
     placed: bool
 
 
-def read_whole(source: Source, names: Sequence[str], ids: Collection[str]) -> pa.Table:
-    """Read some columns of all files of a source. `ids` are the columns that hold ids, whose types may change."""
-    return _WholeRead(source).table(names, ids)
+def read_whole(source: Source, names: Sequence[str], ids: Collection[str], together_rows: int) -> pa.Table:
+    """Read some columns of all files of a source.
+
+    `ids` are the columns that hold ids, whose types may change. Row groups of fewer rows than `together_rows` are read
+    together by one thread.
+    """
+    return _WholeRead(source, together_rows).table(names, ids)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class _WholeRead:
     """Reads columns of a source, in several threads."""
 
     source: Source
+    together_rows: int
 
     def table(self, names: Sequence[str], ids: Collection[str]) -> pa.Table:
         """Read some columns of all files in several threads, one column of some row groups at a time.
@@ -111,7 +114,7 @@ class _WholeRead:
 
     def _row_groups(self) -> list[_RowGroups]:
         """Return all row groups in order. Small ones are joined with the next ones of the same file."""
-        most, found, first = rows_at_a_time(TOGETHER_ROWS), [], 0
+        most, found, first = rows_at_a_time(self.together_rows), [], 0
         for number_of_file, fragment in enumerate(self.source.fragments):
             numbers: list[int] = []
             n_rows = 0

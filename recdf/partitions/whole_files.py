@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-import pandas as pd
 import pyarrow as pa
 
-from ..evaluation.part import ListRows, Part, PartResult, measure
+from ..evaluation.part import Part, PartResult, measure
 from ..inputs.progress import Progress
-from .file_call import FileCall
+from .file_labels import FileLabels
 from .source import as_frame, labels_as
 from .whole_columns import read_whole
+from .work import rows_table
 
 
-def measure_whole(asked: FileCall, progress: Progress) -> PartResult:
+def measure_whole(files: FileLabels, progress: Progress, together_rows: int) -> PartResult:
     """Read both frames and measure them. The labels have the dtypes that pandas would give them."""
-    tables = {role: read_whole(source, asked.names[role], asked.ids[role]) for role, source in asked.sources.items()}
-    progress.add(asked.n_rows)
-    found = measure(asked.call, Part(as_frame(tables["true"]), as_frame(tables["pred"])))
+    needed, sources = files.needed, files.sources
+    tables = {
+        role: read_whole(source, needed.schemas[role].names, files.ids[role], together_rows)
+        for role, source in sources.items()
+    }
+    progress.add(files.n_rows)
+    found = measure(needed.call, Part(as_frame(tables["true"]), as_frame(tables["pred"])))
     if found.measured is None:
         return found
-    heads = {role: _head(table, asked.sources[role].schema) for role, table in tables.items()}
-    kinds = asked.sources["pred"].schema
     by = found.measured.by
-    by = asked.by_frame(
-        pa.table({name: labels_as(pa.array(by[name].array), kinds.field(name).type) for name in asked.by})
+    if needed.by:
+        kinds = sources["pred"].schema
+        columns = {name: labels_as(pa.array(by[name].array), kinds.field(name).type) for name in needed.by}
+        by = sources["pred"].as_pandas(pa.table(columns))
+    ((bucket, rows),) = found.rows.items()
+    # The first row, in the types of the files.
+    heads = {role: table.slice(0, 1).cast(sources[role].fields(table.column_names)) for role, table in tables.items()}
+    keys = [] if needed.given is not None else list(needed.key_fields)
+    labels = rows_table(rows, pa.schema([*keys, *(needed.other_fields.field(name) for name in needed.call.carry)]))
+    carried = files.carried(labels, bool((rows.columns["n_pred"] == 0).any()))
+    rows = replace(
+        rows,
+        keys=files.keys(labels.select(needed.keys), heads) if keys else rows.keys,
+        by=by,
+        carried={name: carried[name] for name in carried.columns},
     )
-    rows = {bucket: _labelled(asked, rows, by, heads) for bucket, rows in found.rows.items()}
-    return replace(found, measured=replace(found.measured, by=by), rows=rows)
-
-
-def _head(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the first row, in the types of the files."""
-    return pa.table({name: labels_as(table[name].slice(0, 1), schema.field(name).type) for name in table.column_names})
-
-
-def _labelled(asked: FileCall, rows: ListRows, by: pd.DataFrame, heads: Mapping[str, pa.Table]) -> ListRows:
-    """Return the rows of lists, with labels in the dtypes that pandas would give them."""
-    labels = pa.table(asked.label_arrays(rows))
-    keys = rows.keys
-    if asked.given is None:
-        keys = asked.key_frame(labels.select(asked.user_cols), heads)
-    carried = asked.carried_frame(labels, bool((rows.columns["n_pred"] == 0).any()))
-    return replace(rows, keys=keys, by=by, carried={name: carried[name] for name in carried.columns})
+    return replace(found, measured=replace(found.measured, by=by), rows={bucket: rows})

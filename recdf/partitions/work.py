@@ -30,9 +30,9 @@ from ..matching.grouping import spans
 from ..matching.list_keys import labels_of
 from .engine_errors import in_bucket
 from .packed import CELL, cast_table, of_cells, to_cells
-from .row_checks import distinct, nulls
-from .shipped import Handle, Shared, opened
+from .shipped import Handle, Here, Shared, opened
 from .source import as_frame, labels_as
+from .table_rows import distinct, known_rows
 
 Cells = Sequence[Any]
 
@@ -77,7 +77,7 @@ def unpacked(schemas: Mapping[str, pa.Schema], true: Cells, pred: Cells) -> dict
 def measured(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> PartResult:
     """Measure one bucket. An error is put into the result, so that users see it without a Java stack trace."""
     try:
-        return measure(shared.of(bucket), _part(shared, bucket, tables))
+        return measure(shared.of(bucket), part_of_bucket(shared, bucket, tables))
     except MemoryError:  # the engine may try again elsewhere
         raise
     except SystemExit as error:  # it would end the worker, and the engine could not tell why
@@ -88,7 +88,7 @@ def measured(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Par
         return PartResult(frozenset({bucket}), failure=Failure(error, bucket))
 
 
-def _part(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Part:
+def part_of_bucket(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Part:
     frames = {role: as_frame(table) for role, table in tables.items()}
     return Part(frames.get("true"), frames["pred"], frozenset({bucket}), whole=False, by_values=shared.by_values)
 
@@ -97,9 +97,8 @@ def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
     """Return the rows of some lists, in the columns and types of the per-user table. Undefined values are null."""
     if not len(rows):
         return schema.empty_table()
-    by = labels_of(rows.by, list(rows.by.columns), rows.list_by)
-    found: dict[str, Any] = {str(name): by[name] for name in by.columns}
-    found |= {str(name): rows.keys[name] for name in rows.keys.columns}
+    by = labels_of(rows.by, [name for name in rows.by.columns if str(name) in schema.names], rows.list_by)
+    found: dict[str, Any] = {str(name): frame[name] for frame in (by, rows.keys) for name in frame.columns}
     found |= {str(name): values for name, values in (*rows.carried.items(), *rows.columns.items())}
     columns = []
     for field in schema:
@@ -167,12 +166,6 @@ class Distinct:
         yield from found.combine_chunks().to_batches()
 
 
-def known_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return the rows that have neither a null nor a NaN in these columns."""
-    missing = [null for null in (nulls(table[name]) for name in names) if null is not None]
-    return table.filter(pa.array(~np.logical_or.reduce(missing))) if missing else table
-
-
 # --------------------------------------------------------------------------- ids that both frames may share
 
 # The column WHERE says where an item was found. TRUE_ITEM stands for `true`. A number from 0 on is that of the
@@ -190,7 +183,7 @@ class Listing:
     of `pred` are listed, and a row without an item says that some user is in both frames.
     """
 
-    handle: Handle
+    handle: Handle | Here
     schemas: Mapping[str, pa.Schema]
     listed: pa.Schema
     silent: tuple[int, ...] | None
@@ -214,7 +207,7 @@ class Listing:
             return pa.concat_tables(found)
 
     def _of_silent(self, shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
-        part, call = _part(shared, bucket, tables), shared.of(bucket)
+        part, call = part_of_bucket(shared, bucket, tables), shared.of(bucket)
         with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
             for number in self.silent or ():
                 lists = np.flatnonzero(matched.list_by == number)

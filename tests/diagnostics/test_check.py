@@ -231,6 +231,9 @@ def test_one_model_with_nothing_in_common(what: str, text: bool) -> None:
         assert row["effect"] == "every list of model = 'bad' scores 0"
     row = findings(true, both.assign(version=1), by=["model", "version"])[f"no {what} in common"]
     assert row["examples"] == "('bad', 1)"
+    # A row without a model stands first, and is of none of them.
+    null = pd.concat([pred.head(1).assign(model=None, **{column: true[column].iloc[0]}), both.iloc[::-1]])
+    assert findings(true, null, by="model")[f"no {what} in common"]["examples"] == "'bad'"
     assert rd.check(true, both[both["model"] == "good"], by="model").empty
 
 

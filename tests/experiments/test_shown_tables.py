@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.experiments.shown_tables import Comparison, Findings
+from recdf.experiments.report import Comparison, Findings
 
 BAD = "<script>alert(1)</script>|\u202e"
 

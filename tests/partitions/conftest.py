@@ -2,14 +2,13 @@
 
 import pytest
 
-from recdf.partitions import dealt_files, results, source, whole_columns
+from recdf.partitions.sizes import Sizes, sized
+
+SMALL = Sizes(read_rows=64, batch_rows=(64, 64), together_rows=64, chunk_rows=(4, 4), block_rows=32)
 
 
 @pytest.fixture
-def small_pieces(monkeypatch):
+def small_pieces():
     """Cut where large files would be cut: batches, chunks and blocks of a few rows."""
-    monkeypatch.setattr(source, "READ_ROWS", 64)
-    monkeypatch.setattr(dealt_files, "BATCH_ROWS", (64, 64))
-    monkeypatch.setattr(whole_columns, "TOGETHER_ROWS", 64)
-    monkeypatch.setattr(results, "CHUNK_ROWS", (4, 4))
-    monkeypatch.setattr(results, "BLOCK_ROWS", 32)
+    with sized(SMALL):
+        yield SMALL

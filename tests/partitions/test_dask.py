@@ -26,6 +26,7 @@ from partitions.engine_cases import (  # noqa: E402
 
 from recdf.partitions import dask as engine  # noqa: E402
 from recdf.partitions.engine_arguments import not_a_frame  # noqa: E402
+from recdf.partitions.sizes import Sizes, sized  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -63,8 +64,8 @@ def test_the_tables_are_those_of_evaluate(name):
     assert said == expected_said
 
 
-def test_the_workers_add_up_the_results_of_many_buckets(monkeypatch):
-    monkeypatch.setattr("recdf.partitions.engine.MANY_BUCKETS", 2)
+@sized(Sizes(summed_buckets=2))
+def test_the_workers_add_up_the_results_of_many_buckets():
     (result, _), (expected, _) = both(*CASES["side_tables_exposure_and_groups"](), partitions=5)
     assert_same(result, expected)
 

@@ -6,7 +6,7 @@ import pytest
 from partitions.parquet_files import USUAL, as_dtype, assert_equal, check, data, write
 
 import recdf as rd
-from recdf.partitions import whole_columns
+from recdf.partitions import source, whole_columns
 
 pytestmark = [
     pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
@@ -169,6 +169,22 @@ def test_the_summary_of_values_far_from_zero_keeps_its_digits(tmp_path):
     true["value"] = 1.0
     paths = write(tmp_path, true, pred)
     check(paths, ["revenue"], value_col="value")
+
+
+def test_a_file_is_read_once_whatever_is_needed_of_all_its_rows(tmp_path, monkeypatch):
+    """`by` values and the largest gain are found while the rows are dealt; before, only the first rows are read."""
+    read, pieces = {"true": 0, "pred": 0}, source.Source._pieces
+
+    def counted(self, names):
+        for piece in pieces(self, names):
+            read[self.role] += len(piece)
+            yield piece
+
+    monkeypatch.setattr(source.Source, "_pieces", counted)
+    true, pred = data()
+    rd.evaluate_parquet(*write(tmp_path, true, pred), ["err", "ndcg"], by="model", buckets=5, **USUAL)
+    for role, frame in (("true", true), ("pred", pred)):
+        assert len(frame) <= read[role] <= len(frame) + 300
 
 
 def test_progress_is_silent_unless_asked_for(tmp_path, capsys, monkeypatch):

@@ -35,6 +35,16 @@ def test_errors_count_over_all_rows(tmp_path, change, error, options):
     assert one == two
 
 
+@pytest.mark.parametrize("column", ["relevance", "propensity"])
+def test_a_message_shows_the_first_wrong_values_in_the_order_of_the_rows(tmp_path, column):
+    true, pred = data()
+    true["propensity"] = 0.5
+    true.loc[::9, column] = -1.0 - np.arange(len(true.loc[::9]))[::-1]
+    one, two = both(write(tmp_path, true, pred), "recall", catch=rd.DataError, propensity_col="propensity")
+    assert one == two
+    assert f"({true[column].iloc[0]}, {true[column].iloc[9]}, " in one
+
+
 def test_errors_of_columns_and_types(tmp_path):
     true, pred = data()
     paths = write(tmp_path, true, pred)

@@ -9,7 +9,7 @@ import pytest
 from partitions.parquet_files import write
 
 import recdf as rd
-from recdf.partitions import source, whole_columns
+from recdf.partitions.sizes import Sizes, sized
 
 TRUE = pd.DataFrame({"user_id": [1, 2], "item_id": [1, 2]})
 PRED = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "score": [4.0, 3.0, 2.0, 1.0]})
@@ -56,9 +56,9 @@ def test_by_columns_that_cannot_be_compared(tmp_path, by, words):
     ],
     ids=["dictionary of timestamps", "dictionary of dates", "float32", "bool"],
 )
-def test_by_columns_of_rare_types(tmp_path, monkeypatch, by):
+@sized(Sizes(read_rows=1))
+def test_by_columns_of_rare_types(tmp_path, by):
     """Items 1 and 2 are recommended by one each, so that each has one hit."""
-    monkeypatch.setattr(source, "READ_ROWS", 1)
     paths = write(tmp_path, TRUE, with_by(by))
     first, second = by[:2].to_pylist()
     for buckets in (1, 3):
@@ -68,9 +68,9 @@ def test_by_columns_of_rare_types(tmp_path, monkeypatch, by):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_float_ids_of_several_row_groups(tmp_path, monkeypatch, dtype):
+@sized(Sizes(read_rows=2))
+def test_float_ids_of_several_row_groups(tmp_path, dtype):
     """-0.0 and 0.0 are one id."""
-    monkeypatch.setattr(source, "READ_ROWS", 2)
     true = pd.DataFrame({"user_id": np.arange(6, dtype=dtype), "item_id": np.array([0, 1, 2, 3, 4, 5], dtype)})
     pred = true.assign(item_id=np.array([-0.0, 1, 2, 3, 4, 9], dtype), score=1.0)
     paths = write(tmp_path, true, pred, rows=2)
@@ -108,8 +108,8 @@ def test_uuids_in_files_beside_uuids_of_a_catalogue(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["user_id", "item_id", "score"])
-def test_nulls_in_one_row_group_alone(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(whole_columns, "TOGETHER_ROWS", 1)
+@sized(Sizes(together_rows=1))
+def test_nulls_in_one_row_group_alone(tmp_path, name):
     pred = PRED.astype({"user_id": "Int64", "item_id": "Int64"})
     pred.loc[2, name] = None
     options = {"null_keys": "drop", "nan_score": "last"}

@@ -14,8 +14,7 @@ from recdf.evaluation import exposure_sums as merging
 from recdf.evaluation import part as measuring
 from recdf.evaluation import storage
 from recdf.metrics import call as calling
-from recdf.partitions import dealt_files as dealing
-from recdf.partitions import results
+from recdf.partitions import packed, results
 
 pytestmark = [
     pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
@@ -97,7 +96,13 @@ def test_a_result_is_not_replaced_unasked(tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "where"),
-    [(calling, "match"), (measuring, "compute"), (dealing, "part_of"), (merging, "encode"), (storage, "to_table")],
+    [
+        (calling, "match"),
+        (measuring, "defined_values"),
+        (packed, "part_of"),
+        (merging, "encode"),
+        (storage, "to_table"),
+    ],
 )
 @pytest.mark.parametrize("earlier", [False, True])
 def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, module, where, earlier):

@@ -14,7 +14,7 @@ from ...evaluation.definitions import definitions
 from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
 from ...experiments.report import COMPARED
-from ..leaderboard import EVERYONE, TIDY, Leaderboard, cautions, marks, notes, values_frame
+from ..leaderboard import EVERYONE, Leaderboard, board_of, values_frame
 from ..pairs import compare
 from ..plot.effects import SOURCE
 from ..tables import check_model, need, summary_of, with_units
@@ -107,8 +107,9 @@ def read_subject(
     else:
         comparison = need(comparison, "comparison", MODELS, SOURCE)
     # With a baseline, the marks of the leaderboard are those of the comparison; no test is made twice.
-    marked = comparison if own and base is not None else None
-    board = _board(result, summary, columns, base, marked)
+    marked = {(EVERYONE, ""): comparison} if own and base is not None and comparison is not None else {}
+    tests = next(iter(marked.values()), pd.DataFrame())
+    board = board_of(result, values_frame(result, summary, list(columns), {}), base, marked, tests, 3)
     return Subject(
         result, summary, models, columns, at, base, board, comparison, definitions(result.spec), max_rows
     )
@@ -119,22 +120,6 @@ def _without_attrs(result: Evaluation) -> Evaluation:
     per_user, summary = result.per_user.copy(deep=False), result.summary.copy(deep=False)
     per_user.attrs, summary.attrs = {}, {}
     return Evaluation(per_user, summary, result.spec)
-
-
-def _board(
-    result: Evaluation,
-    summary: pd.DataFrame,
-    columns: tuple[str, ...],
-    baseline: str | None,
-    marked: pd.DataFrame | None,
-) -> Leaderboard:
-    """Return the leaderboard, with the marks of a comparison that was made already."""
-    frame = values_frame(result, summary, list(columns), {})
-    compared = {} if marked is None else {(EVERYONE, ""): marked}
-    frame["marks"] = marks(frame, baseline, compared)
-    tests = pd.DataFrame() if marked is None else marked
-    said = notes(result, frame, baseline, tests)
-    return Leaderboard(frame[TIDY], said + cautions(result, tests), 3)
 
 
 def _columns_at(summary: pd.DataFrame, k: int) -> tuple[tuple[str, ...], int | None]:

@@ -7,7 +7,8 @@ a sum of denominators that is 0) is NaN and never an exception.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from .moments import ROUNDING, Moments
 from .numbers import Floats, Number
 
 __all__: list[str] = []
+
+Result = TypeVar("Result")
 
 
 class Sample(NamedTuple):
@@ -26,6 +29,17 @@ class Sample(NamedTuple):
     x_num: Floats | None = None
     x_den: Floats | None = None
 
+    @property
+    def past(self) -> Sample:
+        """The covariate as a sample of its own."""
+        if self.x_num is None:
+            raise ValueError("the sample has no covariate")
+        return Sample(self.x_num, self.x_den)
+
+    def each(self, function: Callable[[Floats], Floats]) -> Sample:
+        """A function of every array that there is."""
+        return Sample(*(None if one is None else function(one) for one in self))  # type: ignore[arg-type]
+
 
 class Arm(NamedTuple):
     """The estimate of one arm, the variance of that estimate, and the degrees of freedom of the variance."""
@@ -33,6 +47,12 @@ class Arm(NamedTuple):
     mean: Number
     var: Number
     df: Number
+
+
+def both(function: Callable[..., Result], *pairs: tuple[Any, Any]) -> tuple[Result, Result]:
+    """Return a function of the control and of the treatment."""
+    control, treatment = map(function, *pairs)
+    return control, treatment
 
 
 def linearise(num: Floats, den: Floats | None = None) -> tuple[Number, Floats]:
@@ -70,9 +90,10 @@ def cuped_theta(both: Sample) -> tuple[Number, Number]:
     A covariate without variance explains nothing: θ = 0.
     """
     z = linearise(both.num, both.den)[1]
-    x, zx = linearise(_covariate(both), both.x_den)
+    past = both.past
+    x, zx = linearise(past.num, past.den)
     squares = _sum_of_squares(zx)
-    constant = np.sqrt(squares / zx.shape[-1]) <= ROUNDING * _largest(_covariate(both), both.x_den)
+    constant = np.sqrt(squares / zx.shape[-1]) <= ROUNDING * _largest(past.num, past.den)
     with np.errstate(divide="ignore", invalid="ignore"):
         theta = np.where(constant, 0.0, np.einsum("...i,...i->...", z, zx) / squares)
     return theta, x
@@ -81,7 +102,7 @@ def cuped_theta(both: Sample) -> tuple[Number, Number]:
 def cuped_arm(sample: Sample, theta: Number, x: Number) -> Arm:
     """Return the arm of a metric adjusted by a covariate: m' = m − θ(x_arm − x), z' = z − θ·z_x (Deng et al. 2013)."""
     mean, z = linearise(sample.num, sample.den)
-    x_arm, zx = linearise(_covariate(sample), sample.x_den)
+    x_arm, zx = linearise(*sample.past[:2])
     adjusted = z - np.asarray(theta)[..., None] * zx
     var = _variance_of_mean(adjusted, _largest(sample.num, sample.den))
     return Arm(mean - theta * (x_arm - x), var, np.float64(z.shape[-1] - 1))
@@ -125,7 +146,7 @@ def jackknife_arm(sample: Sample, theta: Number = 0.0, x: Number = 0.0) -> Arm:
     whole = linearise(sample.num, sample.den)[0]
     parts = without_each(sample.num, sample.den)
     if sample.x_num is not None:
-        whole = whole - theta * (linearise(sample.x_num, sample.x_den)[0] - x)
+        whole = whole - theta * (linearise(*sample.past[:2])[0] - x)
         parts = parts - theta * (without_each(sample.x_num, sample.x_den) - x)
     n = len(sample.num)
     var = (n - 1) / n * float(np.square(parts - whole).sum())
@@ -170,9 +191,3 @@ def _known_variance(squares: Number, n: Number, largest: Number) -> Number:
         var = squares / (n - 1) / n
         # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference "significant".
         return np.where(np.sqrt(squares / n) <= ROUNDING * largest, 0.0, var)
-
-
-def _covariate(sample: Sample) -> Floats:
-    if sample.x_num is None:
-        raise ValueError("the sample has no covariate")
-    return sample.x_num

@@ -9,7 +9,7 @@ import numpy as np
 
 from .arms import Sample
 from .numbers import Alternative, Floats
-from .weights import Seed, poisson_sums
+from .weights import Seed, distinct_columns, poisson_sums
 
 __all__: list[str] = []
 
@@ -29,25 +29,17 @@ def replicate_estimates(
     `unordered` units have no ids to sort by. They are sorted by their own values, which makes the replicates the same
     for any order of the rows. A missing covariate (x_num None) adds nothing.
     """
-    columns: list[Floats] = [np.ones(len(samples[0].num))]
-    places: list[list[int]] = []
-    for sample in samples:
-        place = []
-        for values in sample:
-            if values is None:
-                place.append(0)
-                continue
-            known = next((j for j, column in enumerate(columns) if column is values), len(columns))
-            columns += [values] if known == len(columns) else []
-            place.append(known)
-        places.append(place)
+    ones = np.ones(len(samples[0].num))
+    given = [ones if values is None else values for sample in samples for values in sample]
+    columns, places = distinct_columns([ones, *given])
     if unordered:
         order = np.lexsort(columns)
         columns = [values[order] for values in columns]
     sums = poisson_sums(columns, n_resamples, seed)
     replicates = np.empty((n_resamples, len(samples)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        for j, (sample, (num, den, x_num, x_den)) in enumerate(zip(samples, places, strict=True)):
+        for j, sample in enumerate(samples):
+            num, den, x_num, x_den = places[1 + 4 * j : 5 + 4 * j]
             replicates[:, j] = sums[:, num] / sums[:, den]
             if sample.x_num is not None:
                 replicates[:, j] -= thetas[j] * (sums[:, x_num] / sums[:, x_den] - xs[j])

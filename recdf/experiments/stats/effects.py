@@ -33,7 +33,6 @@ class Effect(NamedTuple):
 def effect(
     control: Arm,
     treatment: Arm,
-    *,
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,
     relative: Relative = "fieller",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from ...inputs.groups import split
 from .numbers import Correction, Floats
 
 __all__: list[str] = []
@@ -28,4 +30,12 @@ def adjust(p: Floats, method: Correction) -> Floats:
     elif method == "bonferroni":
         ordered = m * ordered
     adjusted[order] = np.minimum(ordered, 1.0)
+    return adjusted
+
+
+def adjust_within(p: Floats, family: npt.NDArray[np.int64], method: Correction) -> Floats:
+    """Adjust the p-values of each family, a code, by themselves."""
+    adjusted = np.full(len(p), np.nan)
+    for rows in split(family, int(family.max(initial=-1)) + 1):
+        adjusted[rows] = adjust(p[rows], method)
     return adjusted

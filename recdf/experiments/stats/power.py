@@ -14,10 +14,10 @@ __all__: list[str] = []
 def detectable(alpha: float, power: float, alternative: Alternative = "two-sided") -> float:
     """z_{1−α/2} + z_power (z_{1−α} one-sided): the smallest true effect, in standard errors, found with `power`."""
     tail = alpha / (2 if alternative == "two-sided" else 1)
-    return beyond(-NormalDist().inv_cdf(tail), power)
+    return float(beyond(-NormalDist().inv_cdf(tail), power))
 
 
-def beyond(quantile: float, power: float) -> float:
+def beyond(quantile: Number, power: float) -> Number:
     """Return `detectable` for an interval of `quantile` standard errors on either side: quantile + z_power."""
     return quantile + NormalDist().inv_cdf(power)
 

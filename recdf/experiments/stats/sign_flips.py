@@ -1,28 +1,30 @@
-"""Randomization test of paired differences: with random signs, or with all patterns of signs."""
+"""Tests of paired differences: randomization by random signs or all patterns of signs; Wilcoxon's signed ranks."""
 
 from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
 
 import numpy as np
 
 from .numbers import Alternative, Floats
+from .scipy_extra import scipy_module
 
 __all__: list[str] = []
 
 
-def sign_flip_p(sums: Floats, observed: Floats, alternative: Alternative) -> Floats:
-    """Return p = (1 + #{T* at least as extreme as T})/(B + 1); values within a relative 1e-12 count as tied.
+def sign_flip_p(sums: Floats, observed: Floats, alternative: Alternative, tie: float = 1e-12) -> Floats:
+    """Return p = (1 + #{T* at least as extreme as T})/(B + 1); values within a relative `tie` count as tied.
 
-    `sums` (B, columns) are the flipped sums T*, and `observed` (columns) are the sums T.
+    `sums` (B, columns) are the resampled statistics T*, and `observed` (columns) are the statistics T.
     """
-    slack = 1e-12 * np.abs(observed)
-    if alternative == "two-sided":
-        extreme = np.abs(sums) >= np.abs(observed) - slack
-    elif alternative == "greater":
-        extreme = sums >= observed - slack
-    else:
-        extreme = sums <= observed + slack
-    p: Floats = (1 + extreme.sum(axis=0)) / (len(sums) + 1)
-    return p
+    slack = tie * np.abs(observed)
+    with np.errstate(invalid="ignore"):
+        if alternative == "two-sided":
+            extreme = np.abs(sums) >= np.abs(observed) - slack
+        else:
+            extreme = sums >= observed - slack if alternative == "greater" else sums <= observed + slack
+    return np.asarray((1 + extreme.sum(axis=0)) / (len(sums) + 1))
 
 
 def sign_flip_interval(
@@ -45,3 +47,24 @@ def exact_sign_flip_p(values: Floats, alternative: Alternative) -> float:
     sums = (1 - 2 * patterns) @ values
     observed = np.array([values.sum()])
     return float((sign_flip_p(sums[:, None], observed, alternative)[0] * (len(sums) + 1) - 1) / len(sums))
+
+
+class SignedRanks(NamedTuple):
+    """Wilcoxon's statistic and p, and whether the ranks of positive differences are the larger sum."""
+
+    statistic: float
+    p_value: float
+    ranks_higher: bool
+
+
+def wilcoxon(diff: Floats, alternative: Alternative) -> SignedRanks:
+    """Return Wilcoxon's signed-rank statistic and p by the normal approximation; zeros are dropped (SciPy)."""
+    stats = scipy_module("stats")
+    with warnings.catch_warnings():
+        # Below 10 differences SciPy warns of the approximation, although it was requested here.
+        warnings.simplefilter("ignore", UserWarning)
+        found = stats.wilcoxon(diff, alternative=alternative, method="approx")
+        # With "greater" the statistic is the sum of the ranks of positive differences.
+        ranks_up = float(stats.wilcoxon(diff, alternative="greater", method="approx").statistic)
+    n = int((diff != 0).sum())
+    return SignedRanks(float(found.statistic), float(found.pvalue), ranks_up > n * (n + 1) / 4)

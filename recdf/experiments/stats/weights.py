@@ -8,7 +8,8 @@ number of further replicates, and on any machine. It needs the memory of one til
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,22 @@ FEW = 32
 
 # A function that writes the weights of one tile into an array (replicates, TILE), from the tile's seeds.
 Fill = Callable[[Floats, Seed, int, int], None]
+
+
+def distinct_columns(columns: Sequence[Floats]) -> tuple[list[Floats], list[int]]:
+    """Return the different arrays among some, and the place of each among these: equal ones are summed once."""
+    found: list[Floats] = []
+    places = []
+    for one in columns:
+        known = (j for j, other in enumerate(found) if one is other or np.array_equal(one, other))
+        places.append(next(known, len(found)))
+        found += [one] if places[-1] == len(found) else []
+    return found, places
+
+
+def by_row(**columns: Iterable[float]) -> list[dict[str, Any]]:
+    """Return columns of numbers as rows by name."""
+    return [dict(zip(columns, map(float, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def poisson_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats:

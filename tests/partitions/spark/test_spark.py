@@ -26,7 +26,7 @@ from partitions.engine_cases import (
 from partitions.spark_frames import to_spark
 
 import recdf as rd
-from recdf.partitions import spark as engine
+from recdf.partitions.sizes import Sizes, sized
 
 
 def both(spark, true, pred, metrics, options, **more):
@@ -230,8 +230,8 @@ def test_jobs_that_fail_say_what_failed_and_what_to_do(spark, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_large_side_tables_are_broadcast_and_may_be_spark_frames(spark, monkeypatch):
-    monkeypatch.setattr(engine, "LARGE", 10)
+@sized(Sizes(inline_bytes=10))
+def test_large_side_tables_are_broadcast_and_may_be_spark_frames(spark):
     true, pred = frames(25)
     tables, users = side_tables(), pd.DataFrame({"user_id": [3, 5, 100]})
     given = {name: to_spark(spark, table) for name, table in tables.items()}
@@ -344,7 +344,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
 import recdf as rd
-from recdf.partitions import spark as engine
+from recdf.partitions.sizes import Sizes, sized
 from partitions.engine_cases import assert_same, frames, side_tables
 from partitions.moment_cases import GROUPS, assert_same_moments, in_memory
 
@@ -359,13 +359,14 @@ true, pred = frames(28)
 given = pd.DataFrame({"user_id": [3, 4, 5, 6, 100]})
 tables = side_tables()
 sdf = [session.createDataFrame(pa.Table.from_pandas(one, preserve_index=False)) for one in (true, pred)]
-for engine.LARGE in (10, 10**9):  # as a file, and with the task
-    options = {"by": "model", "users": given, **tables}
-    found = rd.spark.evaluate(*sdf, ["ndcg", my_share, "coverage"], 5, **options)
-    in_order = pred.sort_values("model", kind="stable", ignore_index=True)
-    assert_same(found, rd.evaluate(true, in_order, ["ndcg", my_share, "coverage"], 5, **options))
-    asked = {"metrics": "ndcg@5", "missing": "zero", "nan": "drop"}
-    assert_same_moments(found.variant_moments(GROUPS, **asked), in_memory(found, GROUPS, **asked))
+for n_bytes in (10, 10**9):  # as a file, and with the task
+    with sized(Sizes(inline_bytes=n_bytes)):
+        options = {"by": "model", "users": given, **tables}
+        found = rd.spark.evaluate(*sdf, ["ndcg", my_share, "coverage"], 5, **options)
+        in_order = pred.sort_values("model", kind="stable", ignore_index=True)
+        assert_same(found, rd.evaluate(true, in_order, ["ndcg", my_share, "coverage"], 5, **options))
+        asked = {"metrics": "ndcg@5", "missing": "zero", "nan": "drop"}
+        assert_same_moments(found.variant_moments(GROUPS, **asked), in_memory(found, GROUPS, **asked))
 in_spark = session.createDataFrame(pa.Table.from_pandas(GROUPS, preserve_index=False))
 assert_same_moments(found.variant_moments(in_spark, **asked), in_memory(found, GROUPS, **asked))
 try:

@@ -1,0 +1,190 @@
+"""Apply `from_impressions` to a log that is larger than memory: to one part of the users at a time, into two files.
+
+Contract: a hash of the user distributes the rows of the log and of its events to parts, so that a part has all rows of
+its users. Each part is attributed alone. The parts together have the rows of `true` and `pred` that one call returns,
+one part after another.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
+from ..evaluation.publishing import staged_files
+from ..evaluation.storage import local_path
+from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
+from .local import Cells, Memory
+from .packed import bucket_of, dealt
+from .sizes import memory_bytes
+from .source import Source, as_frame
+
+__all__ = ["FILES", "impressions_parquet"]
+
+FILES = ("true.parquet", "pred.parquet", "impressions.json")
+
+BATCH_ROWS = 2**18
+# Attribution needs this many bytes for each byte of a part, the part itself included.
+BYTES_PER_BYTE = 6
+MOST_BUCKETS = 2**15
+
+
+def impressions_parquet(
+    log_path: Any,
+    out: Any,
+    *,
+    clicks_path: Any = None,
+    purchases_path: Any = None,
+    user_col: str = "user_id",
+    memory_limit: int | str | None = None,
+    overwrite: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
+    """Turn parquet files of a log of impressions, which may be larger than memory, into files of `true` and `pred`.
+
+    The users are divided into parts by a hash of their id, and `from_impressions` attributes the events of one part
+    after another. `rd.evaluate_parquet` reads what is written.
+
+    Parameters
+    ----------
+    log_path : path, or list of paths
+        Parquet files with one row per impression: a file, a folder, or a glob such as "log/*.parquet".
+    out : path
+        Folder for `true.parquet`, `pred.parquet` and `impressions.json`, the record of rules and counts. It is made if
+        it does not exist. The three files appear in one step, and if the call fails, older ones stay as they are.
+    clicks_path, purchases_path : path, or list of paths, optional
+        Parquet files with one row per event: user, item and time.
+    user_col : str, default "user_id"
+        Column of the user, which has the same name in all files.
+    memory_limit : int or str, optional
+        Memory to use: bytes, or text such as "1GB". By default it is a quarter of the machine's memory.
+    overwrite : bool, default False
+        Replace files that `out` already holds.
+    **options
+        The other options of `from_impressions`: columns, and rules of attribution.
+
+    Returns
+    -------
+    dict
+        The spec of `from_impressions`, with the counts of all parts together. `impressions.json` holds it too.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError
+        For the same reasons as in `from_impressions`. If the log is in several parts, counts are those of one part, and
+        the message says so.
+    FileNotFoundError
+        If a path matches no file.
+    FileExistsError
+        If `out` holds one of the files and `overwrite` is False.
+
+    Notes
+    -----
+    Use it for a log that does not fit in memory; the command `recdf impressions` does the same. For frames in memory,
+    use `from_impressions`. The rows are those of one call of it, one part of the users after another.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, pandas as pd, recdf as rd
+    >>> log = pd.DataFrame({"user_id": [1, 1, 2], "session_id": 1, "item_id": ["tea", "mug", "tea"],
+    ...     "position": [0, 1, 0], "clicked": [False, True, False]})
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = pathlib.Path(name)
+    ...     log.to_parquet(folder / "log.parquet")
+    ...     spec = rd.impressions_parquet(folder / "log.parquet", folder / "lists", clicked_col="clicked")
+    ...     files = folder / "lists/true.parquet", folder / "lists/pred.parquet"
+    ...     result = rd.evaluate_parquet(*files, "hits@10", user_col=["user_id", "session_id"])
+    >>> spec["counts"]["impressions"], result.per_user["hits@10"].tolist()
+    (3, [1.0, 0.0])
+    """
+    given = {"log": log_path, "clicks": clicks_path, "purchases": purchases_path}
+    sources = {role: Source(path, role) for role, path in given.items() if path is not None}
+    target, limit, options = local_path(out), memory_bytes(memory_limit), {"user_col": user_col, **options}
+    if not all(user_col in source.schema.names for source in sources.values()):
+        heads: dict[str, Any] = {role: as_frame(source.schema.empty_table()) for role, source in sources.items()}
+        from_impressions(**heads, **options)  # raises the error of the column
+    n_bytes = sum(source.n_rows * source.row_bytes(source.schema.names) for source in sources.values())
+    n_parts = int(min(BYTES_PER_BYTE * n_bytes / limit + 1, MOST_BUCKETS))
+    memory = Memory(np.inf if n_parts == 1 else 0)
+    with ExitStack() as stack:
+        folder = stack.enter_context(staged_files(target, FILES, overwrite=overwrite))
+        cells = {}
+        for role, source in sources.items():
+            names = source.schema.names
+            cells[role] = stack.enter_context(closing(Cells(folder.parent, n_parts, source.fields(names), memory)))
+            tables = source.batches(names, BATCH_ROWS)
+            cells[role].extend(dealt(table, _buckets(table[user_col], n_parts), n_parts) for table in tables)
+        spec = _write(_measured(cells, n_parts, options), folder)
+    warn_of_counts(spec["counts"], [role for role in sources if role != "log"])
+    return spec
+
+
+def _buckets(user: pa.ChunkedArray, n_buckets: int) -> np.ndarray:
+    """Return the bucket of each row. Rows without a user are in the first one, which refuses or drops them."""
+    bucket = bucket_of(pa.table({"user": user}), ["user"], "user", n_buckets)
+    bucket[user.is_null().to_numpy()] = 0
+    return bucket
+
+
+def _measured(cells: Mapping[str, Cells], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
+    """Yield the two tables of each part that has rows."""
+    for part in range(n_parts):
+        frames: dict[str, Any] = {role: as_frame(one.read(part)) for role, one in cells.items()}
+        if n_parts > 1 and not any(map(len, frames.values())):
+            continue
+        try:
+            with warnings.catch_warnings():
+                for category in (NoOverlapWarning, DuplicateWarning):  # `impressions_parquet` warns once for all parts
+                    warnings.simplefilter("ignore", category)
+                found = from_impressions(**frames, **options)
+        except RecdfError as error:
+            if n_parts == 1:
+                raise
+            where = f"found in one of {n_parts:,} parts of the users; counts are of that one"
+            raise type(error)(f"{error} ({where})") from error
+        yield found
+
+
+def _write(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
+    """Write the tables of one part after another, and return the spec with the counts of all parts."""
+    import pyarrow.parquet as pq  # here, since it would make the import of recdf slower
+
+    spec: dict[str, Any] | None = None
+    writers: dict[str, Any] = {}
+    with ExitStack() as stack:
+        for found in parts:
+            for name, frame in (("true", found.true), ("pred", found.pred)):
+                table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+                if name not in writers:
+                    writers[name] = stack.enter_context(pq.ParquetWriter(folder / f"{name}.parquet", table.schema))
+                writers[name].write_table(table.cast(writers[name].schema))
+            spec = found.spec if spec is None else _added(spec, found.spec)
+    assert spec is not None
+    (folder / "impressions.json").write_text(json.dumps(spec, indent=1), encoding="utf-8")
+    return spec
+
+
+def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    """Add the specs of two parts."""
+    positions = dict(one["positions"])
+    positions["start"] = min(positions["start"], two["positions"]["start"])
+    for name in ("lists_with_holes", "lists_with_ties"):
+        positions[name] += two["positions"][name]
+    return {**one, "positions": positions, "counts": _sums(one["counts"], two["counts"])}
+
+
+def _sums(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    found = dict(one)
+    for name, value in two.items():
+        if isinstance(value, dict):
+            found[name] = _sums(one.get(name, {}), value)
+        else:
+            found[name] = one.get(name, 0) + value
+    return found

@@ -1,0 +1,91 @@
+"""`rd.impressions_parquet`: the tables of `from_impressions`, from files and part by part."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+OPTIONS = {"time_col": "time", "value_col": "price", "window": "1h"}
+
+
+def frames():
+    rng = np.random.default_rng(5)
+    n = 2000
+    log = pd.DataFrame(
+        {
+            "user_id": rng.integers(0, 200, n),
+            "session_id": 1,
+            "item_id": rng.integers(0, 30, n),
+            "position": rng.integers(0, 9, n),
+            "time": pd.Timestamp("2026-09-01") + pd.to_timedelta(rng.integers(0, 86400, n), unit="s"),
+        }
+    )
+    events = log.iloc[::7][["user_id", "item_id", "time"]].assign(price=2.0)
+    return {"log": log, "purchases": events.reset_index(drop=True)}
+
+
+@pytest.fixture
+def paths(tmp_path):
+    found = {}
+    for name, frame in frames().items():
+        found[f"{name}_path"] = tmp_path / f"{name}.parquet"
+        frame.to_parquet(found[f"{name}_path"])
+    return found
+
+
+def in_order(frame):
+    return frame.sort_values(["user_id", "item_id"], ignore_index=True)
+
+
+@pytest.mark.parametrize("limit", ["1GB", "60KB"])
+def test_the_files_are_those_of_from_impressions(tmp_path, paths, limit):
+    given = frames()
+    expected = rd.from_impressions(given["log"], purchases=given["purchases"], **OPTIONS)
+    out = tmp_path / "lists"
+    spec = rd.impressions_parquet(**paths, out=out, memory_limit=limit, **OPTIONS)
+    for name, table in (("true", expected.true), ("pred", expected.pred)):
+        written = pd.read_parquet(out / f"{name}.parquet")
+        pd.testing.assert_frame_equal(in_order(written), in_order(table), check_dtype=False)
+    assert spec == json.loads((out / "impressions.json").read_text(encoding="utf-8"))
+    assert spec["counts"] == expected.spec["counts"]
+    assert sorted(path.name for path in out.iterdir()) == ["impressions.json", "pred.parquet", "true.parquet"]
+
+
+def test_files_are_not_replaced_unasked(tmp_path, paths):
+    out = tmp_path / "lists"
+    rd.impressions_parquet(**paths, out=out, **OPTIONS)
+    before = (out / "true.parquet").read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        rd.impressions_parquet(**paths, out=out, **OPTIONS | {"relevance": {"bought": 2}})
+    assert (out / "true.parquet").read_bytes() == before
+    rd.impressions_parquet(**paths, out=out, overwrite=True, **OPTIONS | {"relevance": {"bought": 2}})
+    assert (out / "true.parquet").read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"user_col": "member"}, rd.ColumnError, "no column 'member'"),
+        ({"memory_limit": "1XB"}, rd.OptionError, "memory_limit="),
+        ({"window": "an hour"}, rd.OptionError, "window"),
+    ],
+)
+def test_a_refused_call_leaves_no_folder(tmp_path, paths, options, error, words):
+    with pytest.raises(error, match=words):
+        rd.impressions_parquet(**paths, out=tmp_path / "lists", **OPTIONS | options)
+    assert not (tmp_path / "lists").exists()
+
+
+def test_rows_without_a_user_are_refused_or_dropped(tmp_path, paths):
+    given = frames()
+    log = given["log"].astype({"user_id": "Int64"})
+    log.loc[::50, "user_id"] = None
+    log.to_parquet(paths["log_path"])
+    with pytest.raises(rd.NullKeyError, match=r"40 .*found in one of"):
+        rd.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit="60KB", **OPTIONS)
+    spec = rd.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit="60KB", null_keys="drop", **OPTIONS)
+    expected = rd.from_impressions(log, purchases=given["purchases"], null_keys="drop", **OPTIONS)
+    assert spec["counts"] == expected.spec["counts"]
