@@ -17,8 +17,7 @@ from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.definitions import better_of
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import CONFIDENCE, summarize
-from ..experiments.runs import repeated_unit
-from ..inputs.per_user_columns import unit_of
+from ..experiments.runs import repeated_unit, unit_of
 
 __all__: list[str] = []
 

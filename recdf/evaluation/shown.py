@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from ..experiments.cells import NULL, Align, Cell, html_text, number, to_html, to_text, visible
-from ..inputs.per_user_columns import unit_of
+from ..experiments.runs import unit_of
 from .summary import SUMMARY
 
 __all__: list[str] = []

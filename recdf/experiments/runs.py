@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, DuplicateError, OptionError
-from ..inputs.per_user_columns import unit_of
 from .columns import Codes, Floats, frame_of, group_codes, key_codes, metric_values, read_weight, require, some_keys
 from .options import PairUsers
 
@@ -100,6 +99,11 @@ def _of_lists(
             f"({show(np.unique(cell[differ]))}); a user has one {what}, whatever the model"
         )
     return found
+
+
+def unit_of(key: Sequence[Any]) -> list[Any]:
+    """Return the column of a list key that names who is independent of whom: user_id if it is one, else the first."""
+    return ["user_id"] if "user_id" in key else list(key[:1])
 
 
 def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> bool:

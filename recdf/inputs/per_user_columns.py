@@ -51,11 +51,6 @@ def list_columns(per_user: pd.DataFrame) -> list[Any]:
     return columns[: min(counts)]
 
 
-def unit_of(key: Sequence[Any]) -> list[Any]:
-    """Return the column of a list key that names who is independent of whom: user_id if it is one, else the first."""
-    return ["user_id"] if "user_id" in key else list(key[:1])
-
-
 def refuse_mixed_models(per_user: pd.DataFrame, by: Sequence[Any], key: Sequence[Any], keep: str) -> None:
     """Raise if recommenders would be averaged together: a group of `by` has the same lists for each of them.
 
