@@ -43,6 +43,13 @@ class Groups(NamedTuple):
     labels: pd.DataFrame
     rows: list[Codes | None]
 
+    def codes(self, n: int) -> Codes:
+        """Return the number of the group of every one of `n` rows."""
+        codes = np.zeros(n, np.int64)
+        for g, some in enumerate(self.rows):
+            codes[slice(None) if some is None else some] = g
+        return codes
+
 
 def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item") -> pd.DataFrame:
     """Return a log as a frame with at least one row."""

@@ -107,9 +107,9 @@ def propensity_check(
     what = "expected the probability of a shown item"
     inverse = 1 / read_probabilities(frame, propensity_col, zero=False, what=what, least=1 / LARGEST_WEIGHT)
     cells = split_groups(frame, names, COLUMNS)
-    cell = _codes(cells.rows, len(frame))
+    cell = cells.codes(len(frame))
     strata = split_groups(frame, names[:-1], COLUMNS)
-    stratum = _codes(strata.rows, len(frame))
+    stratum = strata.codes(len(frame))
     of_cell = stratum[[0 if some is None else int(some[0]) for some in cells.rows]]
     n = np.bincount(stratum)[of_cell]
     shown, total = np.bincount(cell), np.bincount(cell, inverse)
@@ -127,14 +127,6 @@ def propensity_check(
     words = np.select([odd[0] & odd[1], odd[0], odd[1]], ["item, n_actions", "item", "n_actions"], "")
     table["flags"] = pd.Series(words.tolist())
     return pd.concat([cells.labels, table[list(COLUMNS)]], axis=1)
-
-
-def _codes(groups: Sequence[Codes | None], n: int) -> Codes:
-    codes = np.zeros(n, np.int64)
-    for g, some in enumerate(groups):
-        if some is not None:
-            codes[some] = g
-    return codes
 
 
 def _actions(stratum: Codes, inverse: Floats, n_actions: int | None) -> dict[str, Floats]:

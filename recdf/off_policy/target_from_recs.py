@@ -16,6 +16,7 @@ from ..inputs.options import Options, as_columns
 from ..inputs.tables import order_source
 from .columns import log_frame, read_floats, split_groups
 from .rows import Codes, Floats
+from .slates import layout_of
 
 __all__ = ["target_from_recs"]
 
@@ -143,11 +144,7 @@ def _ranks(recs: pd.DataFrame, keys: list[str], by: list[str], lists: Codes) -> 
     order = order_source(recs, Options(user_col=keys[:-1], item_col=keys[-1], by=by or None))
     if by:
         groups = split_groups(recs, by, [], "pred")
-        group = np.zeros(len(recs), np.int64)
-        for g, some in enumerate(groups.rows):
-            if some is not None:
-                group[some] = g
-        lists = encode_integers([lists * max(len(groups.rows), 1) + group]).columns[0].all()
+        lists = encode_integers([lists * max(len(groups.rows), 1) + groups.codes(len(recs))]).columns[0].all()
     if order["column"] is None:
         sorted_rows = np.argsort(lists, kind="stable")
     else:
@@ -156,11 +153,8 @@ def _ranks(recs: pd.DataFrame, keys: list[str], by: list[str], lists: Codes) -> 
             raise DataError(f"pred[{order['column']!r}] is null in {np.isnan(number).sum():,} rows; drop these rows")
         best_first = number if order["by"] == "rank" else _descending(number)
         sorted_rows = np.lexsort((best_first, lists))
-    own = lists[sorted_rows]
-    starts = np.flatnonzero(np.append(True, own[1:] != own[:-1])) if len(own) else np.arange(0)
-    place = np.arange(len(own)) - np.repeat(starts, np.diff(np.append(starts, len(own))))
-    ranks = np.empty(len(own), np.int64)
-    ranks[sorted_rows] = place + 1
+    ranks = np.empty(len(recs), np.int64)
+    ranks[sorted_rows] = layout_of(lists[sorted_rows]).place + 1
     return ranks
 
 
