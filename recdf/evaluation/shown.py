@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from ..experiments.cells import NULL, Align, Cell, html_text, number, to_html, to_text, visible
+from ..experiments.runs import unit_of
 from .summary import SUMMARY
 
 __all__: list[str] = []
@@ -45,7 +46,7 @@ def _said(look: Look, spec: Mapping[str, Any]) -> list[str]:
     """Return what a reader must know beside the table, such as that the lists of one user are not independent."""
     key, note = spec["user_col"], ""
     if len(key) > 1 or "user_id" in spec.get("carry", {}):
-        unit = key[0] if len(key) > 1 else "user_id"
+        unit = unit_of([*key, *spec.get("carry", {})])[0]
         note = f"± takes the lists of one {unit} for independent; rd.summarize(result, unit_col={unit!r}) does not."
     return [text for text in (look.left_out, note, NO_INTERVAL if look.no_interval else "") if text]
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest, kind_of
+from ..experiments.runs import unit_of
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
@@ -141,6 +142,10 @@ def summarize(
         _refuse_repeated_lists(per_user, keys, spec)
         by = recommender_columns(per_user, "by", weight_col)
     by = as_columns(by)
+    # A list of several models is several lists, whether or not the key names the models, which stand before it.
+    listed = list_columns(per_user)
+    before = listed[: listed.index(keys[0])] if keys and keys[0] in listed else []
+    keys += [name for name in by if name in before and name not in keys]
     if weight_col is None:
         warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
@@ -157,8 +162,7 @@ def summarize(
     if not units:
         lists = [name for name in keys or list_columns(per_user) if name not in (*by, weight_col)]
         if len(lists) > 1:
-            own = [name for name in lists if name not in spec.get("by", [])]
-            units = ["user_id"] if "user_id" in lists else own[:1]
+            units = unit_of([name for name in lists if name not in spec.get("by", [])])
     for name in names:
         if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
