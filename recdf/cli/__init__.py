@@ -15,8 +15,9 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import TextIOWrapper
-from typing import Any, TextIO
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,6 +31,9 @@ from .output import add_output, complain
 from .run_record import RunRecord, can_be_retried
 
 __all__ = ["main", "option_texts", "run"]
+
+# Errors that tell of the call, of its files or of the machine.
+EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,11 +75,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", RecdfWarning)
             if not getattr(given, "allow_empty", True):
                 warnings.simplefilter("error", NoOverlapWarning)
-            warnings.showwarning = _show_warning(warnings.showwarning, given, seen)
+            warnings.showwarning = partial(_show_warning, warnings.showwarning, given, seen)
             record = RunRecord(given, words)
             code = _run(given, record)
             code = 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
-            return _recorded(record, code, given.command) if code in (0, 1) else code
+            if code in (0, 1):
+                record.write(code)
+            return code
+    except OSError as error:
+        complain(f"recdf {command}: error: the record of the run cannot be written: {_one_line(error, {})}")
+        return 4
     except KeyboardInterrupt as stopped:
         return 128 + (stopped.args or [signal.SIGINT])[0]
 
@@ -107,45 +116,32 @@ def _open_streams() -> None:
 
 
 def _run(given: argparse.Namespace, record: RunRecord) -> int:
-    flags = given.parser.flags()
+    """Run the command, say on stderr in one line what is wrong, and return the exit code."""
+    flags, what = given.parser.flags(), ""
     try:
-        code = given.run(given) or 0
-        changed = record.changed()
-        if changed:
-            complain(f"recdf {given.command}: error: {changed[0]} changed while it was read; run this again")
-        return 4 if changed else code
+        code: int = given.run(given) or 0
+        if changed := record.changed():
+            what, code = f"error: {changed[0]} changed while it was read; run this again", 4
     except Unexpected as error:
-        complain(f"recdf {given.command}: refused: {_one_line(error, flags)}")
-        return 1
+        what, code = f"refused: {_one_line(error, flags)}", 1
     except (EmptyPopulationError, NoOverlapWarning) as error:
-        refused = not getattr(given, "allow_empty", False)
-        if refused or not given.quiet:
-            how = "; pass --allow-empty to go on all the same" if refused else ""
-            what = "refused" if refused else "nothing to evaluate"
-            complain(f"recdf {given.command}: {what}: {_one_line(error, flags)}{how}")
-        return int(refused)
-    except (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException) as error:
+        code = 0 if getattr(given, "allow_empty", False) else 1
+        if code:
+            what = f"refused: {_one_line(error, flags)}; pass --allow-empty to go on all the same"
+        elif not given.quiet:
+            what = f"nothing to evaluate: {_one_line(error, flags)}"
+    except Exception as error:
         if given.verbose:
             complain(traceback.format_exc())
-        changed = record.changed()
-        moved = f" ({changed[0]} was moved or changed while it was read)" if changed else ""
-        complain(f"recdf {given.command}: error: {_one_line(error, flags)}{moved}")
-        return 4 if changed or can_be_retried(error) else 2
-    except Exception as error:  # a trace would end with 1, which says that the result was refused
-        if given.verbose:
-            complain(traceback.format_exc())
-        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        complain(f"recdf {given.command}: error: a defect of recdf: {what} (-v shows where)")
-        return 2
-
-
-def _recorded(record: RunRecord, code: int, command: str) -> int:
-    """Write the record of a run, and return its exit code."""
-    try:
-        record.write(code)
-    except OSError as error:
-        complain(f"recdf {command}: error: the record of the run cannot be written: {_one_line(error, {})}")
-        return 4
+        if isinstance(error, EXPECTED):
+            changed = record.changed()
+            moved = f" ({changed[0]} was moved or changed while it was read)" if changed else ""
+            what, code = f"error: {_one_line(error, flags)}{moved}", 4 if changed or can_be_retried(error) else 2
+        else:  # a trace would end with 1, which says that the result was refused
+            text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            what, code = f"error: a defect of recdf: {text} (-v shows where)", 2
+    if what:
+        complain(f"recdf {given.command}: {what}")
     return code
 
 
@@ -179,14 +175,11 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     parser = Parser(prog="recdf", description="Evaluate logged recommendations.")
     parser.add_argument("--version", action="version", version=f"recdf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    evaluating.add_evaluate(commands)
-    evaluating.add_check(commands)
-    impressions.add_impressions(commands)
-    deciding.add_compare(commands)
-    deciding.add_experiment(commands)
-    off_policy.add_ope(commands)
-    reporting.add_report(commands)
-    demo.add_demo(commands)
+    for add in (
+        evaluating.add_evaluate, evaluating.add_check, impressions.add_impressions, deciding.add_compare,
+        deciding.add_experiment, off_policy.add_ope, reporting.add_report, demo.add_demo,
+    ):  # fmt: skip
+        add(commands)
     for name, command in commands.choices.items():
         add_config(command)
         add_output(command, fail_on=name in ("evaluate", "check", "compare", "experiment"))
@@ -203,24 +196,13 @@ def _one_line(error: BaseException, flags: Mapping[str, str]) -> str:
 
 
 def _show_warning(
-    usual: Callable[..., None], given: argparse.Namespace, seen: list[Warning | str]
-) -> Callable[..., None]:
+    usual: Callable[..., None], given: argparse.Namespace, seen: list[Warning | str],
+    message: Warning | str, category: type[Warning], *place: Any, **more: Any,
+) -> None:  # fmt: skip
     """Print a warning of recdf as one line in the words of the command line, and remember it."""
-
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if not issubclass(category, RecdfWarning):
-            return usual(message, category, filename, lineno, file, line)
-        seen.append(message)
-        if not given.quiet:
-            text = in_flags(" ".join(str(message).split()), given.parser.flags())
-            complain(f"recdf: warning: {text}")
-        return None
-
-    return show
+    if not issubclass(category, RecdfWarning):
+        usual(message, category, *place, **more)
+        return
+    seen.append(message)
+    if not given.quiet:
+        complain(f"recdf: warning: {in_flags(' '.join(str(message).split()), given.parser.flags())}")

@@ -6,6 +6,7 @@ import argparse
 import inspect
 import os
 import re
+import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -92,9 +93,19 @@ def in_flags(text: str, flags: Mapping[str, str]) -> str:
     return re.sub(rf"\b({'|'.join(flags)})=(?:True\b|\(\)|\"(\w+)\"|'([^']*)'|(?=([\w\[-])))?", as_flag, text)
 
 
+def add_arguments(group: Any, texts: Mapping[str, str], **shape: Any) -> None:
+    """Add arguments as a usage line writes them ("--cap NAME=QUANTILE ...") with their help; one word is a switch."""
+    for usage, text in texts.items():
+        words = usage.split()
+        flags = [word for word in words if word.startswith("-")] or [words[0].lower()]
+        name = " ".join(word for word in words if word not in (*flags, "..."))
+        how = {"metavar": name, "type": TYPES.get(name)} if name else {"action": "store_true"}
+        how |= {"nargs": "+"} if words[-1] == "..." else {}
+        group.add_argument(*flags, help=text, **how | shape)
+
+
 def add_out(group: Any, text: str) -> None:
-    group.add_argument("--out", type=local, metavar="FOLDER", help=text)
-    group.add_argument("--overwrite", action="store_true", help="replace a result that is already there")
+    add_arguments(group, {"--out FOLDER": text, "--overwrite": "replace a result that is already there"})
 
 
 def file(text: str) -> str:
@@ -110,28 +121,27 @@ def local(text: str) -> Path:
     return Path(text).expanduser()
 
 
-def as_pairs(flag: str, texts: Iterable[str], expected: str) -> dict[str, str]:
-    """Return name → value from texts such as A=0.5; a name that is there twice is an error."""
-    pairs: dict[str, str] = {}
-    for text in texts:
+TYPES: Mapping[str, Any] = {
+    "FILE": file, "FILE or COLUMN": file, "LOG": file, "FOLDER": local, "RESULTS": local, "N": int, "K": int,
+    "NUMBER": float,
+}  # fmt: skip
+
+
+def as_pairs(flag: str, texts: Iterable[str] | None, expected: str, kind: Callable[[str], Any] = str) -> dict[str, Any]:
+    """Return name → value, of a kind, from texts such as A=0.5; a name that is there twice is an error."""
+    pairs: dict[str, Any] = {}
+    for text in texts or []:
         name, equals, value = text.rpartition("=")
+        try:
+            found = kind(value)
+        except ValueError:
+            equals = ""
         if not equals:
             raise OptionError(f"{flag} {text}; expected {expected}")
         if name in pairs:
             raise OptionError(f"{flag} {text}: {name} is given twice")
-        pairs[name] = value
+        pairs[name] = found
     return pairs
-
-
-def as_numbers(flag: str, texts: Iterable[str] | None, expected: str) -> dict[str, float] | None:
-    """Return name → number from texts such as A=0.5, or None without texts."""
-    numbers = {}
-    for name, value in as_pairs(flag, texts or [], expected).items():
-        try:
-            numbers[name] = float(value)
-        except ValueError:
-            raise OptionError(f"{flag} {name}={value}; expected {expected}") from None
-    return numbers or None
 
 
 def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> None:
@@ -155,33 +165,38 @@ OR_FALSE = ("score_col", "relevance_col", "by_in_true")
 
 def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
     """Add one argument for each of these fields of `Options`; options that are not given are left out of the result."""
-    texts, types = option_texts(), typing.get_type_hints(Options)
+    texts, hints = option_texts(), typing.get_type_hints(Options)
     for field in fields(Options):
-        if field.name in names:
-            _add_option(group, field.name, types[field.name], texts.get(field.name, ""))
+        name = field.name
+        if name not in names:
+            continue
+        shape = _shape(hints[name], "COLUMN" if name != "like" else "{" + ",".join(CONVENTIONS) + "}")
+        if name == "users":
+            shape = {"metavar": "{" + ",".join(CHOICES[name]) + "} or FILE", "type": file}
+        elif name in OR_FALSE and "nargs" in shape:
+            shape["nargs"] = "*"
+        shown = name in CHOICES or name in ("user_col", "item_col")
+        _add_documented(group, name, texts.get(name, ""), f"Default {field.default}." if shown else "", shape)
 
 
-def _add_option(group: Any, name: str, kind: Any, text: str) -> None:
-    shape: dict[str, Any] = {"default": argparse.SUPPRESS, "help": text.replace("%", "%%")}
+def _shape(kind: Any, metavar: str) -> dict[str, Any]:
+    """Return how a value of an annotated type is given: as a switch, one of some words, a number, or names."""
+    kinds = typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
+    words = [one for kind in kinds if typing.get_origin(kind) is typing.Literal for one in typing.get_args(kind)]
     if kind is bool:
-        shape["action"] = "store_true"
-    elif name == "users":
-        shape |= {"metavar": "{" + ",".join(CHOICES[name]) + "} or FILE", "type": file}
-    elif name in CHOICES:
-        shape["choices"] = CHOICES[name]
-    elif name == "like":
-        shape["metavar"] = "{" + ",".join(CONVENTIONS) + "}"  # not choices: the error of recdf suggests the closest
-    elif Sequence[str] in typing.get_args(kind):
-        shape |= {"nargs": "*" if name in OR_FALSE else "+", "metavar": "COLUMN"}
-    elif kind is float or float in typing.get_args(kind):
-        shape |= {"type": float, "metavar": "NUMBER"}
-    elif name.endswith("_col"):
-        shape["metavar"] = "COLUMN"
-    else:
-        shape["metavar"] = "NAME"
-    if name in CHOICES or name in ("user_col", "item_col"):
-        shape["help"] += f" Default {Options.__dataclass_fields__[name].default}."
-    group.add_argument(flag(name), dest=name, **shape)
+        return {"action": "store_true"}
+    if any(isinstance(word, str) for word in words):
+        return {"choices": words}
+    if Sequence[str] in kinds:
+        return {"nargs": "+", "metavar": metavar}
+    numbers = {int: "N", float: "NUMBER"}
+    return next(({"type": one, "metavar": sign} for one, sign in numbers.items() if one in kinds), {"metavar": metavar})
+
+
+def _add_documented(group: Any, name: str, text: str, default: str, shape: Mapping[str, Any]) -> None:
+    """Add an argument of a function: one that is not given does not reach the function."""
+    words = " ".join(filter(None, (text, default))).replace("%", "%%")
+    group.add_argument(flag(name), dest=name, default=argparse.SUPPRESS, help=words, **shape)
 
 
 def given_options(given: argparse.Namespace) -> dict[str, Any]:
@@ -196,15 +211,15 @@ def given_options(given: argparse.Namespace) -> dict[str, Any]:
 
 def option_texts() -> dict[str, str]:
     """Return the help of each option, from the docstring that all calls share."""
-    texts = {name: text for name, (_, text) in _described(DESCRIPTION).items()}
-    return texts | {"user_col": "Column or columns of the list key.", "item_col": "Column of the item id."}
+    own = {"user_col": "Column or columns of the list key.", "item_col": "Column of the item id."}
+    return _described(DESCRIPTION) | own
 
 
-def _described(doc: str) -> dict[str, tuple[str, str]]:
-    """Return the type and the text of every parameter of a numpydoc section."""
-    found = {}
-    for names, kind, text in re.findall(r"^(\w[\w, ]*?) : (.*)\n?((?:    .*\n?)*)", doc, flags=re.M):
-        found.update(dict.fromkeys(names.split(", "), (kind, " ".join(text.split()))))
+def _described(doc: str) -> dict[str, str]:
+    """Return the text of every parameter of a numpydoc section."""
+    found: dict[str, str] = {}
+    for names, text in re.findall(r"^(\w[\w, ]*?) : .*\n?((?:    .*\n?)*)", doc, flags=re.M):
+        found.update(dict.fromkeys(names.split(", "), " ".join(text.split())))
     return found
 
 
@@ -212,28 +227,12 @@ def _described(doc: str) -> dict[str, tuple[str, str]]:
 
 
 def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str]) -> None:
-    """Add one argument for each of these parameters of a function, from its docstring and defaults."""
-    described = _described(inspect.getdoc(function) or "")
-    defaults = inspect.signature(function).parameters
+    """Add one argument for each of these parameters of a function, from its annotations, docstring and defaults."""
+    texts, hints = _described(inspect.getdoc(function) or ""), typing.get_type_hints(function)
     for name in names:
-        kind, text = described[name]
-        default = defaults[name].default
-        shape: dict[str, Any] = {"default": argparse.SUPPRESS}
-        choices = re.match(r"\{(.*?)\}", kind)
-        if choices:
-            shape["choices"] = re.findall(r'"(.*?)"', choices[1])
-        elif "list of str" in kind:
-            shape |= {"nargs": "+", "metavar": "NAME"}
-        elif isinstance(default, int) or kind.startswith("int"):
-            shape |= {"type": int, "metavar": "N"}
-        elif "float" in kind:
-            shape |= {"type": float, "metavar": "NUMBER"}
-        else:
-            shape["metavar"] = "NAME"
-        words = [text] if text else []
-        if isinstance(default, str | int | float):
-            words.append(f"Default {default}.")
-        group.add_argument(flag(name), dest=name, help=" ".join(words).replace("%", "%%"), **shape)
+        default = inspect.signature(function).parameters[name].default
+        words = f"Default {default}." if isinstance(default, str | int | float) else ""
+        _add_documented(group, name, texts[name], words, _shape(hints[name], "NAME"))
 
 
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

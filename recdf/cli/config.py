@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import os
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError, closest
-from .arguments import OR_FALSE
+from .arguments import OR_FALSE, add_arguments
 
 __all__ = ["add_config", "with_config"]
 
 
 def add_config(command: Any) -> None:
-    command.add_argument(
-        "--config",
-        metavar="FILE",
-        type=os.path.expanduser,
-        help="TOML file of options, with the names of the flags as keys (by = 'model'), for this command, or in a "
-        "table of its name ([evaluate]) beside those of others; a flag that is given wins",
-    )
+    text = "TOML file of options, with the names of the flags as keys (by = 'model'), for this command, or in a table "
+    text += "of its name ([evaluate]) beside those of others; a flag that is given wins"
+    add_arguments(command, {"--config FILE": text})
 
 
 def with_config(argv: Sequence[str], parser: argparse.ArgumentParser, command: str) -> list[str]:

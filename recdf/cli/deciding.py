@@ -17,9 +17,9 @@ from ..experiments.health import experiment_health
 from ..experiments.join import join_experiment
 from ..experiments.report import report_table
 from ..experiments.verdict import warning_sentences
-from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, file, given_parameters, local
+from .arguments import FILES, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
-from .output import COMPARED, RESULT, digest_of, note, print_tables, verdicts_fail, write_files
+from .output import COMPARED, RESULT, digest_of, note, print_tables, text_table, verdicts_fail, write_files
 
 __all__ = ["add_compare", "add_experiment", "label"]
 
@@ -50,12 +50,13 @@ def add_compare(commands: Any) -> None:
         "with --out write the full table.",
     )
     _add_results(command, "comparison.parquet")
-    what = command.add_argument_group("what is compared")
-    what.add_argument("--model", nargs="+", metavar="NAME", help="models (default: all)")
-    what.add_argument("--baseline", metavar="NAME", help="model that the others are compared with (default: all pairs)")
-    what.add_argument("--metric", nargs="+", metavar="NAME", help="such as ndcg@10 (default: all)")
-    what.add_argument("--model-col", metavar="COLUMN", help="column of the model (default: that of evaluate --by)")
-    what.add_argument("--user-col", nargs="+", metavar="COLUMN", help="what names a list (default: the list key)")
+    add_arguments(command.add_argument_group("what is compared"), {
+        "--model NAME ...": "models (default: all)",
+        "--baseline NAME": "model that the others are compared with (default: all pairs)",
+        "--metric NAME ...": "such as ndcg@10 (default: all)",
+        "--model-col COLUMN": "column of the model (default: that of evaluate --by)",
+        "--user-col COLUMN ...": "what names a list (default: the list key)",
+    })  # fmt: skip
     options = command.add_argument_group("options")
     add_parameters(options, compare_models, OF_MODELS)
     add_parameters(options, compare_variants, OF_BOTH)
@@ -113,57 +114,32 @@ def add_experiment(commands: Any) -> None:
         epilog=FILES,
     )
     files = _add_results(command, "health.parquet, comparison.parquet and segments.parquet")
-    files.add_argument(
-        "--assignment", type=file, required=True, metavar="FILE", help="one row per assigned user: id, variant, more"
-    )
+    add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
     what = command.add_argument_group("what is compared")
-    what.add_argument("--control", required=True, metavar="NAME", help="variant that the others are compared with")
-    what.add_argument(
-        "--metric",
-        nargs="+",
-        metavar="NAME",
-        help="columns such as ndcg@10, or ratios of sums such as ctr=hits@10/n_pred (default: all columns)",
-    )
-    what.add_argument(
-        "--covariate",
-        nargs="+",
-        metavar="COLUMN",
-        help="columns of the assignment from before the experiment (CUPED), for all metrics, "
-        "or for one as ndcg@10=COLUMN, for a ratio as ctr=COLUMN/COLUMN",
-    )
-    what.add_argument(
-        "--cap",
-        nargs="+",
-        metavar="NAME=QUANTILE",
-        help="values above this quantile of all users count as the quantile, such as revenue@10=0.999",
-    )
-    what.add_argument(
-        "--proportion",
-        nargs="+",
-        metavar="NAME",
-        help="metrics of 0 and 1 to compare by Fisher's exact test, such as hitrate@10",
-    )
-    what.add_argument(
-        "--expected",
-        nargs="+",
-        metavar="NAME=SHARE",
-        help="planned share of every variant, such as A=0.9 "
-        "B=0.1 (default: equal); users that do not fit it make the verdict invalid",
-    )
-    what.add_argument("--segment", nargs="+", metavar="COLUMN", help="columns of the assignment: compare within each")
+    add_arguments(what, {"--control NAME": "variant that the others are compared with"}, required=True)
+    add_arguments(what, {
+        "--metric NAME ...":
+            "columns such as ndcg@10, or ratios of sums such as ctr=hits@10/n_pred (default: all columns)",
+        "--covariate COLUMN ...":
+            "columns of the assignment from before the experiment (CUPED), for all metrics, or for one as "
+            "ndcg@10=COLUMN, for a ratio as ctr=COLUMN/COLUMN",
+        "--cap NAME=QUANTILE ...":
+            "values above this quantile of all users count as the quantile, such as revenue@10=0.999",
+        "--proportion NAME ...": "metrics of 0 and 1 to compare by Fisher's exact test, such as hitrate@10",
+        "--expected NAME=SHARE ...":
+            "planned share of every variant, such as A=0.9 B=0.1 (default: equal); users that do not fit it make the "
+            "verdict invalid",
+        "--segment COLUMN ...": "columns of the assignment: compare within each",
+    })  # fmt: skip
     columns = command.add_argument_group("columns")
-    columns.add_argument(
-        "--user-col",
-        nargs="+",
-        metavar="COLUMN",
-        help="key of the assignment (default: the columns of the list key that it has)",
-    )
-    columns.add_argument("--variant-col", default="variant", metavar="COLUMN", help="default variant")
-    columns.add_argument(
-        "--period-col",
-        metavar="COLUMN",
-        help="time or cohort of the assignment; shares of the variants that change over it withhold the verdict",
-    )
+    add_arguments(columns, {
+        "--user-col COLUMN ...": "key of the assignment (default: the columns of the list key that it has)",
+    })  # fmt: skip
+    add_arguments(columns, {"--variant-col COLUMN": "default variant"}, default="variant")
+    add_arguments(columns, {
+        "--period-col COLUMN":
+            "time or cohort of the assignment; shares of the variants that change over it withhold the verdict",
+    })  # fmt: skip
     options = command.add_argument_group("options")
     add_parameters(options, join_experiment, OF_JOIN)
     options.add_argument(
@@ -207,7 +183,7 @@ def _experiment(given: argparse.Namespace) -> int:
         "covariates": _covariates(given.covariate, metrics, joined.columns),
         "expected": expected,
         "time_col": given.period_col,
-        "cap": as_numbers("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999"),
+        "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
         "test": dict.fromkeys(given.proportion or [], "proportion"),
     }
     specs = {name: spec or name for name, spec in metrics.items()}
@@ -232,7 +208,7 @@ def _shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float
     if given is None:
         return dict.fromkeys(labels, 1.0)
     shares = {}
-    for name, part in (as_numbers("--expected", given, "a variant and its share, as A=0.5") or {}).items():
+    for name, part in as_pairs("--expected", given, "a variant and its share, as A=0.5", float).items():
         # A planned variant that nobody was assigned to is a finding, not a mistake.
         known = name in labels or not all(isinstance(label, str) for label in labels)
         shares[label("expected", name, variants) if known else name] = part
@@ -280,26 +256,24 @@ def _health(
     health: pd.DataFrame, join: dict[str, Any], planned: bool, compared: pd.DataFrame, n_compared: int
 ) -> str:
     """Return the table of assigned users, and one line for each conclusion; the sample ratio is of those compared."""
-    table = pd.DataFrame(
-        {
-            "variant": health["variant"].astype(str),
-            "assigned": [f"{n:,}" for n in health["n_assigned"]],
-            "share": [f"{part:.1%}" for part in health["share"]],
-            "planned": [f"{part:.1%}" for part in health["expected_share"]],
-            "with metrics": [f"{n:,}" for n in health["n_with_metrics"]],
-            "missing": [f"{part:.1%}" for part in health["missing_rate"]],
-        }
-    )
+    table = {
+        "variant": [str(name) for name in health["variant"]],
+        "assigned": [f"{n:,}" for n in health["n_assigned"]],
+        "share": [f"{part:.1%}" for part in health["share"]],
+        "planned": [f"{part:.1%}" for part in health["expected_share"]],
+        "with metrics": [f"{n:,}" for n in health["n_with_metrics"]],
+        "missing": [f"{part:.1%}" for part in health["missing_rate"]],
+    }
     first = health.iloc[0]
-    lines = [_text(table), ""]
     plan = "planned shares" if planned else "equal shares (say otherwise with --expected)"
     part = f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
     broken = compared["warning"].str.split("; ").map(lambda named: "sample_ratio" in named).any()
-    lines += [
+    alike = ("alike in all variants", "DIFFER by variant")
+    lines = [
+        text_table(table),
+        "",
         _verdict(f"sample ratio{part}", compared["srm_p"].min(), broken, f"fits {plan}", f"DOES NOT FIT {plan}"),
-        _verdict(
-            "missing metrics", first["missing_p"], first["missing_flag"], "alike in all variants", "DIFFER by variant"
-        ),
+        _verdict("missing metrics", first["missing_p"], first["missing_flag"], *alike),
     ]
     counts = {
         "n_multi_variant": "users in several variants, left out",
@@ -321,7 +295,7 @@ def _verdict(what: str, p: float, flagged: Any, good: str, bad: str) -> str:
 
 def _add_results(command: Any, written: str) -> Any:
     files = command.add_argument_group("files")
-    files.add_argument("results", type=local, metavar="RESULTS", help="folder that recdf evaluate --out wrote")
+    add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
     add_out(files, f"folder for {written}; without it nothing is written")
     return files
 
@@ -333,15 +307,8 @@ def _compact(table: pd.DataFrame) -> str:
     names = [name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN]
     # A terminal may lack the typographic signs.
     plain = shown[names].map(lambda cell: cell.replace("−", "-").replace("∞", "inf").replace("–", "-"))
-    return _text(plain if "not adjusted" in adjustment(table).words else plain.rename(columns={"p": "p adjusted"}))
-
-
-def _text(table: pd.DataFrame) -> str:
-    """Write columns of strings, left-aligned."""
-    rows = [list(table.columns), *table.to_numpy().tolist()]
-    widths = [max(len(str(row[j])) for row in rows) for j in range(len(rows[0]))]
-    lines = ["  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(line.rstrip() for line in lines)
+    head = {} if "not adjusted" in adjustment(table).words else {"p": "p adjusted"}
+    return text_table({head.get(name, name): plain[name].tolist() for name in names})
 
 
 def _write(given: argparse.Namespace, tables: dict[str, pd.DataFrame], result: Evaluation) -> str:

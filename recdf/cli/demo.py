@@ -14,11 +14,10 @@ from ..diagnostics.tables import exposure_table, position_table
 from ..display.report.page import report
 from ..errors import MissingExtraError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import staged_files
+from ..evaluation.publishing import RESULT, staged
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import summarize
 from .arguments import add_out, check_out
-from .evaluating import RESULT_FILES
 from .output import note, print_tables
 
 __all__ = ["add_demo"]
@@ -41,12 +40,12 @@ def add_demo(commands: Any) -> None:
 def _demo(given: argparse.Namespace) -> None:
     folder = given.out or Path(DEMO_FOLDER)
     overwrite = given.overwrite or given.out is None
-    check_out(folder, RESULT_FILES, overwrite)
+    check_out(folder, RESULT, overwrite)
     shop = sample_shop()
     result = evaluate(shop.true, shop.pred, DEMO_METRICS, by="model", value_col="value")
     joined = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = summarize(joined, by=["model", "segment"], metrics=["ndcg@10"])
-    with staged_files(folder, [f"{name}.parquet" for name in FRAMES], overwrite=True) as staging:
+    with staged(folder, [f"{name}.parquet" for name in FRAMES], overwrite=True) as staging:
         for name in FRAMES:
             getattr(shop, name).to_parquet(staging / f"{name}.parquet", index=False)
     result.to_parquet(folder, overwrite=overwrite)
@@ -84,17 +83,13 @@ def _write_report(path: Path, shop: Shop, result: Evaluation) -> str:
 
 
 def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
-    n_lists = result.summary["n"].iloc[0]
-    head = (
+    by_metric = result.summary.assign(column=result.summary["metric"] + "@" + result.summary["k"].astype(str))
+    return (
         f"A generated shop: {len(shop.users):,} users, {len(shop.items):,} items, "
         f"{len(shop.true):,} purchases, {len(shop.pred):,} recommendations by {shop.pred['model'].nunique()} models."
-    )
-    by_metric = result.summary.assign(column=result.summary["metric"] + "@" + result.summary["k"].astype(str))
-    whole = _grid(by_metric, "model", "column")
-    parts = _grid(segments, "model", "segment")
-    return (
-        f"{head}\n\nMean over the {n_lists:,} users who bought, ± half of its 95 % interval:\n\n{whole}\n\n"
-        f"ndcg@10 by segment of the users:\n\n{parts}"
+        f"\n\nMean over the {result.summary['n'].iloc[0]:,} users who bought, ± half of its 95 % interval:\n\n"
+        f"{_grid(by_metric, 'model', 'column')}\n\n"
+        f"ndcg@10 by segment of the users:\n\n{_grid(segments, 'model', 'segment')}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import glob
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,19 @@ import pandas as pd
 from ..diagnostics.check import check
 from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import PER_USER, SUMMARY_FILE, sweep
+from ..evaluation.publishing import RESULT, sweep
 from ..inputs.frames import column
 from ..inputs.options import CHOICES, NAMES, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
-from .arguments import FILES, add_options, add_out, as_pairs, check_out, file, given_options, in_flags
+from .arguments import FILES, add_arguments, add_options, add_out, as_pairs, check_out, given_options, in_flags
 from .expected import add_expected, check_age, check_expected
 from .files import FileSet, is_address, is_text_file, read_beside, read_files
 from .output import failed, note, print_tables, verbose, write_files
 
 __all__ = ["add_check", "add_evaluate"]
 
-RESULT_FILES = (PER_USER, SUMMARY_FILE)
 FINDINGS_FILE = "findings.parquet"
 
 PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}
@@ -46,47 +45,37 @@ def add_evaluate(commands: Any) -> None:
     files = _add_files(command)
     for name, one in SIDE_TABLES.items():
         if one.shape == "features":  # columns of the catalogue may be named in place of a file
-            files.add_argument(f"--{name}", type=file, nargs="+", metavar="FILE or COLUMN", help=one.flag)
+            add_arguments(files, {f"--{name} FILE or COLUMN ...": one.flag})
         elif name != "items":  # a file of `check` too
-            files.add_argument(f"--{name}", type=file, metavar="FILE", help=one.flag)
-    files.add_argument(
-        "--allow-empty",
-        action="store_true",
-        help="evaluate files without rows, or without a common user or item; else exit code 1",
-    )
-    files.add_argument(
-        "--stream",
-        action="store_true",
-        help="read --true and --pred piece by piece, so that they may be larger than memory: parquet files, folders "
-        "of them, or quoted globs ('pred/*.parquet')",
-    )
-    files.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        help="memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
-    )
+            add_arguments(files, {f"--{name} FILE": one.flag})
+    add_arguments(files, {
+        "--allow-empty": "evaluate files without rows, or without a common user or item; else exit code 1",
+        "--stream":
+            "read --true and --pred piece by piece, so that they may be larger than memory: parquet files, folders "
+            "of them, or quoted globs ('pred/*.parquet')",
+        "--memory-limit SIZE":
+            "memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
+    })  # fmt: skip
     add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
     add_expected(command.add_argument_group("what is expected of the files"))
     what = command.add_argument_group("metrics")
-    what.add_argument("-m", "--metrics", required=True, nargs="+", metavar="METRIC", help="such as ndcg@10")
-    what.add_argument("--item-by", metavar="COLUMN", help="column of --items: also evaluate within each group of items")
-    what.add_argument(
-        "--carry",
-        nargs="+",
-        metavar="COLUMN",
-        help="columns of --pred to copy into per_user.parquet, constant within a list, or reduced, such as time=min "
-        "(first, last, min, max)",
-    )
-    what.add_argument("-k", nargs="+", type=int, help="cut-offs of metrics that name none (default 10)")
+    add_arguments(what, {"-m --metrics METRIC ...": "such as ndcg@10"}, required=True)
+    add_arguments(what, {
+        "--item-by COLUMN": "column of --items: also evaluate within each group of items",
+        "--carry COLUMN ...":
+            "columns of --pred to copy into per_user.parquet, constant within a list, or reduced, such as time=min "
+            "(first, last, min, max)",
+        "-k K ...": "cut-offs of metrics that name none (default 10)",
+    })  # fmt: skip
     add_options(command.add_argument_group("options"))
     command.set_defaults(run=_evaluate, parser=command)
 
 
 def _add_files(command: Any) -> Any:
     files = command.add_argument_group("files")
-    files.add_argument("--true", type=file, required=True, metavar="FILE", help="what is relevant: user and item")
-    files.add_argument("--pred", type=file, required=True, metavar="FILE", help="what was recommended, best first")
-    files.add_argument("--items", type=file, metavar="FILE", help=SIDE_TABLES["items"].flag)
+    lists = {"--true FILE": "what is relevant: user and item", "--pred FILE": "what was recommended, best first"}
+    add_arguments(files, lists, required=True)
+    add_arguments(files, {"--items FILE": SIDE_TABLES["items"].flag})
     return files
 
 
@@ -105,17 +94,21 @@ def _streamed_days(source: Source, name: str) -> pd.Series:
 
 
 def _evaluate(given: argparse.Namespace) -> None:
-    check_out(given.out, RESULT_FILES, given.overwrite)
+    check_out(given.out, RESULT, given.overwrite)
     _settle(given)
     started = time.perf_counter()
     options = given_options(given)
     names = [name for name, one in SIDE_TABLES.items() if one.shape != "features"]
     paths = {name: path for name in names if (path := getattr(given, name)) is not None}
     if options.get("users", "true") not in CHOICES["users"]:
-        paths["users"] = _file_of_users(options.pop("users"))
-    of_items = given.features and not _is_file(given.features)
-    if given.features and not of_items:
+        paths["users"] = options.pop("users")
+        if not _is_file(paths["users"]):
+            known = ", ".join(CHOICES["users"])
+            raise OptionError(f"--users {paths['users']}: neither one of {known} nor a file of ids")
+    if given.features and len(given.features) == 1 and _is_file(given.features[0]):
         paths["features"] = given.features[0]
+    elif given.features:
+        options["features"] = given.features
     stream = given.stream or given.memory_limit is not None
     sources = _streamed(given) if stream else {}
     # Files that are not streamed get ids of the same types as those of the streamed files.
@@ -124,8 +117,6 @@ def _evaluate(given: argparse.Namespace) -> None:
         if stream
         else _read(given, options, paths)
     )
-    if of_items:
-        options["features"] = given.features
     options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
     if "features" in frames:
         options["features"] = frames["features"].set_index(options.get("item_col", Options.item_col))
@@ -149,21 +140,15 @@ def _evaluate(given: argparse.Namespace) -> None:
             result.to_parquet(given.out, overwrite=given.overwrite)
     print_tables(given, result.summary.to_string(index=False), {"summary": result.summary})
     if given.out is not None:
-        per_user, summary = (given.out / name for name in RESULT_FILES)
-        note(given, f"\nwrote {per_user} ({_n_rows(per_user):,} rows) and {summary}")
+        from pyarrow.parquet import read_metadata  # costs time that other commands need not take
+
+        per_user, summary = (given.out / name for name in RESULT)
+        note(given, f"\nwrote {per_user} ({read_metadata(per_user).num_rows:,} rows) and {summary}")
     verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
 
 
-def _file_of_users(name: str) -> str:
-    if not is_address(name) and not glob.glob(name):
-        known = ", ".join(CHOICES["users"])
-        raise OptionError(f"--users {name}: neither one of {known} nor a file of ids")
-    return name
-
-
-def _is_file(features: Sequence[str]) -> bool:
-    """Tell whether --features names a file and not columns."""
-    return len(features) == 1 and (is_address(features[0]) or bool(glob.glob(features[0])))
+def _is_file(name: str) -> bool:
+    return is_address(name) or bool(glob.glob(name))
 
 
 def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
@@ -172,12 +157,6 @@ def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
     empty = [f"--{name} {getattr(given, name)}" for name, n in n_rows.items() if not n]
     if empty and not given.allow_empty:
         raise EmptyPopulationError(f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows")
-
-
-def _n_rows(path: Path) -> int:
-    from pyarrow.parquet import read_metadata  # costs time that other commands need not take
-
-    return int(read_metadata(path).num_rows)
 
 
 def _streamed(given: argparse.Namespace) -> dict[str, Source]:
@@ -226,10 +205,10 @@ def add_check(commands: Any) -> None:
         epilog=FILES,
     )
     files = _add_files(command)
-    files.add_argument("--log", type=file, metavar="FILE", help=SIDE_TABLES["log"].flag)
+    add_arguments(files, {"--log FILE": SIDE_TABLES["log"].flag})
     add_out(files, "folder for findings.parquet; without it nothing is written")
     add_expected(command.add_argument_group("what is expected of the files"))
-    command.add_argument("-k", type=int, default=10, help="cut-off that the findings refer to (default 10)")
+    add_arguments(command, {"-k K": "cut-off that the findings refer to (default 10)"}, default=10)
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
     command.set_defaults(run=_check, parser=command)
 
@@ -255,14 +234,9 @@ def _findings(found: pd.DataFrame) -> str:
     """Write each finding as a few lines: severity, finding, count, examples, effect."""
     lines = []
     for finding, severity, count, part, examples, effect in zip(*(found[name] for name in found.columns), strict=True):
-        lines.append(f"{severity:<9}{finding}: {count:,}" + ("" if pd.isna(part) else f" ({_percent(part)})"))
-        lines += [
-            f"{'':9}{name}: {text}" for name, text in (("seen", examples), ("effect", effect)) if text
-        ]
+        share = "" if pd.isna(part) else f" ({part:.1%})" if part >= 0.001 else " (below 0.1%)"
+        lines.append(f"{severity:<9}{finding}: {count:,}{share}")
+        lines += [f"{'':9}{name}: {text}" for name, text in (("seen", examples), ("effect", effect)) if text]
     counts = found["severity"].value_counts()
     words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]
     return "\n".join([*lines, "", f"found: {', '.join(words)}"])
-
-
-def _percent(part: float) -> str:
-    return f"{part:.1%}" if part >= 0.001 else "below 0.1%"

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from ..errors import OptionError, RecdfError
+from .arguments import add_arguments
 from .files import FileSet, is_address
 
 __all__ = ["Unexpected", "add_expected", "check_age", "check_expected"]
@@ -27,22 +28,15 @@ class Unexpected(RecdfError, ValueError):
 
 def add_expected(group: Any) -> None:
     """Add the arguments of what is expected."""
-    group.add_argument(
-        "--expect",
-        nargs="+",
-        metavar="ROWS",
-        help="numbers of rows, such as rows>=1000000 (of --pred) or true.rows>=5000; else exit code 1",
-    )
-    group.add_argument(
-        "--expect-days",
-        metavar="DAYS",
-        help="days that --pred must have: 2026-11-01..2026-11-30, all of them and no other, or 7 for seven days "
-        "without a gap up to the latest one",
-    )
-    group.add_argument("--day-col", metavar="COLUMN", default="day", help="column of --expect-days (default day)")
-    group.add_argument(
-        "--max-age", metavar="AGE", help="age of the newest file of --true and of --pred, such as 26h, 90m or 2d"
-    )
+    add_arguments(group, {
+        "--expect ROWS ...":
+            "numbers of rows, such as rows>=1000000 (of --pred) or true.rows>=5000; else exit code 1",
+        "--expect-days DAYS":
+            "days that --pred must have: 2026-11-01..2026-11-30, all of them and no other, or 7 for seven days "
+            "without a gap up to the latest one",
+    })  # fmt: skip
+    add_arguments(group, {"--day-col COLUMN": "column of --expect-days (default day)"}, default="day")
+    add_arguments(group, {"--max-age AGE": "age of the newest file of --true and of --pred, such as 26h, 90m or 2d"})
 
 
 def check_age(given: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..evaluation.publishing import made, staging_folder
 from ..inputs.impressions import from_impressions
 from ..partitions.impressions_parquet import FILES as WRITTEN
 from ..partitions.impressions_parquet import impressions_parquet
-from .arguments import FILES, add_out, add_parameters, as_numbers, check_out, given_parameters, local
+from .arguments import FILES, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters, local
 from .files import is_text_file, read_files
 from .output import print_tables
 
@@ -37,31 +37,23 @@ def add_impressions(commands: Any) -> None:
         "by part.",
         epilog=FILES,
     )
-    command.add_argument("log", type=local, metavar="LOG", help="one row per impression")
+    add_arguments(command, {"LOG": "one row per impression"}, type=local)
     files = command.add_argument_group("files")
-    files.add_argument("--clicks", type=local, metavar="FILE", help="one row per click: user, item, time")
-    files.add_argument("--purchases", type=local, metavar="FILE", help="one row per purchase: user, item, time, price")
-    files.add_argument("--memory-limit", metavar="SIZE", help="1GB, 512MiB (default a quarter of the machine's)")
+    add_arguments(files, {
+        "--clicks FILE": "one row per click: user, item, time",
+        "--purchases FILE": "one row per purchase: user, item, time, price",
+    }, type=local)  # fmt: skip
+    add_arguments(files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"})
     add_out(files, "folder for true.parquet, pred.parquet and impressions.json, the record of rules and counts")
     columns = command.add_argument_group("columns", "Where a time is needed and --time-col is not given, it is time.")
     add_parameters(columns, from_impressions, COLUMNS)
-    columns.add_argument(
-        "--list-cols",
-        nargs="*",
-        metavar="COLUMN",
-        default=argparse.SUPPRESS,
-        help="columns that, with the user, name one list (default session_id); none for one list per user",
-    )
-    columns.add_argument("--rank-by-time", action="store_true", help="there is no column of positions")
+    list_cols = "columns that, with the user, name one list (default session_id); none for one list per user"
+    add_arguments(columns, {"--list-cols COLUMN": list_cols}, nargs="*", default=argparse.SUPPRESS)
+    add_arguments(columns, {"--rank-by-time": "there is no column of positions"})
     rules = command.add_argument_group("rules")
     add_parameters(rules, from_impressions, (*SPANS, *RULES))
-    rules.add_argument(
-        "--relevance",
-        nargs="+",
-        metavar="EVENT=GAIN",
-        default=[],
-        help="gains by the deepest event (default shown=0 clicked=1 bought=3)",
-    )
+    relevance = "gains by the deepest event (default shown=0 clicked=1 bought=3)"
+    add_arguments(rules, {"--relevance EVENT=GAIN ...": relevance}, default=[])
     command.set_defaults(run=_impressions, parser=command)
 
 
@@ -73,9 +65,8 @@ def _impressions(given: argparse.Namespace) -> None:
     options |= {name: _span(options[name]) for name in SPANS if name in options}
     if given.rank_by_time:
         options["rank_col"] = None
-    relevance = as_numbers("--relevance", given.relevance, "an event and its gain, such as clicked=1")
-    if relevance is not None:
-        options["relevance"] = relevance
+    relevance = as_pairs("--relevance", given.relevance, "an event and its gain, such as clicked=1", float)
+    options |= {"relevance": relevance} if relevance else {}
     if given.clicks or given.purchases or "session_gap" in options:
         options.setdefault("time_col", "time")
     options = {"user_col": "user_id", "item_col": "item_id", **options}
@@ -93,10 +84,8 @@ def _impressions(given: argparse.Namespace) -> None:
 def _span(text: str) -> Any:
     """A span of time: text with a unit, or a plain number where times are numbers."""
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text
 
 

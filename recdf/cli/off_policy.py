@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,22 +15,15 @@ from ..off_policy.diagnostics import ope_diagnostics
 from ..off_policy.estimate import ope_estimate
 from ..off_policy.flags import MEANINGS
 from ..off_policy.target_from_recs import target_from_recs
-from .arguments import FILES, add_out, add_parameters, check_out, file, given_parameters
+from .arguments import FILES, add_arguments, add_out, add_parameters, check_out, given_parameters
 from .files import read_files
-from .output import ESTIMATED, note, print_tables, write_files
+from .output import ESTIMATED, note, print_tables, text_table, write_files
 
 __all__ = ["add_ope"]
 
 COLUMNS = ("reward_col", "propensity_col", "target_col", "position_col", "sample_weight_col", "q_logged", "q_target")
 SLATES = ("unit", "interaction", "propensity_kind", "ragged")
 INTERVALS = ("confidence", "method", "n_resamples", "seed")
-
-# Parameters that `ope_diagnostics` and `ope_compare` take too.
-OF_DIAGNOSTICS = (
-    "reward_col", "propensity_col", "target_col", "position_col", "sample_weight_col", *SLATES, "cluster",
-)  # fmt: skip
-OF_COMPARE = (*OF_DIAGNOSTICS, "q_logged", "q_target", "estimators", "clip", "confidence")
-
 
 def add_ope(commands: Any) -> None:
     command = commands.add_parser(
@@ -41,28 +35,26 @@ def add_ope(commands: Any) -> None:
         epilog=FILES,
     )
     files = command.add_argument_group("files")
-    files.add_argument("log", type=file, metavar="LOG", help="one row per item that was shown, with its propensity")
-    text = "recommendations to estimate the value of (default: --target-col of LOG)"
-    files.add_argument("--pred", type=file, metavar="FILE", help=text)
+    add_arguments(files, {
+        "LOG": "one row per item that was shown, with its propensity",
+        "--pred FILE": "recommendations to estimate the value of (default: --target-col of LOG)",
+    })  # fmt: skip
     add_out(files, "folder for ope.parquet, ope_diagnostics.parquet and, for several targets, ope_comparison.parquet")
     what = command.add_argument_group("what is estimated")
     add_parameters(what, ope_estimate, ("estimators",))
-    what.add_argument("--clip", nargs="+", type=float, metavar="NUMBER", help="largest weights, a row for each")
-    what.add_argument("--by", nargs="+", metavar="COLUMN", help="columns of --pred or LOG whose values stand alone")
-    what.add_argument("--baseline", metavar="NAME", help="target that others are compared with (default: all pairs)")
-    matching = command.add_argument_group("how --pred is matched")
-    matching.add_argument(
-        "--on", nargs="+", metavar="COLUMN", help="list key and item id of both files (default user_id item_id)"
-    )
-    matching.add_argument("-k", type=int, metavar="N", help="use the first N items of every list")
-    matching.add_argument(
-        "--match-position", action="store_true", help="an item counts only at its --position-col of LOG"
-    )
+    add_arguments(what, {
+        "--clip NUMBER ...": "largest weights, a row for each",
+        "--by COLUMN ...": "columns of --pred or LOG whose values stand alone",
+        "--baseline NAME": "target that others are compared with (default: all pairs)",
+    })  # fmt: skip
+    add_arguments(command.add_argument_group("how --pred is matched"), {
+        "--on COLUMN ...": "list key and item id of both files (default user_id item_id)",
+        "-k N": "use the first N items of every list",
+        "--match-position": "an item counts only at its --position-col of LOG",
+    })  # fmt: skip
     options = command.add_argument_group("options")
     add_parameters(options, ope_estimate, (*COLUMNS, *SLATES, *INTERVALS))
-    options.add_argument(
-        "--cluster", nargs="*", metavar="COLUMN", help="rows that belong together (default user_id), or none"
-    )
+    add_arguments(options, {"--cluster COLUMN": "rows that belong together (default user_id), or none"}, nargs="*")
     for name in ("reward", "weight"):
         pair: dict[str, Any] = {"nargs": "+", "type": float, "metavar": ("LOW", "HIGH")}
         options.add_argument(f"--{name}-range", **pair, help=f"possible {name}s (--method bounded)")
@@ -79,24 +71,22 @@ def _ope(given: argparse.Namespace) -> None:
     log = _read_log(given, options)
     by = {"by": given.by} if given.by else {}
     tables = {"ope": ope_estimate(log, **options, **by)}
-    asked = {name: options[name] for name in OF_DIAGNOSTICS if name in options}
-    if _one_interaction(options):
-        tables["ope_diagnostics"] = ope_diagnostics(log, **asked, **by)
+    if "unit" not in options or "interaction" in options:  # else each estimator may name another interaction
+        tables["ope_diagnostics"] = ope_diagnostics(log, **_taken(ope_diagnostics, options), **by)
     numbers = ("value", "ci_low", "ci_high", "logging_value", "lift")
     lines = [_shown(tables["ope"], given.by or [], numbers, "ess_reward")]
     if given.pred is not None and given.by and len(given.by) == 1 and log[given.by[0]].nunique() > 1:
-        asked = {name: options[name] for name in OF_COMPARE if name in options}
-        tables["ope_comparison"] = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
-        compared = tables["ope_comparison"]
+        asked = _taken(ope_compare, options)
+        tables["ope_comparison"] = compared = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
         lines.append(_shown(compared, ["baseline", *given.by], ("diff", "ci_low", "ci_high"), "n_clusters"))
     wrote = write_files(given, {f"{name}.parquet": table for name, table in tables.items()}, ESTIMATED)
     print_tables(given, "\n".join([*lines, _explained(tables["ope"])]), tables)
     note(given, wrote)
 
 
-def _one_interaction(options: dict[str, Any]) -> bool:
-    """Slates under estimators that each name an interaction have no diagnostics in common."""
-    return "unit" not in options or "interaction" in options
+def _taken(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a function takes."""
+    return {name: value for name, value in options.items() if name in inspect.signature(function).parameters}
 
 
 def _read_log(given: argparse.Namespace, options: dict[str, Any]) -> pd.DataFrame:
@@ -120,10 +110,7 @@ def _shown(table: pd.DataFrame, labels: Sequence[str], numbers: Sequence[str], l
     texts |= {name: [f"{one:.5g}" for one in table[name]] for name in numbers}
     texts[last] = [f"{one:,.0f}" for one in table[last]]
     texts |= {name: table[name].tolist() for name in ("trust", "flags")}
-    widths = {name: max(map(len, [name, *cells])) for name, cells in texts.items()}
-    lines = [texts.keys(), *zip(*texts.values(), strict=True)]
-    written = ["  ".join(map(str.ljust, line, widths.values())).rstrip() for line in lines]
-    return "\n".join(written) + "\n"
+    return text_table(texts) + "\n"
 
 
 def _explained(table: pd.DataFrame) -> str:

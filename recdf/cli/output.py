@@ -12,19 +12,20 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ..evaluation.publishing import RUN, SUMMARY_FILE, staged_files
+from ..evaluation.publishing import RUN, SUMMARY_FILE, staged
 from ..experiments.verdict import NOT_ALIKE
+from .arguments import add_arguments
 
 __all__ = [
     "COMPARED", "ESTIMATED", "FAIL_ON", "RESULT", "add_output", "complain", "digest_of", "failed", "note",
-    "print_tables", "say", "verbose", "verdicts_fail", "write_files",
+    "print_tables", "say", "text_table", "verbose", "verdicts_fail", "write_files",
 ]  # fmt: skip
 
 FAIL_ON = ("error", "warning", "invalid")
@@ -49,8 +50,10 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
         help="of what is printed: a table for a terminal (default), or JSON or CSV with every digit and column",
     )
     loud = group.add_mutually_exclusive_group()
-    loud.add_argument("-v", "--verbose", action="store_true", help="say on stderr what is read, and trace errors")
-    loud.add_argument("-q", "--quiet", action="store_true", help="print errors, and a table only if --format is given")
+    add_arguments(loud, {
+        "-v --verbose": "say on stderr what is read, and trace errors",
+        "-q --quiet": "print errors, and a table only if --format is given",
+    })  # fmt: skip
     if fail_on:
         group.add_argument(
             "--fail-on",
@@ -97,21 +100,21 @@ def print_tables(given: argparse.Namespace, text: str, tables: Mapping[str, pd.D
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows with all digits of their numbers; infinities become null, since JSON has no number for them."""
-    columns = {}
-    for name in table.columns:
-        cells = table[name].tolist()
-        columns[str(name)] = [_json_cell(cell) for cell in cells]
+    columns = {str(name): map(_json_cell, table[name].tolist()) for name in table.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _json_cell(cell: Any) -> Any:
-    if cell is None or cell is pd.NA or cell is pd.NaT:
+    if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and not math.isfinite(cell)):
         return None
-    if isinstance(cell, bool | int | str):
-        return cell
-    if isinstance(cell, float):
-        return cell if math.isfinite(cell) else None
-    return str(cell)
+    return cell if isinstance(cell, bool | int | float | str) else str(cell)
+
+
+def text_table(columns: Mapping[str, Sequence[str]]) -> str:
+    """Write columns of texts for a terminal, left-aligned."""
+    widths = [max(map(len, [name, *cells])) for name, cells in columns.items()]
+    lines = [columns, *zip(*columns.values(), strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def note(given: argparse.Namespace, text: str) -> None:
@@ -126,7 +129,7 @@ def verbose(given: argparse.Namespace, text: str) -> None:
         complain(f"recdf: {text}")
 
 
-def write_files(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], names: Iterable[str]) -> str:
+def write_files(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], names: Sequence[str]) -> str:
     """Write tables to files of --out in one step and return a note of it, which is empty without --out.
 
     `names` are those of all files that a run may write: none of an older run stays beside the new ones.
@@ -134,7 +137,7 @@ def write_files(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], n
     if given.out is None:
         return ""
     digest = hashlib.sha256(b"".join(table.to_parquet(index=False) for table in tables.values())).hexdigest()
-    with staged_files(given.out, names, overwrite=given.overwrite) as staging:
+    with staged(given.out, names, overwrite=given.overwrite) as staging:
         for name, table in tables.items():
             written = pd.DataFrame(table, copy=False)
             written.attrs = {**table.attrs, RUN: digest}

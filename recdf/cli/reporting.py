@@ -14,7 +14,7 @@ from ..display.report.page import report
 from ..errors import DataError
 from ..evaluation.publishing import refuse_two_runs, settled
 from ..evaluation.result import read_parquet
-from .arguments import FILES, add_parameters, file, given_parameters, local
+from .arguments import FILES, add_arguments, add_parameters, flag, given_parameters, local
 from .deciding import label
 from .files import read_beside
 from .output import COMPARED, ESTIMATED, RESULT, digest_of, print_tables
@@ -45,20 +45,21 @@ def add_report(commands: Any) -> None:
         epilog=FILES,
     )
     files = command.add_argument_group("files")
-    files.add_argument("results", type=local, metavar="RESULTS", help="folder that recdf evaluate --out wrote")
-    files.add_argument("--out", type=local, default=Path("report.html"), metavar="FILE", help="default report.html")
-    files.add_argument("--overwrite", action="store_true", help="replace a file that is already there")
+    add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
+    add_arguments(files, {"--out FILE": "default report.html"}, type=local, default=Path("report.html"))
+    add_arguments(files, {"--overwrite": "replace a file that is already there"})
     what = command.add_argument_group("what is said")
-    what.add_argument("--title", metavar="TEXT", help="heading of the page")
-    what.add_argument("--baseline", metavar="NAME", help="model that the others are compared with")
-    what.add_argument("--k", type=int, default=10, metavar="N", help="cut-off of the tables (default 10)")
-    what.add_argument("--max-rows", type=int, default=500, metavar="N", help="rows shown of a table (default 500)")
-    what.add_argument("--examples", action="store_true", help="show the examples of --check, which hold ids of users")
+    add_arguments(what, {
+        "--title TEXT": "heading of the page",
+        "--baseline NAME": "model that the others are compared with",
+    })  # fmt: skip
+    add_arguments(what, {"--k N": "cut-off of the tables (default 10)"}, default=10)
+    add_arguments(what, {"--max-rows N": "rows shown of a table (default 500)"}, default=500)
+    add_arguments(what, {"--examples": "show the examples of --check, which hold ids of users"})
     add_parameters(what, report, ("unit_col",))
     tables = command.add_argument_group("tables beside the result")
-    tables.add_argument("--segments", type=file, metavar="FILE", help="one row per user: id and columns of segments")
-    for name, text in TABLES.items():
-        tables.add_argument(f"--{name.replace('_', '-')}", type=local, metavar="FILE", help=text)
+    add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
+    add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
     command.set_defaults(run=_report, parser=command)
 
 
@@ -102,6 +103,6 @@ def _read(name: str, path: Path) -> pd.DataFrame:
     try:
         return pd.read_parquet(path)
     except FileNotFoundError:
-        raise FileNotFoundError(f"--{name.replace('_', '-')} {path}: no such file") from None
+        raise FileNotFoundError(f"{flag(name)} {path}: no such file") from None
     except (ValueError, TypeError, pa.ArrowException) as error:
-        raise DataError(f"--{name.replace('_', '-')} {path} cannot be read as a parquet file: {error}") from error
+        raise DataError(f"{flag(name)} {path} cannot be read as a parquet file: {error}") from error

@@ -23,6 +23,7 @@ from .._version import __version__
 from ..errors import RecdfError
 from ..evaluation.publishing import staging_folder
 from .files import FileSet, is_address
+from .output import COMPARED
 
 __all__ = ["RunRecord", "can_be_retried"]
 
@@ -41,7 +42,11 @@ class RunRecord:
     def __init__(self, given: argparse.Namespace, words: Iterable[str]) -> None:
         self.given, self.words, self.started = given, list(words), time.time()
         self.inputs = dict(_inputs(given))
-        self.states = {path: _state(path) for paths in self.inputs.values() for path in paths}
+        self.out: Path | None = getattr(given, "out", None)
+        # A comparison may replace an earlier one that stands beside the result.
+        own = [] if self.out is None else [self.out.absolute() / name for name in COMPARED]
+        paths = [path for paths in self.inputs.values() for path in paths if Path(path).absolute() not in own]
+        self.states = {path: _state(path) for path in paths}
 
     def changed(self) -> list[str]:
         """Return the inputs that have gone or changed since the command began."""
@@ -49,10 +54,9 @@ class RunRecord:
 
     def write(self, code: int) -> None:
         """Write the record beside the result that this run wrote, if it wrote one."""
-        out = getattr(self.given, "out", None)
-        if out is None or not Path(out).exists():
+        if self.out is None or not self.out.exists():
             return
-        place, outputs = _place(Path(out), self.given.command)
+        place, outputs = _place(self.out, self.given.command)
         if all(os.stat(path).st_mtime < self.started - 2 for path in outputs):
             return  # the run was refused, and what stands there is an older result
         record = {
@@ -72,7 +76,6 @@ class RunRecord:
 
 def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """Give the arguments that name files of this machine; the command itself says what is wrong with a name."""
-    out = getattr(given, "out", None)
     for action in given.parser._actions:
         values = getattr(given, action.dest, None)
         if values is None or action.dest == "out" or not {"FILE", "LOG", "RESULTS"} & set(str(action.metavar).split()):
@@ -81,8 +84,7 @@ def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         for value in map(str, values if isinstance(values, list) else [values]):
             with suppress(OSError, RecdfError):
                 paths += [] if is_address(value) else FileSet.of(value).paths
-        # A folder of results may be that of the output too: its records and tables are written by this run.
-        yield action.dest, [path for path in paths if not path.endswith(".json") and Path(path).parent != out]
+        yield action.dest, [path for path in paths if not path.endswith(".json")]  # no record of an earlier run
 
 
 def _state(path: str) -> tuple[int, int] | None:

@@ -192,7 +192,8 @@ def leaderboard(
     digits : int, default 3
         Decimals of the values.
     unit_col : str or list of str, optional
-        Columns that name who is independent of whom, for intervals and tests. Default: the first of the list key.
+        Columns that name who is independent of whom, for intervals and tests. Default: `user_id`, or else
+        the first of the list key.
 
     Returns
     -------

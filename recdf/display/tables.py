@@ -17,7 +17,7 @@ from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.definitions import better_of
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import CONFIDENCE, summarize
-from ..experiments.runs import repeated_unit
+from ..experiments.runs import repeated_unit, unit_of
 
 __all__: list[str] = []
 
@@ -101,15 +101,15 @@ def _starts(frame: pd.DataFrame, by: Sequence[str]) -> npt.NDArray[np.int64]:
 def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) -> Evaluation:
     """Return the result with intervals that hold where a unit has several lists; its spec then has `unit_col`.
 
-    The unit is the first column of the list key unless the caller names another.
+    The unit is `user_id`, or else the first column of the list key, unless the caller names another.
     """
     key, by, per_user = list(result.spec["user_col"]), list(result.spec["by"]), result.per_user
-    units = [unit_col] if isinstance(unit_col, str) else list(unit_col or key[:1])
+    units = [unit_col] if isinstance(unit_col, str) else list(unit_col or unit_of(key))
     if "unit_col" in result.spec:
         return result
     first = per_user.take(next(iter(rows_by(per_user, by).values()))) if len(per_user) else per_user
     spec: dict[str, Any] = dict(result.spec)
-    if unit_col is None and repeated_unit(first, key, len(first)) and first[key[0]].is_unique:
+    if unit_col is None and repeated_unit(first, key, len(first)) and first[units[0]].is_unique:
         spec["repeated_units"] = True
     names = [name for name in spec["metrics"] if name in per_user.columns]
     if units == key or not names:

@@ -27,8 +27,16 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
         return
     times = [place for place in range(len(columns)) if _is_time(by.iloc[:, place])]
     if times:
-        n_times = by.iloc[:, times[0]][n_lists > 0].nunique()
-        _warn_of_time([columns[place] for place in times], n_times, missing, options)
+        time, n_times = columns[times[0]], by.iloc[:, times[0]][n_lists > 0].nunique()
+        keys = [*as_columns(options.user_col), *(columns[place] for place in times)]
+        if n_times > 1:
+            warn_user(
+                f"by={time!r} is a time, and each of its {n_times:,} values is scored over the users of all of "
+                f"them: {missing:.0%} of the lists are missing and score 0. To score each time over its own users, "
+                f"make it part of the list key, user_col={keys}, in true and in pred, and group with "
+                f"rd.summarize(per_user, by={time!r})",
+                TimeByWarning,
+            )
     elif overlap.alone and int(n_lists.sum()) - overlap.n_without_pred >= ENOUGH_LISTS:
         warn_user(
             f"every list of pred has one value of by={columns}, and each of the {n_values:,} values is scored over the "
@@ -37,19 +45,6 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
             f"rd.summarize(result, by={columns})",
             ByWarning,
         )
-
-
-def _warn_of_time(times: list[str], n_values: int, missing: float, options: Options) -> None:
-    if n_values < 2:
-        return
-    keys = [*as_columns(options.user_col), *times]
-    warn_user(
-        f"by={times[0]!r} is a time, and each of its {n_values:,} values is scored over the users of all of "
-        f"them: {missing:.0%} of the lists are missing and score 0. To score each time over its own users, make it "
-        f"part of the list key, user_col={keys}, in true and in pred, and group with rd.summarize(per_user, "
-        f"by={times[0]!r})",
-        TimeByWarning,
-    )
 
 
 def _is_time(values: pd.Series) -> bool:

@@ -13,7 +13,9 @@ from ..metrics.metric import find
 
 __all__: list[str] = []
 
-COLUMNS = ["column", "name", "k", "definition", "family", "meaning", "formula", "better", "references"]
+OWN = ("name", "k", "definition")  # of a metric in a spec
+# Columns of texts, with the fields of the metric's record.
+TEXTS = {"family": "family", "meaning": "doc", "formula": "formula", "better": "better", "references": "references"}
 
 
 def better_of(column: str) -> str | None:
@@ -31,20 +33,10 @@ def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
     """
     rows = []
     for column, found in spec["metrics"].items():
-        own = {"column": column, "name": found["name"], "k": found["k"], "definition": found["definition"]}
         try:
-            record = find(found["definition"].partition("@")[0].partition("(")[0])
+            record: Any = find(found["definition"].partition("@")[0].partition("(")[0])
         except OptionError:
-            rows.append(own | dict.fromkeys(("family", "meaning", "formula", "better", "references"), ""))
-            continue
-        rows.append(
-            own
-            | {
-                "family": record.family,
-                "meaning": record.doc,
-                "formula": " ".join(record.formula.split()),
-                "better": record.better or "",
-                "references": " ".join(record.references.split()),
-            }
-        )
-    return pd.DataFrame(rows, columns=COLUMNS)
+            record = None
+        texts = {name: " ".join((getattr(record, field, "") or "").split()) for name, field in TEXTS.items()}
+        rows.append({"column": column, **{name: found[name] for name in OWN}, **texts})
+    return pd.DataFrame(rows, columns=["column", *OWN, *TEXTS])

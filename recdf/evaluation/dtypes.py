@@ -19,15 +19,9 @@ import pyarrow.compute as pc
 from ..errors import DataError
 
 __all__ = [
-    "Described",
-    "categories_of",
-    "describe",
-    "know_extension_types",
-    "read_categories",
-    "refuse_lossy",
-    "restore",
+    "Described", "categories_of", "describe", "know_extension_types", "read_categories", "refuse_lossy", "restore",
     "to_table",
-]
+]  # fmt: skip
 
 # Since version 3 pandas has a dtype of its own for strings, and no longer keeps them as objects.
 HAS_STR = int(pd.__version__.split(".")[0]) >= 3
@@ -101,7 +95,9 @@ def categories_of(frame: pd.DataFrame) -> bytes:
             values = pd.Series(frame[name].cat.categories)
             if pd.api.types.infer_dtype(values) == "decimal":
                 values = values.astype(str)  # parquet gives all Decimals of a column the same number of digits
-            found[name] = _one_list(_to_arrow(values, name, frame[name].dtype))
+            array = _to_arrow(values, name, frame[name].dtype)
+            # One list, so that columns of different lengths fit into one table.
+            found[name] = pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
     if not found:
         return b""
     sink = pa.BufferOutputStream()
@@ -109,11 +105,6 @@ def categories_of(frame: pd.DataFrame) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
-
-
-def _one_list(values: pa.Array) -> pa.Array:
-    """Wrap an array as one list, so that columns of different lengths fit into one table."""
-    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 
 
 def read_categories(stream: bytes) -> dict[str, pa.Array]:
@@ -129,6 +120,8 @@ def refuse_lossy(frame: pd.DataFrame, table: pa.Table, described: dict[str, Desc
 
     For numbers and strings it always does. The distinct values of any other column are written to memory and read back.
     """
+    import pyarrow.parquet as pq  # costs import time that only reading and writing need
+
     known = read_categories(categories)
     for name in frame.columns:
         column = frame[name]
@@ -136,8 +129,10 @@ def refuse_lossy(frame: pd.DataFrame, table: pa.Table, described: dict[str, Desc
             continue
         try:
             first = ~column.duplicated().to_numpy(dtype=bool)
-            stored = _through_parquet(table.select([name]).filter(pa.array(first)))[name]
-            again = restore(stored, described[name], known.get(name))
+            sink = pa.BufferOutputStream()
+            pq.write_table(table.select([name]).filter(pa.array(first)), sink)
+            stored = pq.read_table(pa.BufferReader(sink.getvalue()))
+            again = restore(stored[name], described[name], known.get(name))
         except (OSError, MemoryError):
             raise
         except Exception as error:  # a dtype of another library may raise anything
@@ -155,14 +150,6 @@ def _always_returns(column: pd.Series) -> bool:
     if pd.api.types.is_object_dtype(dtype):
         return pd.api.types.infer_dtype(column, skipna=False) == "string"
     return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
-
-
-def _through_parquet(table: pa.Table) -> pa.Table:
-    import pyarrow.parquet as pq  # costs import time that only reading and writing need
-
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    return pq.read_table(pa.BufferReader(sink.getvalue()))
 
 
 def _refused(name: str, dtype: Any, why: str) -> DataError:
@@ -199,7 +186,10 @@ def restore(column: Any, described: Described, categories: Any = None) -> pd.Ser
         kind = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["arrow"]))).field(0).type
         return pd.Series(pd.arrays.ArrowExtensionArray(column if column.type == kind else column.cast(kind)))
     values: pd.Series = _decoded(column).to_pandas()
-    return values.astype(_dtype(described))
+    dtype: Any = described["name"]
+    if described["kind"] == "string":  # where the installed pandas has none for strings with NaN, they are objects
+        dtype = ("str" if HAS_STR else "object") if described["nan"] else pd.StringDtype(described["storage"])
+    return values.astype(dtype)
 
 
 def _restore_category(column: pa.ChunkedArray, described: Described, packed: Any) -> pd.Series:
@@ -225,15 +215,6 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_dictionary(column.type):
         return column
     return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
-
-
-def _dtype(described: Described) -> Any:
-    """Return the dtype of a description, or the nearest one that the installed pandas has."""
-    if described["kind"] == "string":
-        if not described["nan"]:
-            return pd.StringDtype(described["storage"])
-        return "str" if HAS_STR else "object"
-    return described["name"]
 
 
 def know_extension_types() -> None:

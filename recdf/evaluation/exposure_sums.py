@@ -106,14 +106,6 @@ class ExposureSums:
         return ExposureSums(labels, over, sums)
 
 
-def needed_sums(requests: Sequence[Request]) -> dict[int | None, list[Sum]]:
-    """Return the sums that some metrics of exposure name, by k and each once."""
-    found: dict[int | None, dict[str, Sum]] = {}
-    for request in requests:
-        found.setdefault(request.k, {}).update((one.name, one) for one in request.metric.exposure_sums)
-    return {k: list(sums.values()) for k, sums in found.items()}
-
-
 def exposure_sums(
     matched: Matched, requests: Sequence[Request], true_item: pd.Series, pred_item: pd.Series
 ) -> ExposureSums:
@@ -126,10 +118,13 @@ def exposure_sums(
     }
     over: dict[str, Over] = {}
     sums: dict[SumKey, np.ndarray] = {}
-    for k, needed in needed_sums(requests).items():
+    needed_at: dict[int | None, dict[str, Sum]] = {}  # by k, each once
+    for request in requests:
+        needed_at.setdefault(request.k, {}).update((one.name, one) for one in request.metric.exposure_sums)
+    for k, needed in needed_at.items():
         for by in range(len(matched.by)):
             counts = ListCounts(matched.at(k), by)
-            for one in needed:
+            for one in needed.values():
                 over[one.name] = one.over
                 with naming(next(asked for asked in requests if asked.k == k and one in asked.metric.exposure_sums)):
                     values = counts.summed(*one)

@@ -63,17 +63,14 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
     described = measured.side_tables
     if described is None:
         described = read_sides(call.given, call.options).described()
-    spec = spec_of(
-        call.requests, call.options, measured.order, measured.relevance_col, counts, described, call.item_by
-    )  # fmt: skip
+    of_rows = (measured.order, measured.relevance_col, counts, described)
+    spec = spec_of(call.requests, call.options, *of_rows, call.item_by)
     if call.files:
         spec["files"] = cast(dict[str, FilesRead], dict(call.files))
     if call.carry:
         spec["carry"] = {str(name): str(rule) for name, rule in call.carry.items()}
-    summary = summary_table(
-        measured.by, call.requests, measured.moments, exposed, measured.groups, call.item_by, spec
-    )  # fmt: skip
-    return Finished(summary, spec)
+    of_lists = (measured.moments, exposed, measured.groups)
+    return Finished(summary_table(measured.by, call.requests, *of_lists, call.item_by, spec), spec)
 
 
 def checked(call: Call, result: PartResult) -> Measured:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -13,35 +13,15 @@ from ..inputs.sums import exact_sums
 
 
 @dataclass(frozen=True)
-class WeightSums:
-    """What weighted means need beside `Moments`, as (groups × columns) arrays over the lists with a value.
-
-    total : Σ w · squares : Σ w² · first, second : Σ w² (x − m) and Σ w² (x − m)², m being the weighted mean.
-    """
-
-    total: np.ndarray
-    squares: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        return self.total, self.squares, self.first, self.second
-
-    def around(self, moved: np.ndarray) -> WeightSums:
-        """Return the sums about a mean that lies `moved` above the own one."""
-        second = self.second - 2 * moved * self.first + moved**2 * self.squares
-        return WeightSums(self.total, self.squares, self.first - moved * self.squares, second)
-
-
-@dataclass(frozen=True)
 class Moments:
     """Sums over the lists of each group, as (groups × columns) arrays.
 
     rows : lists of each group (one number per group) · n : lists with a value · undefined : lists for which the metric
     is not defined, also where they count with a value · total : sum of the values · squares : sum of the squared
     differences from the group's mean · se, units : standard error of the mean and number of equal units, where they do
-    not follow from the squares, since the lists are not independent. With `weights`, `total` is Σ w x and `squares` is
-    Σ w (x − m)², and lists of weight 0 are left out as if there were none.
+    not follow from the squares, since the lists are not independent. With weights, `total` is Σ w x and `squares` is
+    Σ w (x − m)², m being the weighted mean, lists of weight 0 are left out as if there were none, and over the lists
+    with a value there are also: weight : Σ w · weight_squares : Σ w² · first, second : Σ w² (x − m) and Σ w² (x − m)².
     """
 
     rows: np.ndarray
@@ -49,7 +29,10 @@ class Moments:
     undefined: np.ndarray
     total: np.ndarray
     squares: np.ndarray
-    weights: WeightSums | None = None
+    weight: np.ndarray | None = None
+    weight_squares: np.ndarray | None = None
+    first: np.ndarray | None = None
+    second: np.ndarray | None = None
     se: np.ndarray | None = None
     units: np.ndarray | None = None
 
@@ -80,22 +63,26 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         """Add the moments of two parts; squares are about the common mean, so that no digits cancel (Chan et al. 1979).
         """
-        n, undefined, total = self.n + other.n, self.undefined + other.undefined, self.total + other.total
         mine, theirs = self.mass, other.mass
         with np.errstate(invalid="ignore", divide="ignore"):
+            mean = (self.total + other.total) / (mine + theirs)
+            parts = self._around(mean), other._around(mean)
             apart = (self.total / mine - other.total / theirs) ** 2 * (mine / (mine + theirs)) * theirs
-        squares = self.squares + other.squares + np.where((self.n > 0) & (other.n > 0), apart, 0.0)
-        weights = None
-        if self.weights is not None and other.weights is not None:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                mean = total / (mine + theirs)
-                parts = [
-                    one.weights.around(np.nan_to_num(mean - one.total / one.mass)).arrays()
-                    for one in (self, other)
-                    if one.weights is not None
-                ]
-            weights = WeightSums(*(one + two for one, two in zip(*parts, strict=True)))
-        return Moments(self.rows + other.rows, n, undefined, total, squares, weights)
+        sums = Moments(self.rows + other.rows, *(one + two for one, two in zip(*parts, strict=True)))
+        return replace(sums, squares=sums.squares + np.where((self.n > 0) & (other.n > 0), apart, 0.0))
+
+    def sums(self) -> list[np.ndarray]:
+        """Return the sums that there are, in the order of the fields behind `rows`."""
+        return [one for field in fields(self)[1:] if (one := getattr(self, field.name)) is not None]
+
+    def _around(self, mean: np.ndarray) -> list[np.ndarray]:
+        """Return the sums, those of squared weights about this mean."""
+        if self.weight_squares is None:
+            return self.sums()
+        *sums, first, second = self.sums()
+        moved = np.nan_to_num(mean - self.total / self.mass)
+        second = second - 2 * moved * first + moved**2 * self.weight_squares
+        return [*sums, first - moved * self.weight_squares, second]
 
     def counting(
         self, columns: Iterable[np.ndarray], group: np.ndarray, weight: np.ndarray | None = None
@@ -108,14 +95,12 @@ class Moments:
     @property
     def mass(self) -> np.ndarray:
         """What the sums are divided by for a mean: the number of lists, or the sum of their weights."""
-        return self.n if self.weights is None else self.weights.total
+        return self.n if self.weight is None else self.weight
 
     def take(self, groups: np.ndarray) -> Moments:
         """Return the moments of some groups."""
-        weights = None if self.weights is None else WeightSums(*(one[groups] for one in self.weights.arrays()))
-        n, undefined, total, squares = (one[groups] for one in (self.n, self.undefined, self.total, self.squares))
-        of_units = (None if one is None else one[groups] for one in (self.se, self.units))
-        return Moments(self.rows[groups], n, undefined, total, squares, weights, *of_units)
+        found = {field.name: one[groups] for field in fields(self) if (one := getattr(self, field.name)) is not None}
+        return Moments(**found)
 
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
         """Return the columns of the summary that follow from the moments.
@@ -127,31 +112,23 @@ class Moments:
         found = {}
         with np.errstate(invalid="ignore", divide="ignore"):
             value = np.where(n > 0, self.total / self.mass, np.nan)
-            if self.weights is None:
+            if self.weight is None or self.weight_squares is None or self.second is None:
                 std = np.where(n > 1, np.sqrt(self.squares / (n - 1)), np.nan)
                 se = std / np.sqrt(n)
             else:
-                w = self.weights
-                std = np.where(n > 1, np.sqrt(self.squares / (w.total - w.squares / w.total)), np.nan)
-                se = np.where(n > 1, np.sqrt(n / (n - 1) * np.maximum(w.second, 0.0)) / w.total, np.nan)
-                found["n_effective"] = np.where(n > 0, w.total**2 / w.squares, 0.0)
+                w, squares = self.weight, self.weight_squares
+                std = np.where(n > 1, np.sqrt(self.squares / (w - squares / w)), np.nan)
+                se = np.where(n > 1, np.sqrt(n / (n - 1) * np.maximum(self.second, 0.0)) / w, np.nan)
+                found["n_effective"] = np.where(n > 0, w**2 / squares, 0.0)
             units = found.get("n_effective", n) if self.units is None else self.units
             se = se if self.se is None else self.se
             std = np.where(std <= ROUNDING * np.abs(value), 0.0, std)
             se = np.where(se * np.sqrt(units) > ROUNDING * np.abs(value), se, np.nan)
         df, place = np.unique(np.minimum(units + 1e-9, 100).astype(np.int64) - 1, return_inverse=True)
         half = np.array([interval_quantile(one, confidence) for one in df.tolist()])[place.reshape(se.shape)] * se
-        count = n.astype(np.int64)
-        return {
-            "value": value,
-            "std": std,
-            "se": se,
-            "ci_low": value - half,
-            "ci_high": value + half,
-            "n": count,
-            "n_undefined": self.undefined.astype(np.int64),
-            **found,
-        }
+        counts = {"n": n.astype(np.int64), "n_undefined": self.undefined.astype(np.int64)}
+        means = {"value": value, "std": std, "se": se, "ci_low": value - half, "ci_high": value + half}
+        return {**means, **counts, **found}
 
 
 def _weighted(columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, weight: np.ndarray) -> Moments:
@@ -174,7 +151,7 @@ def _weighted(columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, w
         found.append((n, total, sums(with_off * off), mass, sums(w * w), sums(w * with_off), sums(with_off**2)))
     n, total, squares, *of_weights = (np.stack(each, axis=1) for each in zip(*found, strict=True))
     rows = np.bincount(group, minlength=n_groups)
-    return Moments(rows, n, rows[:, None] - n, total, squares, WeightSums(*of_weights))
+    return Moments(rows, n, rows[:, None] - n, total, squares, *of_weights)
 
 
 def clustered(

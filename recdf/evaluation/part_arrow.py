@@ -25,7 +25,7 @@ from ..matching.counts import Over
 from ..matching.overlap import Overlap
 from .exposure_sums import ExposureSums, Role, SumKey
 from .item_groups import ItemGroups
-from .moments import Moments, WeightSums
+from .moments import Moments
 from .part import Failure, Measured, PartResult
 
 SCHEMA = pa.schema(
@@ -64,14 +64,8 @@ def to_arrow(result: PartResult) -> pa.Table:
         pieces.append(_Piece("findings", {"role": role, **findings.to_json()}))
     if result.measured is not None:
         pieces += _measured(result.measured)
-    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
-    for piece in pieces:
-        columns["piece"].append(piece.piece)
-        columns["details"].append(json.dumps(piece.details))
-        columns["floats"].append(piece.floats)
-        columns["integers"].append(piece.integers)
-        columns["labels"].append(piece.labels)
-    return pa.table(columns, schema=SCHEMA)
+    rows = [piece._replace(details=json.dumps(piece.details)) for piece in pieces]  # type: ignore[arg-type]
+    return pa.table(dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True)), schema=SCHEMA)
 
 
 def _trace(error: Exception) -> Iterator[str]:
@@ -112,8 +106,7 @@ def _measured(measured: Measured) -> Iterator[_Piece]:
 
 
 def _moments(piece: str, moments: Moments) -> Iterator[_Piece]:
-    of_weights = () if moments.weights is None else moments.weights.arrays()
-    arrays = (moments.n, moments.undefined, moments.total, moments.squares, *of_weights)
+    arrays = moments.sums()
     details = {"columns": moments.n.shape[1], "arrays": len(arrays)}
     yield _Piece(piece, details, np.concatenate([one.ravel() for one in arrays]), moments.rows)
 
@@ -207,9 +200,7 @@ def _exposure(pieces: list[_Piece]) -> ExposureSums | None:
 
 def _moments_of(piece: _Piece) -> Moments:
     details = piece.details
-    arrays = _floats(piece).reshape(details["arrays"], -1, details["columns"])
-    n, undefined, total, squares, *of_weights = arrays
-    return Moments(_integers(piece), n, undefined, total, squares, WeightSums(*of_weights) if of_weights else None)
+    return Moments(_integers(piece), *_floats(piece).reshape(details["arrays"], -1, details["columns"]))
 
 
 def _integers(piece: _Piece) -> np.ndarray:

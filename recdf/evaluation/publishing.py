@@ -16,9 +16,10 @@ Processes that work at the same time use locks, which the operating system relea
 Readers need no lock, so what they are guaranteed also holds on a file system without locks (Windows, some network
 drives). There a hidden folder counts as left behind when nothing in it changed for a day.
 
-Other commands write several files that belong together (`staged_files`). The older ones all move into the hidden folder
-before the first new one takes its place, so that files of two runs are never beside each other. A last rename, inside
-the hidden folder, ends the step: if the process ends before it, the next read or write brings the older files back.
+Other commands write several files that belong together (`staged` with `names`). The older ones all move into the hidden
+folder before the first new one takes its place, so that files of two runs are never beside each other. A last rename,
+inside the hidden folder, ends the step: if the process ends before it, the next read or write brings the older files
+back.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -43,22 +44,11 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
-    "HEAD",
-    "PER_USER",
-    "RUN",
-    "SUMMARY_FILE",
-    "made",
-    "refuse_two_runs",
-    "repair_summary",
-    "settle",
-    "settled",
-    "staged",
-    "staged_files",
-    "staging_folder",
-    "sweep",
-]
+    "HEAD", "PER_USER", "RESULT", "RUN", "SUMMARY_FILE", "made", "refuse_two_runs", "repair_summary", "settle",
+    "settled", "staged", "staging_folder", "sweep", "to_disk",
+]  # fmt: skip
 
-PER_USER, SUMMARY_FILE = "per_user.parquet", "summary.parquet"
+RESULT = PER_USER, SUMMARY_FILE = ("per_user.parquet", "summary.parquet")
 HEAD = "_recdf"  # in a folder of files: what belongs to the rows, which other readers of parquet skip
 OLD = "old"  # in a hidden folder: the older result, or files, that are being replaced
 NEW, NAMES, REPLACED = "new", "names", "replaced"  # of several files: the new ones, what they are called, the end
@@ -75,17 +65,29 @@ REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, on Windows, where nobody
 
 
 @contextmanager
-def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
-    """Give a hidden folder for both files of a result; at the end of the block they become the result in `folder`.
+def staged(folder: Any, names: Sequence[str] = RESULT, *, overwrite: bool) -> Iterator[Path]:
+    """Give a hidden folder for files; at the end of the block they replace those of `names` in `folder`, all of them.
 
-    Both files are sealed, or `per_user.parquet` is a folder of files (see `storage_parts`). A failure at any point
-    leaves only the old result.
+    `names` are all files that a run may write, so that none of an older run stays beside those of a newer one. Those of
+    a result are both written: sealed, or `per_user.parquet` is a folder of files (see `storage_parts`). A failure at
+    any point leaves only the old files.
     """
     target = Path(folder).absolute()
     with made(target), staging_folder(target, wait=True) as staging:
-        _refuse_present(target, overwrite)
-        yield staging
-        _publish(staging, target, overwrite)
+        _refuse_present(target, names, overwrite)
+        new = staging if names is RESULT else staging / NEW
+        new.mkdir(exist_ok=True)
+        yield new
+        with _locked(target):
+            held = _refuse_present(target, names, overwrite)
+            try:
+                if names is RESULT:
+                    _publish_result(staging, target)
+                else:
+                    _publish_files(staging, target, held)
+            except BaseException:
+                _take_back(staging, target)
+                raise
 
 
 @contextmanager
@@ -121,19 +123,14 @@ def _said(error: OSError, text: str) -> OSError:
 
 
 @contextmanager
-def staging_folder(parent: Path, *, wait: bool = False) -> Iterator[Path]:
+def staging_folder(parent: Path, *, wait: bool = False, sweeping: bool = True) -> Iterator[Path]:
     """Give a hidden folder in `parent` that is removed at the end, or by the next call if this process is killed.
 
-    What killed processes left in `parent` is removed first. With `wait`, this waits for a lock that another process
-    holds at that moment.
+    With `sweeping`, what killed processes left in `parent` is removed first. With `wait`, this waits for a lock that
+    another process holds at that moment.
     """
-    sweep(parent, wait=wait)
-    with _own_folder(parent) as staging:
-        yield staging
-
-
-@contextmanager
-def _own_folder(parent: Path) -> Iterator[Path]:
+    if sweeping:
+        sweep(parent, wait=wait)
     staging, lock = _new_staging(parent)
     try:
         yield staging
@@ -165,67 +162,48 @@ def _new_staging(parent: Path) -> tuple[Path, int | None]:
     raise FileNotFoundError(f"nothing can be written into the folder {parent}")
 
 
-def _publish(staging: Path, target: Path, overwrite: bool) -> None:
-    with _locked(target):
-        _refuse_present(target, overwrite)
+def _publish_result(staging: Path, target: Path) -> None:
+    folders = [one for one in (staging / PER_USER, target / PER_USER) if one.is_dir()]
+    if folders and (target / PER_USER).exists():
+        os.replace(target / PER_USER, staging / OLD)
+    _replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
+    _replace(staging / PER_USER, target / PER_USER)
+    with suppress(OSError):  # not every system can sync a folder to the disk
+        handle = os.open(target, os.O_RDONLY)
         try:
-            folders = [one for one in (staging / PER_USER, target / PER_USER) if one.is_dir()]
-            if folders and (target / PER_USER).exists():
-                os.replace(target / PER_USER, staging / OLD)
-            _replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
-            _replace(staging / PER_USER, target / PER_USER)
-        except BaseException:
-            _take_back(staging, target)
-            raise
-        with suppress(OSError):  # not every system can sync a folder to the disk
-            handle = os.open(target, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
-def _refuse_present(target: Path, overwrite: bool, names: Iterable[str] = (PER_USER, SUMMARY_FILE)) -> list[str]:
+def _refuse_present(target: Path, names: Iterable[str], overwrite: bool) -> list[str]:
+    """Return the files that are there, and raise if they may not be replaced."""
     present = [name for name in names if (target / name).exists()]
     if present and not overwrite:
         raise FileExistsError(f"{target} already holds {present[0]}; pass overwrite=True to replace the result")
     return present
 
 
-@contextmanager
-def staged_files(folder: Any, names: Iterable[str], *, overwrite: bool) -> Iterator[Path]:
-    """Give a hidden folder for files; at the end of the block they replace those of `names` in `folder`, all of them.
-
-    `names` are all files that a run may write, so that none of an older run stays beside those of a newer one.
-    """
-    target = Path(folder).absolute()
-    with made(target), staging_folder(target, wait=True) as staging:
-        _refuse_present(target, overwrite, names)
-        (staging / NEW).mkdir()
-        yield staging / NEW
-        with _locked(target):
-            _publish_files(staging, target, _refuse_present(target, overwrite, names))
-
-
 def _publish_files(staging: Path, target: Path, held: list[str]) -> None:
     new = sorted(os.listdir(staging / NEW))
     for name in new:
-        with open(staging / NEW / name, "rb+") as file:
-            os.fsync(file.fileno())
+        to_disk(staging / NEW / name)
     if held in ([], new) and len(new) == 1:  # then one rename is enough, and the older file is never missing
         _replace(staging / NEW / new[0], target / new[0])
         return
     (staging / NAMES).write_text("\n".join(new), encoding="utf-8")
     (staging / OLD).mkdir()
-    try:
-        for name in held:
-            _replace(target / name, staging / OLD / name)
-        for name in new:
-            _replace(staging / NEW / name, target / name)
-        os.replace(staging / OLD, staging / REPLACED)
-    except BaseException:
-        _take_back(staging, target)
-        raise
+    for name in held:
+        _replace(target / name, staging / OLD / name)
+    for name in new:
+        _replace(staging / NEW / name, target / name)
+    os.replace(staging / OLD, staging / REPLACED)
+
+
+def to_disk(path: Path) -> None:
+    """Wait until a file is on the disk and not only in the system's memory."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
 
 
 def _replace(source: Path, target: Path) -> None:
@@ -321,7 +299,7 @@ def repair_summary(folder: Path) -> None:
     """Write the summary inside `per_user.parquet` to `summary.parquet`, unless a writer is at work."""
     with suppress(OSError, DataError), _locked(folder, wait=False) as held:
         if held:
-            with _own_folder(folder) as staging:
+            with staging_folder(folder, sweeping=False) as staging:
                 _put_summary(folder, staging)
 
 

@@ -17,11 +17,11 @@ import pandas as pd
 from ..errors import DataError
 from ..inputs.options import CHOICES, as_columns
 from .spec import Spec
-from .summary import SUMMARY
+from .summary import SUMMARY, means
 
 __all__: list[str] = []
 
-TOLERANCE = 1e-9  # of a mean, relative to the mean of the absolute values; sums of parts round differently
+TOLERANCE = 1e-9  # of a mean, relative to the size of the values; sums of parts round differently
 
 
 def check_received(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any], where: Any) -> None:
@@ -97,26 +97,15 @@ def _columns_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[st
 
 def _values_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> str:
     """Hold every mean over lists in the summary against the rows of `per_user`."""
-    by, metrics = spec["by"], {name: one for name, one in spec["metrics"].items() if name in per_user.columns}
-    labels = per_user[by] if by else pd.DataFrame(index=range(len(per_user)))
-    group = labels.groupby(by, sort=False, dropna=False, observed=True).ngroup().to_numpy() if by else None
-    code = np.zeros(len(per_user), np.int64) if group is None else group
-    first = np.unique(code, return_index=True)[1]
-    weight = per_user[spec["weight"]].to_numpy(np.float64) if "weight" in spec else np.ones(len(per_user))
-    for name, one in metrics.items():
-        x = per_user[name].to_numpy(np.float64)
-        w, x = np.where(np.isnan(x), 0.0, weight), np.where(np.isnan(x), 0.0, x)
-        total, size, mass = (np.bincount(code, part, len(first)) for part in (w * x, w * abs(x), w))
-        rows = summary[(summary["metric"] == one["name"]) & _same_k(summary["k"], one["k"])]
-        rows = rows.drop_duplicates(by) if by else rows.head(1)
-        found = labels.iloc[first].assign(_place=range(len(first))).merge(rows, "left", by) if by else rows
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = total / mass
-            near = np.abs(found["value"].to_numpy() - mean) <= TOLERANCE * (size / mass)
-        if len(first) and (len(found) != len(first) or (np.isfinite(mean) & ~near).any()):
-            return f"the summary's {name} is not the mean of the rows of per_user"
-    return ""
-
-
-def _same_k(column: pd.Series, k: int | None) -> pd.Series:
-    return column.isna() if k is None else column.eq(k).fillna(False)
+    names = [name for name in spec["metrics"] if name in per_user.columns]
+    if not names or per_user.empty:
+        return ""
+    weights = per_user[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
+    keys = [*spec["by"], "metric", "k"]
+    own = means(per_user, spec["by"], names, spec, spec["confidence"], weights=weights)
+    found = own.merge(summary.drop_duplicates(keys), "left", keys, suffixes=("", "_said"))  # the first is of all items
+    mean, said = found["value"].to_numpy(), found["value_said"].to_numpy()
+    with np.errstate(invalid="ignore"):
+        near = np.abs(said - mean) <= TOLERANCE * (np.abs(mean) + found["std"].fillna(0.0).to_numpy())
+    wrong = np.flatnonzero(np.isfinite(mean) & ~near)
+    return f"the summary's {names[wrong[0] % len(names)]} is not the mean of the rows of per_user" if len(wrong) else ""

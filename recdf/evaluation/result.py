@@ -197,9 +197,9 @@ class Evaluation:
         metrics : str or list of str, optional
             Columns of `per_user`. Default: all metrics.
         model_col : str, optional
-            Column of the model. Default: the `by` column of the evaluation, if there is only one.
+            Column of the model. Default: the `by` column of the evaluation that is no fold, if there is only one.
         user_col : str or list of str, optional
-            Columns that name a list. Default: those of the list key that are no fold. The first is the unit, as in
+            Columns that name a list. Default: those of the list key that are no fold. The unit is as in
             `rd.compare_models`, unless `unit_col` names another.
         fold : str or list of str, optional
             Columns of the fold. Models are paired within a fold, and a user counts once with the mean over folds.
@@ -217,8 +217,8 @@ class Evaluation:
         Raises
         ------
         ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError, MissingExtraError
-            As `rd.compare_models`; `OptionError` also if the evaluation is not `by` one column and no `model_col` is
-            given.
+            As `rd.compare_models`; `OptionError` also if the evaluation is not `by` one column besides folds and no
+            `model_col` is given.
 
         Examples
         --------
@@ -234,11 +234,12 @@ class Evaluation:
 
         recommenders, key = self.spec["by"], self.spec["user_col"]
         if model_col is None:
-            if len(recommenders) != 1:
+            models = [name for name in recommenders if name not in as_columns(fold)]
+            if len(models) != 1:
                 found = f"by {recommenders}" if recommenders else "without by="
                 fix = "name the one of the models in model_col=" if recommenders else "evaluate with by="
                 raise OptionError(f"the evaluation was made {found}; {fix}, so that there are models to compare")
-            model_col = recommenders[0]
+            model_col = models[0]
         lists = [name for name in key if name not in as_columns(fold)] if user_col is None else as_columns(user_col)
         if fold is None:
             fold = [name for name in [*recommenders, *key] if name not in (*lists, model_col)]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from ..experiments.cells import NULL, Align, Cell, html_text, number, to_html, to_text, visible
+from ..experiments.runs import unit_of
 from .summary import SUMMARY
 
 __all__: list[str] = []
@@ -29,7 +30,7 @@ class Look(NamedTuple):
     cells: list[list[Cell]]
     align: list[Align]
     left_out: str
-    no_interval: str = ""
+    no_interval: bool = False
 
 
 def result_text(title: str, summary: pd.DataFrame, spec: Mapping[str, Any]) -> str:
@@ -45,9 +46,9 @@ def _said(look: Look, spec: Mapping[str, Any]) -> list[str]:
     """Return what a reader must know beside the table, such as that the lists of one user are not independent."""
     key, note = spec["user_col"], ""
     if len(key) > 1 or "user_id" in spec.get("carry", {}):
-        unit = key[0] if len(key) > 1 else "user_id"
+        unit = unit_of([*key, *spec.get("carry", {})])[0]
         note = f"± takes the lists of one {unit} for independent; rd.summarize(result, unit_col={unit!r}) does not."
-    return [text for text in (look.left_out, note, look.no_interval) if text]
+    return [text for text in (look.left_out, note, NO_INTERVAL if look.no_interval else "") if text]
 
 
 def result_html(title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | None, spec: Mapping[str, Any]) -> str:
@@ -98,16 +99,13 @@ def _look(summary: pd.DataFrame) -> Look:
     rows_left = n_rows - len(body)
     more = [f"{rows_left:,} more {'row' if rows_left == 1 else 'rows'}"] if rows_left else []
     more += [f"{len(all_k) - len(k_shown):,} more k"] if len(all_k) > len(k_shown) else []
-    equal = NO_INTERVAL if ((shown["std"] == 0) & shown["ci_low"].isna()).any() else ""
     left_out = f"... {' and '.join(more)}; .summary has all {len(summary):,} rows" if more else ""
-    return Look(head, body, align, left_out, equal)
+    return Look(head, body, align, left_out, bool(((shown["std"] == 0) & shown["ci_low"].isna()).any()))
 
 
 def _short(value: object) -> str:
     """Format a value of `per_user` for a cell."""
-    if isinstance(value, float):
-        return number(value, ".4g")
-    return str(value)
+    return number(value, ".4g") if isinstance(value, float) else str(value)
 
 
 def _side(dtype: Any) -> Align:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ..errors import DataError
 from .dtypes import categories_of, describe, read_categories, restore
-from .publishing import HEAD, PER_USER, SUMMARY_FILE, repair_summary, staged
+from .publishing import HEAD, PER_USER, SUMMARY_FILE, repair_summary, staged, to_disk
 from .storage import STALE_READS, Tables, local_path, read_tables, write_files
 
 PARTS = "parts.json"
@@ -43,13 +43,7 @@ def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
         shutil.copyfile(rows / HEAD / SUMMARY_FILE, staging / SUMMARY_FILE)
         for path in rows.rglob("*"):
             if path.is_file():
-                _to_disk(path)
-
-
-def _to_disk(path: Path) -> None:
-    """Wait until a file is on the disk and not only in the system's memory."""
-    with open(path, "rb+") as file:
-        os.fsync(file.fileno())
+                to_disk(path)
 
 
 def write_head(rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest, kind_of
+from ..experiments.runs import unit_of
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
@@ -141,6 +142,10 @@ def summarize(
         _refuse_repeated_lists(per_user, keys, spec)
         by = recommender_columns(per_user, "by", weight_col)
     by = as_columns(by)
+    # A list of several models is several lists, whether or not the key names the models, which stand before it.
+    listed = list_columns(per_user)
+    before = listed[: listed.index(keys[0])] if keys and keys[0] in listed else []
+    keys += [name for name in by if name in before and name not in keys]
     if weight_col is None:
         warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
@@ -157,8 +162,7 @@ def summarize(
     if not units:
         lists = [name for name in keys or list_columns(per_user) if name not in (*by, weight_col)]
         if len(lists) > 1:
-            own = [name for name in lists if name not in spec.get("by", [])]
-            units = ["user_id"] if "user_id" in lists else own[:1]
+            units = unit_of([name for name in lists if name not in spec.get("by", [])])
     for name in names:
         if not pd.api.types.is_numeric_dtype(per_user[name].dtype):
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
@@ -249,7 +253,8 @@ def mean_table(
     """Make one row per group (a row of `labels`) and metric column."""
     refuse_summary_names(labels)
     statistics, n_groups = moments.statistics(confidence), len(labels)
-    described = [_describe(name, spec) for name in names]
+    known = spec.get("metrics", {})
+    described = [(known[name]["name"], known[name]["k"]) if name in known else _split(name) for name in names]
     columns: dict[str, Any] = {
         "metric": [name for name, _ in described] * n_groups,
         "k": pd.array([k for _, k in described] * n_groups, dtype="Int64"),
@@ -265,7 +270,11 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
         return as_columns(metrics)
     names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
     # A join loses attrs. Then only columns named like metrics count, so that a joined column of numbers does not.
-    names = names or [name for name in per_user.columns if isinstance(name, str) and _named_like_a_metric(name)]
+    texts = () if names else (name for name in per_user.columns if isinstance(name, str))
+    for name in texts:
+        metric = METRICS.get(name.partition("(")[0])
+        if _split(name)[1] is not None or (metric is not None and not metric.cut):
+            names.append(name)
     if not names:
         own = [name for name in per_user.select_dtypes("number").columns if name not in ("n_true", "n_pred")]
         raise ColumnError(
@@ -275,19 +284,9 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
     return names
 
 
-def _named_like_a_metric(column: str) -> bool:
-    metric = METRICS.get(column.partition("(")[0])
-    return _split(column)[1] is not None or (metric is not None and not metric.cut)
-
-
 def _split(column: str) -> tuple[str, int | None]:
     name, at, k = column.rpartition("@")
     return (name, int(k)) if at and name and k.isdigit() else (column, None)
-
-
-def _describe(column: str, spec: Mapping[str, Any]) -> tuple[str, int | None]:
-    known = spec.get("metrics", {}).get(column)
-    return (known["name"], known["k"]) if known else _split(column)
 
 
 def _refuse_repeated_lists(per_user: pd.DataFrame, keys: list[str], spec: Mapping[str, Any]) -> None:

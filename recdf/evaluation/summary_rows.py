@@ -47,20 +47,15 @@ def summary_table(
             assert groups is not None
             parts.append(_placed(groups.columns, of_group, by, number, spec, group))
     refuse_summary_names(by)
-    table, labelled = _in_order(parts, by)
+    table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+    # Sorting is stable: the outputs of one metric keep their order.
+    table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
+    labels = by.take(table["_by"].to_numpy()).reset_index(drop=True)
+    labelled = {str(name): labels.iloc[:, i] for i, name in enumerate(by.columns)}
     if groups is not None and item_by is not None:
         labelled[item_by] = groups.column(table["_group"].to_numpy())
     names = [*SUMMARY, *(name for name in OF_WEIGHTS if name in table)]
     return pd.DataFrame({**labelled, **{name: table[name] for name in names}})
-
-
-def _in_order(parts: Sequence[pd.DataFrame], by: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
-    """Sort the rows of all parts by `_by` (position in `by`), `_group` and `_metric`; return their `by` columns."""
-    table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
-    # Sorting is stable: the outputs of one metric keep their order.
-    table = table.sort_values(["_by", "_group", "_metric"], kind="stable", ignore_index=True)
-    value = by.take(table["_by"].to_numpy()).reset_index(drop=True)
-    return table, {str(name): value.iloc[:, i] for i, name in enumerate(by.columns)}
 
 
 def _mean_rows(

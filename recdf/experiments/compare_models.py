@@ -79,7 +79,8 @@ def compare_models(
     user_col, model_col : default "user_id", "model"
         Key of a list (string or list of strings), column of the model in a long frame.
     unit_col : str or list of str, optional
-        Columns that name who is independent of whom, such as the user of a session. Default: the first of `user_col`.
+        Columns that name who is independent of whom, such as the user of a session. Default: `user_id`
+        if `user_col` has it, else its first column.
     fold : str or list of str, optional
         Columns of folds or repetitions: models are paired within (user, fold), and a user counts once with the
         mean over folds, because folds of one user are not independent.

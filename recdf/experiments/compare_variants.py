@@ -135,8 +135,8 @@ def compare_variants(
         p < 0.001), periods are compared and not variants, and the verdict is withheld; give the period as `strata` to
         compare within. Default: every column of dates without nulls that has one date per user.
     user_col : str or list of str, optional
-        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users. If the
-        first of several columns, or without a key a column of ids, repeats its values, the warning is "repeated_units".
+        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users. If
+        `user_id`, the first of several columns, or what looks like a unit repeats, the warning is "repeated_units".
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
         and only after two seconds.

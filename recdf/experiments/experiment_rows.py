@@ -39,6 +39,7 @@ class ExperimentRows:
     cells: list[Codes]
     # Code of the unit that rows may repeat, None where they have a cluster or nothing names a larger unit.
     repeated: Codes | None = None
+    guessed: bool = False  # a column of any name looks like that unit
 
     @property
     def names(self) -> list[Any]:
@@ -77,22 +78,25 @@ def read_rows(
     clusters = key_codes([("data", data)], cluster)[0][0] if cluster else None
     cells = split(group * len(labels) + variant, len(groups) * len(labels))
     used = {variant_col, *by_cols, *strata}
-    larger = None if cluster else _larger_unit(data, as_columns(user_col), used, variant)
-    return ExperimentRows(labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, cells, larger)
+    unit = (None, False) if cluster else _larger_unit(data, as_columns(user_col), used, variant)
+    return ExperimentRows(labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, cells, *unit)
 
 
-def _larger_unit(data: pd.DataFrame, keys: list[str], used: set[str], variant: Codes) -> Codes | None:
-    """Code of the unit of which there may be several rows: the first column of the key, "user_id", or what looks so.
+def _larger_unit(
+    data: pd.DataFrame, keys: list[str], used: set[str], variant: Codes
+) -> tuple[Codes | None, bool]:
+    """Code of the unit of which there may be several rows: "user_id", the first column of the key, or what looks so.
 
-    Without a key it is a column of ids that repeats its values, each of them in one variant alone. If rows had been
-    assigned one by one, that would have a probability below e^-20.
+    Returns too whether it only looks so: it is a column of ids that repeats its values, each of them in one variant
+    alone. If rows had been assigned one by one, that would have a probability below e^-20.
     """
     has_id = "user_id" in data.columns
-    if keys or has_id:
-        if len(keys) < 2 and (not has_id or keys in ([], ["user_id"])):  # a key of one column is unique
-            return None
-        (codes,), n = key_codes([("data", data)], keys[:1] if len(keys) > 1 else ["user_id"])
-        return codes if n < len(codes) else None
+    if has_id and keys in ([], ["user_id"]):  # a key of one column is unique
+        return None, False
+    if has_id or len(keys) > 1:
+        (codes,), n = key_codes([("data", data)], ["user_id"] if has_id else keys[:1])
+        if n < len(codes):
+            return codes, False
     largest = float(np.bincount(variant, minlength=1).max() or 1) / max(len(variant), 1)
     for name in [name for name in data.columns if name not in used]:
         kind = data[name].dtype
@@ -104,8 +108,8 @@ def _larger_unit(data: pd.DataFrame, keys: list[str], used: set[str], variant: C
             continue
         rare = (len(values) - len(codes)) * np.log(largest) > 20 and len(values) >= _LEAST_UNITS
         if rare and not in_several_variants(codes, variant, len(values)).any():
-            return np.asarray(codes, np.int64)
-    return None
+            return np.asarray(codes, np.int64), True
+    return None, False
 
 
 def _user_codes(

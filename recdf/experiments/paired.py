@@ -72,7 +72,7 @@ def paired_test(
         return row | {"warning": "; ".join([*named, "huge_values"])}
     units, skewness = _estimate(sums, weights)
     row["diff"] = diff = float(units.mean)
-    if not units.var > 0:
+    if not units.var > 0 or not wins + losses:  # ties differ by rounding alone
         return row | {"warning": "; ".join([*named, "zero_variance"])}
     row["warning"] = "; ".join([*named, *_cautions(len(d), wins + losses, skewness, weights)])
     row["se"] = se = float(np.sqrt(units.var))

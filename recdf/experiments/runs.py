@@ -101,6 +101,11 @@ def _of_lists(
     return found
 
 
+def unit_of(key: Sequence[Any]) -> list[Any]:
+    """Return the column of a list key that names who is independent of whom: user_id if it is one, else the first."""
+    return ["user_id"] if "user_id" in key else list(key[:1])
+
+
 def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> bool:
     """Whether a column that is not the unit looks like one: a user_id, or a later column of the key, that repeats.
 
@@ -115,7 +120,7 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
 
 
 def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, units: Sequence[str] = ()) -> Runs:
-    """Check the frames and give every row its place; without `units` the unit is the first column of the key."""
+    """Check the frames and give every row its place; without `units` the unit is that of the key."""
     if isinstance(per_user, Mapping):
         models = list(per_user)
         parts = [(f"per_user[{name!r}]", frame_of(f"per_user[{name!r}]", per_user[name])) for name in models]
@@ -158,7 +163,7 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, 
         list_of_cell = np.zeros(n_cells, np.int64)
         of_row, n_lists = key_codes(parts, keys)
         list_of_cell[cell] = np.concatenate(of_row)
-    named = list(units) or keys[:1]
+    named = list(units) or unit_of(keys)
     if not units and len(keys) > 1 and len(parts) == 1:  # one row tells the unit of a list, since it is in the key
         first = np.zeros(n_lists, np.int64)
         first[cell if list_of_cell is None else list_of_cell[cell]] = np.arange(len(cell))

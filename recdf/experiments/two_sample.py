@@ -1,7 +1,7 @@
 """One treatment against the control: a pair of arms in, a row of numbers out.
 
 Contract: a `Pair` has all that a test of two means reads. It comes from the users of both arms (`user_pairs`), or from
-moments of their values (`moment_pairs`), and the row is the same.
+moments of their values (`compare_from_moments`), and the row is the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from .stats.numbers import Number
 from .stats.power import beyond, detectable, detectable_t
 
 __all__: list[str] = []
-
 
 RESULT_COLUMNS = [
     "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",

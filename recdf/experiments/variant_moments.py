@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
+from ..errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
 from ..inputs.per_user_columns import warn_of_weights
 from .columns import Codes, Floats, Mask, by_columns, frame_of, group_codes, metric_specs, metric_values, require
 from .experiment_rows import ExperimentRows, read_rows
@@ -239,7 +239,7 @@ def variant_moments(
     OptionError
         A ratio of sums; an unknown option; a column of `by` with the name of a result column.
     DuplicateError
-        Several rows of a user.
+        Several rows of a user, whatever the key.
     DataError
         A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`.
 
@@ -274,6 +274,9 @@ def variant_moments(
     warn_of_weights(data, "data", [*by_cols, *(num for num, _ in specs.values())])
     columns = read_metrics(data, specs, {}, nan)
     rows = read_rows(data, variant_col, by_cols, user_col)
+    repeated = None if rows.guessed else rows.repeated
+    if repeated is not None and any(len(np.unique(repeated[cell])) < len(cell) for cell in rows.cells):
+        raise DuplicateError("data has several rows of a user, whose values are not independent; use rd.roll_up first")
     return _moments_of_rows(rows, columns).frame()
 
 

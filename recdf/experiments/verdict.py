@@ -247,11 +247,11 @@ def _withheld_pairs(table: pd.DataFrame) -> list[str]:
     """Why the verdict of each pair of models is withheld, or an empty text."""
     found = []
     differ = table["wins"] + table["losses"]
-    for n, n_differ, diff, warning in zip(table["n_users"], differ, table["diff"], table["warning"], strict=True):
+    for n, n_differ, warning in zip(table["n_users"], differ, table["warning"], strict=True):
         named = warning.split("; ")
         if n < FEW_UNITS:
             found.append("check: too few lists")
-        elif "zero_variance" in named and diff != 0:
+        elif "zero_variance" in named and n_differ:
             found.append("check: zero variance")
         elif 0 < n_differ < FEW_UNITS:
             found.append("check: too few lists differ")

@@ -331,12 +331,9 @@ def read_order(series: pd.Series, where: str) -> np.ndarray:
     in ascending order of their values, with equal numbers for equal values.
     """
     dtype = series.dtype
-    if pd.api.types.is_bool_dtype(dtype) or (isinstance(dtype, np.dtype) and dtype.kind in "iu"):
-        return read_numbers(series, where)
-    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize <= 8:
-        return read_numbers(series, where)
+    of_numpy = isinstance(dtype, np.dtype) and (dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize <= 8))
     number = read_numbers(series, where)
-    if number.dtype.kind != "f" or not len(number):
+    if of_numpy or pd.api.types.is_bool_dtype(dtype) or number.dtype.kind != "f" or not len(number):
         return number
     whole = pd.api.types.is_integer_dtype(dtype) and bool((np.abs(number[~np.isnan(number)]) < EXACT).all())
     if whole or (pd.api.types.is_float_dtype(dtype) and getattr(dtype, "itemsize", 8) <= 8):
@@ -344,17 +341,12 @@ def read_order(series: pd.Series, where: str) -> np.ndarray:
     null = series.isna().to_numpy(dtype=bool)
     present = series[~null].astype(object).to_numpy()
     kinds = set(map(type, present.tolist()))
-    if kinds <= {float, bool, np.float64} or not _some_rounded(present, number[~null]):
-        return number
     # Python compares int, float and Decimal by their exact values.
+    if kinds <= {float, bool, np.float64} or not (present != number[~null].astype(object)).any():
+        return number
     places = np.full(len(series), np.nan)
     places[~null] = np.unique(present, return_inverse=True)[1]
     return places
-
-
-def _some_rounded(exact: np.ndarray, rounded: np.ndarray) -> bool:
-    """Tell whether reading as float64 changed a number; objects compare by their exact values."""
-    return bool((exact != rounded.astype(object)).any())
 
 
 def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:

@@ -125,7 +125,8 @@ def read_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Rows:
         named = [(f"{role}[{rules.time_col!r}]", frames[role][rules.time_col]) for role in roles]
         clock, found = read_times(named)
         times = {role: one.values for role, one in zip(roles, found, strict=True)}
-    named_lists = [role for role in roles[1:] if _names_lists(frames[role], rules)]
+    wanted = rules.unattributed == "true" and rules.session_gap is None  # lists that events name
+    named_lists = [role for role in roles[1:] if wanted and set(rules.list_cols) <= set(frames[role].columns)]
     keys = {role: [users[role]] for role in ("log", *named_lists)}
     for name in rules.source_lists:
         for role, codes in _encoded(frames, list(keys), name)[0].items():
@@ -156,11 +157,6 @@ def _log_rows(
         keys = [*keys, session]
     lists = arrange_lists(keys, position, time)
     return LogRows(frame, keys, *items, lists, time, position, session, _read_clicked(frame, rules))
-
-
-def _names_lists(frame: pd.DataFrame, rules: Rules) -> bool:
-    """Tell whether a frame of events has the columns of the list key and the rules need them."""
-    return rules.unattributed == "true" and rules.session_gap is None and set(rules.list_cols) <= set(frame.columns)
 
 
 def _frames(log: Any, events: Mapping[str, Any], rules: Rules) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:

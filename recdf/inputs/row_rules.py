@@ -44,28 +44,21 @@ class Count:
 
 @dataclass(frozen=True)
 class RowRule:
-    """One rule: what breaks it, what happens to such rows under the options, and the error if they are refused.
+    """One rule: what breaks it, the error if such rows are refused, and the option that says whether they are.
 
     `error` takes the role of the frame, the counts by column and the number of rows. The dropped rows are counted in
     `spec["counts"]` under the role of the frame followed by `counted_as`.
     """
 
     breaks: str
-    answer: Callable[[Options], Answer]
     error: Callable[[str, Mapping[str, Count], int], RecdfError]
     counted_as: str = ""
+    option: Literal["nan_score", "null_keys"] | None = None
 
-
-def _refused(options: Options) -> Answer:
-    return "raise"
-
-
-def _of_nan_score(options: Options) -> Answer:
-    return "keep" if options.nan_score == "last" else options.nan_score
-
-
-def _of_null_keys(options: Options) -> Answer:
-    return options.null_keys
+    def answer(self, options: Options) -> Answer:
+        """Return what happens to such rows; they are refused where no option is about them."""
+        said: Answer | Literal["last"] = "raise" if self.option is None else getattr(options, self.option)
+        return "keep" if said == "last" else said
 
 
 def _numbers(what: str, words: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
@@ -104,21 +97,19 @@ NULL_ORDER = '{n}s of {n_rows}; drop these rows or pass nan_score="last" or "dro
 
 # The rules in the order in which they are reported: only the first broken rule raises its error.
 OF_RELEVANCE = tuple(
-    RowRule(f"{what} relevance", _refused, _numbers(what, RELEVANCES)) for what in ("null", "infinite", "negative")
+    RowRule(f"{what} relevance", _numbers(what, RELEVANCES)) for what in ("null", "infinite", "negative")
 )
 OF_PROPENSITY = (
-    RowRule("null propensity", _refused, _numbers("null", PROPENSITIES)),
-    RowRule("propensity not above 0", _refused, _numbers("zero or negative", PROPENSITIES)),
-    RowRule("propensity above 1", _refused, _numbers("larger than 1", PROPENSITIES)),
+    RowRule("null propensity", _numbers("null", PROPENSITIES)),
+    RowRule("propensity not above 0", _numbers("zero or negative", PROPENSITIES)),
+    RowRule("propensity above 1", _numbers("larger than 1", PROPENSITIES)),
 )
-OF_WEIGHT = tuple(
-    RowRule(f"{what} weight", _refused, _numbers(what, WEIGHTS)) for what in ("null", "negative or infinite")
-)
+OF_WEIGHT = tuple(RowRule(f"{what} weight", _numbers(what, WEIGHTS)) for what in ("null", "negative or infinite"))
 OF_ORDER = {
-    by: RowRule(f"null {by}", _of_nan_score, _numbers(f"null {by}", NULL_ORDER), "null_scores")
+    by: RowRule(f"null {by}", _numbers(f"null {by}", NULL_ORDER), "null_scores", "nan_score")
     for by in ("score", "rank")
 }
-NULL_ID = RowRule("null id", _of_null_keys, _null_ids, "null_keys")
+NULL_ID = RowRule("null id", _null_ids, "null_keys", "null_keys")
 RULES = (*OF_RELEVANCE, *OF_PROPENSITY, *OF_WEIGHT, *OF_ORDER.values(), NULL_ID)
 
 Test = Callable[[np.ndarray], np.ndarray]

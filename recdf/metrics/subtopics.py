@@ -64,7 +64,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
     matched = lists.matched
     true_lists, item_rank = matched.true_lists, lists.sides.item_rank()
     first, length = aspects_of_true(matched, aspects)
-    key = np.repeat(np.arange(len(true_lists.start) - 1), np.diff(true_lists.start))
+    key = true_lists.key
     row = np.flatnonzero(length)
     value = true_lists.item if item_rank is None else item_rank[true_lists.item]
     row = row[np.lexsort((value[row], key[row]))]
@@ -112,7 +112,8 @@ def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarra
     code = np.unique(covered(lists, aspects)[0])
     of_hits = np.bincount(code // aspects.n_aspects, minlength=len(lists))
     first, length = aspects_of_true(matched, aspects)
-    key = np.repeat(np.arange(len(matched.true_lists.start) - 1), np.diff(matched.true_lists.start))
-    code = np.unique(np.repeat(key, length) * aspects.n_aspects + aspects.aspect[spans(first, length)])
+    code = np.unique(
+        np.repeat(matched.true_lists.key, length) * aspects.n_aspects + aspects.aspect[spans(first, length)]
+    )
     of_true = np.bincount(code // aspects.n_aspects, minlength=len(matched.true_lists.start) - 1)
     return of_hits, np.append(of_true, 0)[matched.true_list]

@@ -87,7 +87,7 @@ class Rows:
             shown = self.unit_sums(there.astype(np.float64), piece) > 0
             for i, values in enumerate((reward[there], self.unit_sums(reward, piece)[shown])):
                 low[i], high[i] = min(low[i], values.min(initial=np.inf)), max(high[i], values.max(initial=-np.inf))
-        same = low[low == high]
+        same = low[high - low <= 1e-12 * np.abs(high)]  # sums of money differ by rounding alone
         return float(same[0]) if len(same) else None
 
     def unit_sums(self, values: Floats, piece: slice) -> Floats:

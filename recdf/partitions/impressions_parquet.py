@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
-from ..evaluation.publishing import staged_files
+from ..evaluation.publishing import staged
 from ..evaluation.storage import local_path
 from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
 from .local import Cells, Memory
@@ -114,7 +114,7 @@ def impressions_parquet(
     n_parts = int(min(BYTES_PER_BYTE * n_bytes / limit + 1, MOST_BUCKETS))
     memory = Memory(np.inf if n_parts == 1 else 0)
     with ExitStack() as stack:
-        folder = stack.enter_context(staged_files(target, FILES, overwrite=overwrite))
+        folder = stack.enter_context(staged(target, FILES, overwrite=overwrite))
         cells = {}
         for role, source in sources.items():
             names = source.schema.names

@@ -143,6 +143,13 @@ def test_one_sided_tests_and_other_tests_are_named(result, tmp_path):
     text = section(rd.report(result, tmp_path / "3.html", baseline="old", comparison=table))
     assert "found to differ by its signed ranks, which say nothing of the mean" in text
     assert "not shown to be better" not in text
+    assert "no difference shown" not in text
+    table = result.compare_models(baseline="old", test="wilcoxon")
+    text = section(rd.report(result, tmp_path / "4.html", baseline="old", comparison=table))
+    assert "new against old : signed ranks differ on recall@1." in text
+    table = result.compare_models(baseline="old").assign(verdict=["better", "better", "higher", "higher"])
+    text = section(rd.report(result, tmp_path / "5.html", baseline="old", comparison=table))
+    assert "new against old : different on recall@1." in text
 
 
 def test_the_baseline_stays(tmp_path):

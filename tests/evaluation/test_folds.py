@@ -89,3 +89,6 @@ def test_models_are_compared_within_users_and_folds(frames):
     wide = result.per_user.pivot(index=["user_id", "fold"], columns="model", values="ndcg@5")
     by_hand = (wide["b"] - wide["a"]).groupby("user_id").mean().mean()
     assert pair.diff == pytest.approx(by_hand)
+    pd.testing.assert_frame_equal(
+        result.compare_models(model_col="model", fold="fold"), result.compare_models(fold="fold")
+    )

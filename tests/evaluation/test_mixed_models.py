@@ -64,6 +64,13 @@ def test_all_lists_of_all_models(result):
         rd.summarize(result, by=[])
 
 
+def test_models_that_lack_some_lists_and_tables_without_counts(result):
+    table = joined(result)
+    for some in (table.iloc[5:], table[["user_id", "ndcg@10", "model", "segment"]]):
+        with pytest.raises(rd.DataError, match=WORDS + r"\['model', 'segment'\]"):
+            rd.summarize(some, by="segment", metrics=["ndcg@10"])
+
+
 def test_two_columns_of_recommenders_and_folds(shop):
     folds = shop.pred.assign(fold=1)
     pred = pd.concat([folds, folds.assign(fold=2)])
@@ -75,6 +82,9 @@ def test_two_columns_of_recommenders_and_folds(shop):
     found = rd.summarize(result, by="model", user_col=["model", "fold", "user_id"], unit="user_id")
     one = rd.evaluate(shop.true, shop.pred, "ndcg", by="model").summary
     np.testing.assert_allclose(found["value"], one["value"])
+    # The key of a list need not say again by what models are told apart.
+    for table in (result.per_user, pd.DataFrame(result.per_user.to_dict("list"))):
+        np.testing.assert_allclose(rd.summarize(table, by="model", user_col=["user_id", "fold"])["value"], one["value"])
     kept = rd.bootstrap_ci(result.per_user.drop(columns="fold"), "ndcg@10", by="model")
     np.testing.assert_allclose(kept["value"], one["value"])
 

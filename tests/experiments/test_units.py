@@ -115,7 +115,30 @@ def test_the_unit_may_be_another_column(rng):
         one(frame.assign(household=np.r_[np.nan, frame["household"][1:]]), user_col="user_id", unit_col="household")
 
 
-@pytest.mark.parametrize("key", [["session", "user_id"], "session", ["session", "customer"]])
+def test_the_order_of_the_key_does_not_name_the_unit(rng):
+    # 40 session numbers were 40 independent units, and equal models got a winner in most runs.
+    frame = sessions(rng)
+    turned = one(frame, user_col=KEY[::-1])
+    assert (turned["n_users"], turned["n_lists"]) == (30, 1200)
+    assert turned["se"] == pytest.approx(one(frame)["se"])
+    long = pd.DataFrame(frame.to_dict("list"))
+    true = long.loc[long["model"] == "a", KEY].assign(item_id=1)
+    result = rd.evaluate(true, long.assign(item_id=1), "hitrate@1", by="model", user_col=KEY[::-1])
+    assert "the lists of one user_id" in str(result)
+    assert rd.leaderboard(result).comparisons["n_users"].tolist() == [30]
+    assert rd.summarize(result)["n_users"].tolist() == [30, 30]
+
+
+@pytest.mark.parametrize("test", ["t", "randomization", "bootstrap", "wilcoxon"])
+def test_rounding_is_no_difference(test):
+    long = pd.DataFrame({"model": ["a"] * 60 + ["b"] * 60, "user_id": [*range(60)] * 2, "ndcg@10": 0.1 + 0.2})
+    long.loc[60:89, "ndcg@10"] = 0.3
+    found = rd.compare_models(long, "ndcg@10", test=test, n_resamples=200).iloc[0]
+    assert (found["ties"], found["reject"], found["verdict"]) == (60, False, "no difference shown")
+    assert "zero_variance" in found["warning"].split("; ")
+
+
+@pytest.mark.parametrize("key", ["session", ["session", "customer"]])
 def test_a_user_that_nobody_named_is_said(rng, key):
     frame = sessions(rng)
     frame["session"] = frame.groupby("model").cumcount()

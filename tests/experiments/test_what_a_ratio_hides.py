@@ -7,7 +7,7 @@ from experiments.verdicts import arms, compare
 from scipy import stats
 
 import recdf as rd
-from recdf.errors import OptionError
+from recdf.errors import DuplicateError, OptionError
 
 CTR = {"ctr": ("clicks", "shown")}
 
@@ -253,9 +253,18 @@ def test_a_repeated_unit_is_found_without_a_key(rng):
     data = sessions(rng, names=("customer", "visit")).assign(country=rng.choice(list("xyz"), 1200))
     assert found_in(data, "m")["verdict"] == "check: repeated units"
     data["device"] = np.arange(1200)
-    assert found_in(data, "m", user_col="device")["verdict"].startswith(("no", "better", "worse"))
+    for key in ("device", ["device", "customer"]):
+        assert found_in(data, "m", user_col=key)["verdict"] == "check: repeated units"
     renamed = data.rename(columns={"customer": "user_id"})
-    assert found_in(renamed, "m", user_col="device")["verdict"] == "check: repeated units"
+    for key in ("device", ["device", "user_id"]):
+        assert found_in(renamed, "m", user_col=key)["verdict"] == "check: repeated units"
+    with pytest.raises(DuplicateError, match="several rows of a user"):
+        rd.variant_moments(renamed, "m", user_col=["device", "user_id"])
+    assert len(rd.variant_moments(renamed, "m", user_col=["device", "user_id"], by="visit")) == 40
+    # Buckets by which users are assigned hold users who are not alike.
+    bucket = rng.integers(0, 100, 5000)
+    users = pd.DataFrame({"visitor": np.arange(5000), "bucket": bucket, "variant": np.where(bucket < 50, "A", "B")})
+    assert found_in(users.assign(m=rng.normal(size=5000)), "m", user_col="visitor")["warning"] == ""
     assert "repeated_units" not in found_in(data.drop(columns="customer"), "m")["warning"]
     # A row per user and week is no repetition within the week.
     assert "repeated_units" not in found_in(renamed, "m", user_col=["user_id", "device"], by="visit")["warning"]

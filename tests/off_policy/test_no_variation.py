@@ -22,12 +22,12 @@ def clicks(n=4000, seed=0):
 
 
 @pytest.mark.parametrize("options", [{}, {"method": "bootstrap"}, BOUNDS, {"cluster": None}])
-@pytest.mark.parametrize("value", [1.0, 0.25])
+@pytest.mark.parametrize("value", [1.0, 0.25, [0.1 + 0.2, 0.3]])
 def test_clicked_rows_only(options, value):
     log = clicks()
     whole = rd.ope_estimate(log, **options)
     assert whole["trust"].tolist() == ["ok", "ok"]
-    table = rd.ope_estimate(log[log["reward"] > 0].assign(reward=value), **options)
+    table = rd.ope_estimate(log[log["reward"] > 0].assign(reward=lambda rows: np.resize(value, len(rows))), **options)
     assert table["flags"].str.startswith("no_variation").all()
     assert table["trust"].tolist() == ["do not use: rewards do not vary"] * 2
     assert table[LIMITS].isna().all(axis=None)

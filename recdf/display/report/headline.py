@@ -154,13 +154,14 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
         )  # fmt: skip
         return Badge("warning", "withheld"), sentence, picked
     said = "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
+    badge = "equivalent" if said.startswith("equ") else "no difference shown"
     if duel.verdict.startswith("ranks"):
-        said = "found to differ by its signed ranks, which say nothing of the mean, from"
+        said, badge = "found to differ by its signed ranks, which say nothing of the mean, from", "no verdict"
     sentence = (
         Name(duel.model), f" {_best(subject)} of {subject.primary}, and is {said} {against}", Name(duel.rival),
         f": {duel.effect}.{users}",
     )  # fmt: skip
-    return Badge("open", "equivalent" if said.startswith("equ") else "no difference shown"), sentence, picked
+    return Badge("open", badge), sentence, picked
 
 
 def _baseline_stays(subject: Subject, order: list[str]) -> tuple[Badge, Sentence, list[Sentence]]:
@@ -214,13 +215,15 @@ def other_metrics(subject: Subject) -> list[Sentence]:
     if subject.comparison is None or subject.pair is None or subject.baseline is None:
         return []
     best, _ = subject.pair
-    by_sign: dict[str, list[str]] = {"better": [], "worse": [], "open": [], "check": []}
+    words = {"better": "better on ", "worse": "worse on ", "open": "not shown to differ on ",
+             "check": "verdict withheld on ", "ranks": "signed ranks differ on ", "apart": "different on "}  # fmt: skip
+    by_sign: dict[str, list[str]] = {sign: [] for sign in words}
     for column in subject.columns[1:]:
         duel = find_duel(subject, column, best, subject.baseline)
         if duel is not None:
-            by_sign["check" if duel.verdict.startswith("check") else duel.sign].append(column)
-    words = {"better": "better on ", "worse": "worse on ", "open": "not shown to differ on "}
-    words["check"] = "verdict withheld on "
+            first = duel.verdict.partition(" ")[0].rstrip(",:")
+            others = {"check": "check", "ranks": "ranks", "higher": "apart", "lower": "apart"}
+            by_sign[others.get(first, duel.sign)].append(column)
     parts = [words[sign] + ", ".join(names) for sign, names in by_sign.items() if names]
     return [(Name(best), " against ", Name(subject.baseline), ": " + "; ".join(parts) + ".")] if parts else []
 

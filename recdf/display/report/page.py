@@ -115,7 +115,8 @@ def report(
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
         and only after two seconds.
     unit_col : str or list of str, optional
-        Columns that name who is independent of whom, for intervals and tests. Default: the first of the list key.
+        Columns that name who is independent of whom, for intervals and tests. Default: `user_id`, or else
+        the first of the list key.
 
     Returns
     -------

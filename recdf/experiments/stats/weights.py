@@ -29,7 +29,6 @@ _POISSON_COUNTS = (24110, 24109, 12054, 4018, 1005, 200, 35, 5)
 
 _POISSON = np.repeat(np.arange(8, dtype=np.float64), _POISSON_COUNTS)
 
-
 # Replicates that are multiplied at once. Larger products are split between threads by the linear algebra library, which
 # takes longer than it saves, and several times longer on a busy machine.
 FEW = 32

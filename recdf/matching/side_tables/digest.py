@@ -72,12 +72,10 @@ def _add_values(total: Any, series: pd.Series) -> None:
 
 def _plain_type(kind: Any) -> Any:
     """Return the type in which values of one kind are compared; None for rare kinds, which are compared as text."""
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return pa.large_string()
-    if pa.types.is_boolean(kind):
-        return pa.int8()
-    if pa.types.is_signed_integer(kind):
-        return pa.int64()
-    if pa.types.is_floating(kind):
-        return pa.float64()
-    return None
+    plain = {
+        pa.large_string(): pa.types.is_string(kind) or pa.types.is_large_string(kind),
+        pa.int8(): pa.types.is_boolean(kind),
+        pa.int64(): pa.types.is_signed_integer(kind),
+        pa.float64(): pa.types.is_floating(kind),
+    }
+    return next((one for one, holds in plain.items() if holds), None)
