@@ -128,7 +128,6 @@ def cast(column: Any, kind: pa.DataType, name: str, where: str) -> Any:
 
 
 def pandas_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
-    """Return what pandas wrote of the columns of a file: of dtypes, but no column is an index, and all names are text.
-    """
+    """Return what pandas wrote of dtypes; no column of the file is an index, and all names are text."""
     written = json.loads((metadata or {}).get(b"pandas", b"{}"))
     return {"columns": [], **written, "index_columns": [], "column_indexes": []}
