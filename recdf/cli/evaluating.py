@@ -110,7 +110,13 @@ def _evaluate(given: argparse.Namespace) -> None:
     elif given.features:
         options["features"] = given.features
     stream = given.stream or given.memory_limit is not None
-    frames = _read_beside_stream(given, options, paths) if stream else _read(given, options, paths)
+    sources = _streamed(given) if stream else {}
+    # Files that are not streamed get ids of the same types as those of the streamed files.
+    frames = (
+        {name: read_beside(path, sources["pred"].files[0], _keys(options), []) for name, path in paths.items()}
+        if stream
+        else _read(given, options, paths)
+    )
     options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
     if "features" in frames:
         options["features"] = frames["features"].set_index(options.get("item_col", Options.item_col))
@@ -121,9 +127,6 @@ def _evaluate(given: argparse.Namespace) -> None:
         options["carry"] = as_pairs("--carry", rules, "a column and a rule, as time=min")
     options["k"] = given.k or 10
     if stream:
-        sources = {name: Source(getattr(given, name), name) for name in ("true", "pred")}
-        for name, one in sources.items():
-            _said(given, name, getattr(given, name), len(one.files), one.n_rows)
         _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
         check_expected(given, lambda: _streamed_days(sources["pred"], given.day_col))
         where = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
@@ -132,6 +135,7 @@ def _evaluate(given: argparse.Namespace) -> None:
         _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
         check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
         result = evaluate(frames["true"], frames["pred"], given.metrics, **options)
+        result.spec["files"] = given.files
         if given.out is not None:
             result.to_parquet(given.out, overwrite=given.overwrite)
     print_tables(given, result.summary.to_string(index=False), {"summary": result.summary})
@@ -155,31 +159,35 @@ def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
         raise EmptyPopulationError(f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows")
 
 
-def _read_beside_stream(
-    given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]
-) -> dict[str, pd.DataFrame]:
-    """Read the files that are not streamed, with ids of the same types as those of the streamed files."""
-    for path in (given.true, given.pred):
+def _streamed(given: argparse.Namespace) -> dict[str, Source]:
+    """Find the files to read piece by piece, and say how many rows they have."""
+    paths = {"true": given.true, "pred": given.pred}
+    for path in paths.values():
         if is_text_file(path) or is_address(path):
             raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
-    like = Source(given.pred, "pred").fragments[0].path
-    return {name: read_beside(path, like, _keys(options), []) for name, path in paths.items()}
+    sources = {name: Source(path, name) for name, path in paths.items()}
+    for name, one in sources.items():
+        _said(given, name, paths[name], **one.read)
+    return sources
 
 
 def _read(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]) -> dict[str, pd.DataFrame]:
     """Read `true`, `pred` and the side tables, with ids of the same types in all of them."""
     paths = {"true": given.true, "pred": given.pred, **paths}
     columns = ["score", "rank", "relevance", *(one for name, one in options.items() if name.endswith("_col"))]
+    columns += [one.split("=")[0] for one in getattr(given, "carry", None) or []]
     columns = [one for one in columns if isinstance(one, str)]
     frames = read_files(paths, _keys(options), as_columns(options.get("by")), columns)
-    for name, frame in frames.items():
-        _said(given, name, paths[name], len(FileSet.of(paths[name]).paths), len(frame))
+    read = {name: {"files": len(FileSet.of(paths[name]).paths), "rows": len(frame)} for name, frame in frames.items()}
+    for name, own in read.items():
+        _said(given, name, paths[name], **own)
+    given.files = {name: read[name] for name in ("true", "pred")}
     return frames
 
 
-def _said(given: argparse.Namespace, name: str, path: str, n_files: int, n_rows: int) -> None:
+def _said(given: argparse.Namespace, name: str, path: str, files: int, rows: int) -> None:
     """Say with -v what was read, in the same words whether the files are streamed or not."""
-    verbose(given, f"read --{name} {path}: {n_files:,} {'file' if n_files == 1 else 'files'}, {n_rows:,} rows")
+    verbose(given, f"read --{name} {path}: {files:,} {'file' if files == 1 else 'files'}, {rows:,} rows")
 
 
 def _keys(options: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ writes it as plain integers (7, not 007, 7.0 or +7) and no parquet file holds it
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -22,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, MissingExtraError, OptionError, RecdfError
-from ..inputs.data_files import data_files, folder_columns, hidden, unified
+from ..inputs.data_files import cast, data_files, folder_columns, hidden, pandas_metadata, unified
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -71,8 +72,18 @@ def _as_frames(
     for name in texts:
         for column in set(by) & set(tables[name].column_names):
             _make_integers(tables, [name], column)
-    # Integers beside nulls stay integers, and a column that pandas wrote as its index is a column.
-    return {name: table.to_pandas(integer_object_nulls=True, ignore_metadata=True) for name, table in tables.items()}
+    return {name: _as_frame(table) for name, table in tables.items()}
+
+
+def _as_frame(table: Any) -> pd.DataFrame:
+    """Return a frame with the dtypes that pandas wrote, in which integers beside nulls stay integers."""
+    metadata = {b"pandas": json.dumps(pandas_metadata(table.schema.metadata)).encode()}
+    frame: pd.DataFrame
+    try:
+        frame = table.replace_schema_metadata(metadata).to_pandas(integer_object_nulls=True)
+    except (TypeError, ValueError):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
+        frame = table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
+    return frame
 
 
 @dataclass(frozen=True)
@@ -134,10 +145,18 @@ class FileSet:
 
     def _joined(self, tables: Sequence[Any], columns: Sequence[str]) -> Any:
         """Join tables, without the columns whose types do not go together and that nobody needs."""
-        odd = unified([table.schema for table in tables])[1]
+        schema, odd = unified([table.schema for table in tables])
         for name in columns:
             if name in odd:
                 raise DataError(f"{self.name}: the files have columns of different kinds: {odd[name]}")
+        for table in tables:
+            for name in set(table.column_names) - set(odd):
+                try:
+                    cast(table[name], schema.field(name).type, name, self.name)
+                except DataError as error:
+                    if name in columns:
+                        raise
+                    odd[name] = str(error)
         kept = [table.drop_columns([name for name in odd if name in table.column_names]) for table in tables]
         return pa.concat_tables(kept, promote_options="permissive")
 

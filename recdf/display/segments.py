@@ -11,6 +11,7 @@ from ..errors import ColumnError, OptionError, kind_of
 from ..evaluation.moments import Moments, clustered
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import mean_table, unit_codes
+from ..experiments.columns import key_codes
 from .pairs import list_places, model_rows
 from .tables import direction_of, labels
 
@@ -44,14 +45,16 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, Grou
     names = [name for name in segments.columns if name not in keys]
     if not names:
         raise ColumnError(f"segments has the key {keys} alone; expected a column of segments beside it")
-    twice = segments.duplicated(keys)
-    if twice.any():
-        raise OptionError(f"segments has several rows for {int(twice.sum()):,} keys of {keys}; expected one per user")
     # The ids of a list are looked up once, not once for every model.
     places = list_places(result, model_rows(result))
-    lists = result.per_user[keys].take(places.first_row)
-    lists.attrs = {}
-    joined = lists.merge(segments, on=keys, how="left", validate="many_to_one")
+    lists, known = result.per_user[keys].take(places.first_row), segments.dropna(subset=keys).reset_index(drop=True)
+    (of_list, of_row), n = key_codes([("per_user", lists), ("segments", known)], keys)
+    row = np.full(n, -1)
+    row[of_row] = np.arange(len(known))
+    twice = len(known) - np.count_nonzero(row >= 0)
+    if twice:
+        raise OptionError(f"segments has several rows for {twice:,} keys of {keys}; expected one per user")
+    joined = known.reindex(row[of_list])
     found = {}
     for name in names:
         codes, values = pd.factorize(joined[name])

@@ -18,7 +18,7 @@ from .by_of_lists import warn_of_by
 from .exposure_sums import counts_of
 from .part import Failure, ListRows, Measured, PartResult
 from .result import Evaluation
-from .spec import Spec, spec_of
+from .spec import FilesRead, Spec, spec_of
 from .summary_rows import exposure_rows, summary_table
 
 UNCOUNTED = (OptionError, ColumnError, EngineError)  # errors whose messages count no rows
@@ -65,6 +65,8 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
         described = read_sides(call.given, call.options).described()
     of_rows = (measured.order, measured.relevance_col, counts, described)
     spec = spec_of(call.requests, call.options, *of_rows, call.item_by)
+    if call.files:
+        spec["files"] = cast(dict[str, FilesRead], dict(call.files))
     if call.carry:
         spec["carry"] = {str(name): str(rule) for name, rule in call.carry.items()}
     of_lists = (measured.moments, exposed, measured.groups)

@@ -21,6 +21,13 @@ class MetricSpec(TypedDict):
     definition: str
 
 
+class FilesRead(TypedDict):
+    """How many files held a frame, and how many rows they had together."""
+
+    files: int
+    rows: int
+
+
 class Spec(TypedDict):
     """The record of a call: version, key and `by` columns, metrics by column, options, counts of rows, side tables."""
 
@@ -34,6 +41,7 @@ class Spec(TypedDict):
     counts: dict[str, int]
     confidence: float
     side_tables: NotRequired[dict[str, Described]]
+    files: NotRequired[dict[str, FilesRead]]
     item_by: NotRequired[str]
     carry: NotRequired[dict[str, str]]
     weight: NotRequired[str]

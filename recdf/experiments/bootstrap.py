@@ -12,6 +12,7 @@ from ..errors import EmptyPopulationError
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ..inputs.progress import Progress
+from ..inputs.sums import exact_sums
 from .columns import Codes, by_columns, count, frame_of, group_codes, key_codes, metric_specs, require, share, split
 from .options import Percentile, check_literal
 from .samples import Metric, read_metrics
@@ -148,7 +149,7 @@ def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sa
         sample, of = metric.take(rows[own]), unit[own]
         if metric.defined is not None or n < len(rows):
             den = np.ones(len(of)) if sample.den is None else sample.den
-            sample = Sample(*(np.bincount(of, values, n).astype(np.float64) for values in (sample.num, den)))
+            sample = Sample(*(exact_sums(values, of, n) for values in (sample.num, den)))
         samples.append(sample)
         n_units.append(int(np.count_nonzero(np.bincount(of))))
     return samples, n_units

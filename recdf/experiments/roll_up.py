@@ -13,6 +13,7 @@ from ..errors import DataError, OptionError
 from ..inputs.frames import read_numbers
 from ..inputs.options import as_columns
 from ..inputs.per_user_columns import evaluated, list_columns
+from ..inputs.sums import exact_sums
 from ..metrics.direction import direction_of
 from .columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
 from .options import Roll, check_literal
@@ -214,7 +215,7 @@ def _rolled(per_user: pd.DataFrame, name: str, rule: Roll, codes: Codes, n: int)
     if earlier is not None and rule == "mean":
         per_row *= metric_values(per_user, "per_user", f"{name}__n")
     weighted = np.where(defined, values, 0.0) * (per_row if rule == "mean" else 1.0)
-    sums = np.bincount(codes, weights=weighted, minlength=n)
+    sums = exact_sums(weighted, codes, n)
     counts = np.bincount(codes, weights=per_row, minlength=n).astype(np.int64) if earlier is None else earlier
     rolled: Floats = np.where(counts > 0, sums / np.maximum(counts, 1) if rule == "mean" else sums, np.nan)
     return {name: rolled, f"{name}__n": counts}

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
+from ..inputs.sums import exact_sums
 from .columns import Codes, Floats, Mask, Spec, metric_specs, metric_values, read_weight, share
 from .options import RaiseOrDrop
 from .stats.arms import Sample
@@ -224,10 +225,10 @@ def fill(covariate: Covariate, missing: Mask) -> Covariate:
 
 def sum_by(sample: Sample, clusters: Codes) -> Sample:
     """Sums per cluster; a mean becomes the ratio to the number of rows."""
-    _, own = np.unique(clusters, return_inverse=True)
+    present, own = np.unique(clusters, return_inverse=True)
     rows = np.ones(len(own))
 
     whole = sample._replace(den=rows if sample.den is None else sample.den)
     if whole.x_num is not None and whole.x_den is None:
         whole = whole._replace(x_den=rows)
-    return whole.each(lambda values: np.bincount(own, weights=values).astype(np.float64))
+    return whole.each(lambda values: exact_sums(values, own, len(present)))

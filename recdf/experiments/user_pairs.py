@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..inputs.progress import Progress
+from ..inputs.sums import exact_sums
 from .columns import Codes, Floats
 from .estimates import Estimate, estimate, few_clusters, residuals
 from .experiment_rows import ExperimentRows
@@ -76,9 +77,9 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
     """
     by_row = by_unit = repeats = 0.0
     for z, code in zip(parts, codes, strict=True):
-        _, own = np.unique(code, return_inverse=True)
+        present, own = np.unique(code, return_inverse=True)
         z = z - z.mean()
-        sums = np.bincount(own, weights=z)
+        sums = exact_sums(z, own, len(present))
         repeats += len(z) - len(sums)
         by_row += float(z @ z) / max(len(z) - 1, 1) / len(z)
         by_unit += float(sums @ sums) * len(sums) / max(len(sums) - 1, 1) / len(z) ** 2

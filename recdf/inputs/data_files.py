@@ -7,14 +7,17 @@ files in the same order, and see the same columns.
 from __future__ import annotations
 
 import glob
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+
+from ..errors import DataError
 
 
 def data_files(path: str) -> list[str]:
@@ -113,3 +116,19 @@ def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, str]]:
             fields.append(own[0].field(0))
             odd[name] = f"{name!r}: {error}"
     return pa.schema(fields), odd
+
+
+def cast(column: Any, kind: pa.DataType, name: str, where: str) -> Any:
+    """Return a column of one file in the type that it has over all files, which may not hold all of its values."""
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid as error:
+        kinds = f"{column.type}, which as {kind}, the type over all files, would lose digits ({error})"
+        raise DataError(f"{where}: the files have columns of different kinds: {name!r} is {kinds}") from error
+
+
+def pandas_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    """Return what pandas wrote of the columns of a file: of dtypes, but no column is an index, and all names are text.
+    """
+    written = json.loads((metadata or {}).get(b"pandas", b"{}"))
+    return {"columns": [], **written, "index_columns": [], "column_indexes": []}

@@ -39,17 +39,19 @@ def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) ->
     columns, others = set() if true is None else set(true.columns), set(pred.columns) - taken
     names = [name for name in dict.fromkeys(pred.columns) if by_row and name not in taken]
     return Hints(
-        [name for name in names if _looks_like_order(pred[name])],
+        [name for name in names if _looks_like_order(name) and _holds_numbers(pred[name])],
         by_row and true is not None and bool({"score", "rank"} & columns - taken or "relevance" in others - columns),
         shared_by(true, options) if true is not None and options.by_in_true is None else [],
     )
 
 
-def _looks_like_order(values: Any) -> bool:
-    if not isinstance(values, pd.Series) or not pd.api.types.is_numeric_dtype(values.dtype):
-        return False
-    some = is_rank(values.name) or _has(values.name, SCORES)
-    return some and not _has(values.name, IDS) and not pd.api.types.is_bool_dtype(values.dtype)
+def _looks_like_order(name: Any) -> bool:
+    return (is_rank(name) or _has(name, SCORES)) and not _has(name, IDS)
+
+
+def _holds_numbers(values: Any) -> bool:
+    kind = values.dtype if isinstance(values, pd.Series) else None  # two columns of one name are a frame
+    return kind is not None and pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
 
 
 def is_rank(name: Any) -> bool:

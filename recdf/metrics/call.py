@@ -39,7 +39,8 @@ class Call:
 
     options : checked options · requests : the metrics, each with its parameters and its k · given : side tables as
     the caller passed them, which are read when lists are matched · item_by : column of the catalogue whose groups of
-    items are measured separately · carry : columns of `pred` to copy into the per-user table, each with its rule.
+    items are measured separately · carry : columns of `pred` to copy into the per-user table, each with its rule ·
+    files : how many files and rows hold each frame, if files do.
     """
 
     options: Options
@@ -47,6 +48,7 @@ class Call:
     given: Given = NOTHING
     item_by: str | None = None
     carry: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, dict[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, function: Callable[..., Any], options: Mapping[str, Any], given: Given = NOTHING) -> Call:

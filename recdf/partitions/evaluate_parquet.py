@@ -151,7 +151,7 @@ def evaluate_parquet(
         staging = None if folder is None else stack.enter_context(staged(folder, overwrite=overwrite))
         call = replace(call, given=as_frames(given, call.options))  # made once here, since every part reads them
         true, pred = (Source(path, role, how.read_rows) for path, role in ((true_path, "true"), (pred_path, "pred")))
-        files = FileLabels.of(call, true, pred)
+        files = FileLabels.of(replace(call, files={"true": true.read, "pred": pred.read}), true, pred)
         row_bytes = {role: one.row_bytes(files.needed.schemas[role].names) for role, one in files.sources.items()}
         n_bytes = sum(one.n_rows * row_bytes[role] for role, one in files.sources.items())
         whole = n_bytes * how.whole_copies <= limit if buckets is None else buckets == 1

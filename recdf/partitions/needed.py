@@ -49,7 +49,7 @@ class Needed:
     @classmethod
     def of(cls, call: Call, schemas: Schemas) -> Needed:
         """Check the columns of both frames, or those of `pred` where there is no `true`."""
-        options, empty = call.options, {role: as_frame(schema.empty_table()) for role, schema in schemas.items()}
+        options, empty = call.options, {role: _without_rows(schema) for role, schema in schemas.items()}
         with suppress(EmptyPopulationError):  # frames without rows raise all errors that need no rows
             call.match(empty.get("true"), empty["pred"])
         _check_names(call)
@@ -118,6 +118,15 @@ class Needed:
         found = [[read_ids(head[name], f"{role}[{name!r}]") for role, head in heads.items()] for name in self.keys]
         items = [read_ids(head[item_col], f"{role}[{item_col!r}]") for role, head in heads.items()]
         return [*found, [*items, *read_sides(self.call.given, self.call.options).item_ids.values()]]
+
+
+def _without_rows(schema: pa.Schema) -> pd.DataFrame:
+    """Return a frame with these columns. Numbers have dtypes of numpy, with which very many columns cost little."""
+    numbers = {kind for kind in schema.types if pa.types.is_integer(kind) or pa.types.is_floating(kind)}
+    frame: pd.DataFrame = schema.empty_table().to_pandas(
+        types_mapper=lambda kind: None if kind in numbers else pd.ArrowDtype(kind), ignore_metadata=True
+    )
+    return frame
 
 
 def _check_names(call: Call) -> None:

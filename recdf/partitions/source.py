@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path
-from ..inputs.data_files import data_files, folder_columns, unified
+from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
 from ..inputs.frames import is_view
 from ..inputs.threads import n_threads
 from .sizes import Sizes
@@ -56,16 +56,24 @@ class Source:
             for i, (file, stored) in enumerate(zip(self.files, of_file, strict=True))
         }
         folders = pa.schema([(name, pa.dictionary(pa.int32(), values.type)) for name, values in named.items()])
-        self.metadata = physical[0].metadata or {}
+        self._pandas = pandas_metadata(physical[0].metadata)
         self.files_schema, _ = unified([pa.schema(list(physical[0])), folders])
-        self.schema, self._odd = unified([*map(_decoded, physical), _decoded(folders)])
-        self.periods = _periods(physical, role)
+        # Most files of a frame have the same columns, of which there may be very many.
+        bare = [schema.remove_metadata() for schema in physical]
+        kinds = [one for i, one in enumerate(bare) if not i or not one.equals(bare[i - 1], check_metadata=True)]
+        self.schema, self._odd = unified([*map(_decoded, kinds), _decoded(folders)])
+        self.periods = _periods(kinds, role)
         self.categories: dict[str, pa.Array] = {}
         self._last: dict[str, pa.Array] = {}
         self.null: set[str] = set()
         for name, values in named.items():
             if name not in self._odd:
                 self.categories[name] = values.unique().drop_null().cast(self.schema.field(name).type)
+
+    @property
+    def read(self) -> dict[str, int]:
+        """How many files and rows there are, for the spec."""
+        return {"files": len(self.files), "rows": self.n_rows}
 
     def fields(self, names: Sequence[str]) -> pa.Schema:
         """Return the schema of some columns."""
@@ -135,7 +143,7 @@ class Source:
             column = column.storage
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        return column.cast(self.schema.field(name).type)
+        return cast(column, self.schema.field(name).type, name, self.role)
 
     def _add_categories(self, name: str, values: pa.Array) -> None:
         own = values.cast(self.schema.field(name).type)
@@ -155,11 +163,16 @@ class Source:
                 column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)])
             plain = pa.table({name: column})
             try:
-                frame = plain.replace_schema_metadata(_of_column(self.metadata, name)).to_pandas()
+                frame = plain.replace_schema_metadata(self._metadata_of(name)).to_pandas()
             except (TypeError, ValueError):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
                 frame = plain.to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
+
+    def _metadata_of(self, name: str) -> dict[bytes, bytes]:
+        """Return what pandas wrote of one column."""
+        own = [column for column in self._pandas["columns"] if column["name"] == name]
+        return {b"pandas": json.dumps({**self._pandas, "columns": own}).encode()}
 
 
 def as_frame(table: pa.Table) -> pd.DataFrame:
@@ -219,16 +232,6 @@ def _frequency(field: pa.Field) -> str | None:
     if metadata.get(b"ARROW:extension:name") != b"pandas.period":
         return None
     return str(json.loads(metadata[b"ARROW:extension:metadata"])["freq"])
-
-
-def _of_column(metadata: dict[bytes, bytes], name: str) -> dict[bytes, bytes]:
-    """Return the pandas metadata of one column. A column that was an index becomes an ordinary one."""
-    if b"pandas" not in metadata:
-        return {}
-    pandas = json.loads(metadata[b"pandas"])
-    pandas["index_columns"] = []
-    pandas["columns"] = [column for column in pandas["columns"] if column["name"] == name]
-    return {b"pandas": json.dumps(pandas).encode()}
 
 
 def labels_as(labels: Any, kind: pa.DataType | None) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,10 +91,15 @@ class _WholeRead:
                 found[name] = np.int32
         return found
 
+    @cached_property
+    def _places(self) -> list[dict[str, int]]:
+        """The number of each stored column, by file."""
+        schemas = [(one.metadata.schema, one.metadata.num_columns) for one in self.source.fragments]
+        return [{schema.column(i).path: i for i in range(n)} for schema, n in schemas]
+
     def _stored_columns(self, name: str) -> Iterator[Any]:
         """Yield what each row group of each file says of one column."""
-        for fragment in self.source.fragments:
-            places = {fragment.metadata.schema.column(i).path: i for i in range(fragment.metadata.num_columns)}
+        for fragment, places in zip(self.source.fragments, self._places, strict=True):
             if name in places:
                 for number in range(fragment.metadata.num_row_groups):
                     yield fragment.metadata.row_group(number).column(places[name])
