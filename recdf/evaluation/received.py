@@ -84,10 +84,11 @@ def _columns_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[st
         odd = [name for name in numbers if not pd.api.types.is_numeric_dtype(frame[name].dtype)]
         if odd:
             return f"{role}[{odd[0]!r}] is {frame[odd[0]].dtype}; expected numbers"
-    # A metric of groups has the group in brackets behind its name.
-    cut_off = summary["k"].astype(object).where(summary["k"].notna(), None)
-    rows = set(zip(summary["metric"].str.split("[").str[0], cut_off, strict=True))
     named = {(one["name"], one["k"]): column for column, one in metrics.items()}
+    cut_off = summary["k"].astype(object).where(summary["k"].notna(), None)
+    rows = set(zip(summary["metric"], cut_off, strict=True))
+    # A metric of groups has the group in brackets behind its name.
+    rows = {(name if (name, k) in named else name.rpartition("[")[0], k) for name, k in rows}
     lost = [column for key, column in named.items() if column not in of_lists and key not in rows]
     if lost and len(summary):
         return f"neither table has the metric {lost[0]!r} of the spec"
