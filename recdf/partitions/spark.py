@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..errors import ColumnError, MissingExtraError, OptionError, RecdfError
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
-from .engine_arguments import EngineArguments, not_a_frame, takes_engine_options
+from .engine_arguments import EvaluateArguments, not_a_frame, takes_evaluate_options
 from .engine_errors import engine_error, reword
 from .engine_methods import OnBucket, OnChunk, labels_of_table
 from .engine_result import EngineEvaluation
@@ -40,7 +40,7 @@ ADVICE = {
 OWN = ("partitions", "cache")  # arguments that `rd.evaluate` does not have
 
 
-@takes_engine_options("Spark")
+@takes_evaluate_options("Spark")
 def evaluate(
     true: Any,
     pred: Any,
@@ -49,7 +49,7 @@ def evaluate(
     *,
     partitions: int | None = None,
     cache: bool = False,
-    **options: Unpack[EngineArguments],
+    **options: Unpack[EvaluateArguments],
 ) -> EngineEvaluation[Any]:
     """Evaluate two Spark frames. The summary is that of `rd.evaluate`, and the rows per list stay in Spark.
 
@@ -57,8 +57,8 @@ def evaluate(
     ----------
     true, pred : pyspark.sql.DataFrame
         The same columns as for `rd.evaluate`. Frames of Spark Connect are taken too. `true` may be None if no metric
-        needs it. The rows of a Spark frame have no order, so `pred` needs a score or a rank, and `ties="row"` is
-        refused.
+        needs it. The rows of a Spark frame have no order, so `pred` needs a score or a rank, `ties="row"` is refused,
+        and the summary has the `by` values in ascending order.
     {arguments}
     partitions : int, optional
         Number of buckets that the lists are distributed to. One task evaluates one bucket in memory. The default is
@@ -68,27 +68,7 @@ def evaluate(
         `result.unpersist()` gives the memory back.
     {options}
 
-    Returns
-    -------
-    EngineEvaluation
-        `.per_user` is a Spark frame whose rows are computed when they are used. `.summary` and `.spec` are those of
-        `rd.evaluate`, with `by` values in ascending order. `.to_pandas()` returns an `Evaluation` in memory.
-        `.to_parquet(folder)` writes the rows from the executors.
-
-    Raises
-    ------
-    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
-        For the same reasons as in `rd.evaluate`.
-    TypeError
-        If a frame is not a Spark DataFrame.
-    MissingExtraError
-        If pyspark is not installed.
-
-    Notes
-    -----
-    Use it where the data are in Spark already, or do not fit in the memory of one machine. Do not use it for frames
-    that fit in memory: `rd.evaluate` has no job to start and nothing to shuffle. For parquet files on one machine,
-    `rd.evaluate_parquet` needs no cluster.
+    {results}
 
     Examples
     --------
