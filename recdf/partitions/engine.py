@@ -30,9 +30,8 @@ from ..matching.side_tables.records import SIDE_TABLES
 from ..metrics.call import Call
 from .engine_arguments import call_of, no_order, refuse_ties_by_row
 from .engine_errors import watched
-from .engine_methods import Engine, Frame, as_dtypes, labels_of_table
+from .engine_methods import Engine, EngineRows, Frame, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
-from .engine_rows import EngineRows
 from .needed import Needed
 from .packed import CELL, add_up
 from .run import Run

@@ -8,7 +8,9 @@ to them as a file.
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -26,7 +28,6 @@ from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline, Sent
 from .sizes import sizes
-from .spark_settings import settings
 from .work import Distinct
 
 __all__ = ["evaluate"]
@@ -298,3 +299,48 @@ class Artifact:
         from pyspark import SparkFiles
 
         return Path(SparkFiles.get(self.name)).read_bytes()
+
+
+# Settings that the jobs of recdf need while they run. Several calls in one session may overlap, in different threads:
+# the first one sets the values, and the last one gives the session its own values back.
+#
+# After each row that goes from Java to Python, Spark adds up the bytes of the batch so far, unless this limit is the
+# largest integer. Rows of ids and scores are so short that adding up takes longer than all else that happens to a row.
+# Cells are long, so their number in a batch has to be limited: 10,000 cells of `CELL_BYTES` stay below the two
+# gigabytes that an Arrow array can hold.
+SETTINGS = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+}
+
+_LOCK = threading.Lock()
+# The sessions that have the settings now: how many calls use them, and the session's own values.
+_USED: dict[int, tuple[int, dict[str, str | None]]] = {}
+
+
+@contextmanager
+def settings(session: Any) -> Iterator[None]:
+    """Give a session the settings for as long as the context lasts."""
+    with _LOCK:
+        n_calls, own = _USED.get(id(session)) or (0, {name: session.conf.get(name, None) for name in SETTINGS})
+        if not n_calls:
+            for name, value in SETTINGS.items():
+                session.conf.set(name, value)
+        _USED[id(session)] = n_calls + 1, own
+    try:
+        yield
+    finally:
+        with _LOCK:
+            n_calls, own = _USED.pop(id(session))
+            if n_calls > 1:
+                _USED[id(session)] = n_calls - 1, own
+            else:
+                _set_back(session, own)
+
+
+def _set_back(session: Any, own: dict[str, str | None]) -> None:
+    for name, value in own.items():
+        if value is None:
+            session.conf.unset(name)
+        else:
+            session.conf.set(name, value)
