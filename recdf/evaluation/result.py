@@ -21,7 +21,41 @@ __all__ = ["Evaluation", "read_parquet"]
 TOLERANCE = 1e-12  # of `==`
 
 
-class Evaluation:
+class Result:
+    """A summary and the record of what it means, with their display. Where the rows are is up to the subclasses."""
+
+    _summary: pd.DataFrame
+    _spec: dict[str, Any]
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row per metric and `by` value, with the mean over the lists."""
+        return self._summary
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """JSON-safe record of what was computed."""
+        return self._spec
+
+    def __repr__(self) -> str:
+        return result_text(self._title(), self.summary, self.spec)
+
+    def _repr_html_(self) -> str:
+        return result_html(self._title(), self.summary, self._first_rows(), self.spec)
+
+    def _title(self) -> str:
+        return f"recdf {self.spec['recdf']}: per_user {self._of_rows()}, summary {len(self.summary)} rows"
+
+    def _of_rows(self) -> str:
+        """Return what the title says of `per_user`."""
+        raise NotImplementedError
+
+    def _first_rows(self) -> pd.DataFrame | None:
+        """Return some rows to show, if they are at hand."""
+        return None
+
+
+class Evaluation(Result):
     """Result of `evaluate`: two tables and the record of what they mean.
 
     Parameters
@@ -58,16 +92,6 @@ class Evaluation:
         if not isinstance(self._per_user, pd.DataFrame):
             self._per_user = self._per_user()
         return self._per_user
-
-    @property
-    def summary(self) -> pd.DataFrame:
-        """One row per metric and `by` value, with the mean over the lists."""
-        return self._summary
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        """JSON-safe record of what was computed."""
-        return self._spec
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
@@ -251,15 +275,12 @@ class Evaluation:
             metrics = [name for name in self.spec["metrics"] if name in self.per_user.columns]
         return compare_models(per_user, metrics, **options)
 
-    def __repr__(self) -> str:
-        return result_text(self._title(), self.summary, self.spec)
-
-    def _repr_html_(self) -> str:
-        return result_html(self._title(), self.summary, self.per_user.head(5), self.spec)
-
-    def _title(self) -> str:
+    def _of_rows(self) -> str:
         rows, columns = self.per_user.shape
-        return f"recdf {self.spec['recdf']}: per_user {rows:,} × {columns}, summary {len(self.summary)} rows"
+        return f"{rows:,} × {columns}"
+
+    def _first_rows(self) -> pd.DataFrame | None:
+        return self.per_user.head(5)
 
 
 def _same_frame(one: pd.DataFrame, two: pd.DataFrame, labels: Sequence[str]) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, DataError, MissingExtraError
+from ..errors import ColumnError, MissingExtraError
 from ..inputs.options import as_columns
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
@@ -18,11 +18,13 @@ from .engine_arguments import EvaluateArguments, not_a_frame, takes_evaluate_opt
 from .engine_methods import OnBucket, OnChunk, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
 from .needed import decoded
-from .packed import PACKED
+from .packed import PACKED, table_of
 from .shipped import Handle, Inline, Sent
 from .source import as_frame
 
 __all__ = ["evaluate"]
+
+HOLDS = "a Dask frame holds"  # for messages
 
 
 @takes_evaluate_options("Dask")
@@ -102,10 +104,11 @@ class DaskEngine:
         return pa.schema(list(zip(frame.columns, map(_arrow_type, known), strict=True)))
 
     def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
-        return to_arrow(frame[list(names)].head(n, npartitions=-1))
+        return table_of(frame[list(names)].head(n, npartitions=-1), HOLDS)
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
-        return frame[list(names)].map_partitions(_OnPartition(Sent(work), schema), meta=as_frame(schema.empty_table()))
+        on_partition = partial(_on_partition, Sent(work), schema)
+        return frame[list(names)].map_partitions(on_partition, meta=as_frame(schema.empty_table()))
 
     def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
         from dask import delayed
@@ -119,7 +122,7 @@ class DaskEngine:
         shuffled = [frame.set_index("bucket", divisions=edges) for frame in frames.values()]
         meta = as_frame(schema.empty_table())
         once = delayed(Sent(work), traverse=False)  # sent once, since it may hold large side tables
-        on_buckets = _OnBuckets(schema, tuple(frames))
+        on_buckets = partial(_on_buckets, schema, tuple(frames))
         return self.dd.map_partitions(
             on_buckets, *shuffled, once, meta=meta, align_dataframes=False, enforce_metadata=False
         )
@@ -128,7 +131,7 @@ class DaskEngine:
         """Do nothing: this engine keeps no rows."""
 
     def collect(self, frame: Any) -> pa.Table:
-        return to_arrow(frame.compute())
+        return table_of(frame.compute(), HOLDS)
 
     def share(self, data: bytes, digest: str) -> Handle:
         return Inline(digest, data)
@@ -148,7 +151,7 @@ class DaskEngine:
         return as_dtypes(labels_of_table(table), dtypes)
 
     def typed(self, frame: Any, like: pd.DataFrame) -> Any:
-        found = frame.map_partitions(_Typed(dict(like.dtypes)), meta=like, enforce_metadata=False)
+        found = frame.map_partitions(partial(_typed, dict(like.dtypes)), meta=like, enforce_metadata=False)
         # The frame is made anew from delayed parts. Dask would otherwise look into the two shuffles behind the frame,
         # take a column of it for one of another frame, and align both by an index whose numbers repeat.
         import dask
@@ -169,48 +172,23 @@ def _arrow_type(column: pd.Series) -> pa.DataType:
     return pa.decimal256(76, 18) if pa.types.is_decimal(kind) else kind
 
 
-def to_arrow(frame: pd.DataFrame) -> pa.Table:
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        why = " ".join(map(str, error.args))
-        raise DataError(f"a column of a Dask frame holds values that Arrow cannot hold in one column: {why}") from error
-
-
-@dataclass(frozen=True)
-class _OnPartition:
+def _on_partition(work: OnChunk, schema: pa.Schema, frame: pd.DataFrame) -> pd.DataFrame:
     """Call `work` on the rows of one partition."""
-
-    work: OnChunk
-    schema: pa.Schema
-
-    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
-        batches: Iterator[Any] = self.work(to_arrow(frame).to_batches())
-        return as_frame(pa.Table.from_batches(batches, self.schema))
+    batches: Iterator[Any] = work(table_of(frame, HOLDS).to_batches())
+    return as_frame(pa.Table.from_batches(batches, schema))
 
 
-@dataclass(frozen=True)
-class _Typed:
+def _typed(dtypes: Mapping[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
     """Give the rows of one partition the dtypes that pandas has for them."""
-
-    dtypes: Mapping[str, Any]
-
-    def __call__(self, frame: pd.DataFrame) -> pd.DataFrame:
-        return as_dtypes(labels_of_table(to_arrow(frame)), self.dtypes)
+    return as_dtypes(labels_of_table(table_of(frame, HOLDS)), dtypes)
 
 
-@dataclass(frozen=True)
-class _OnBuckets:
-    """Call `work` on each bucket of one shuffled partition."""
-
-    schema: pa.Schema
-    roles: tuple[str, ...]
-
-    def __call__(self, *given: Any) -> pd.DataFrame:
-        *frames, work = given
-        cells: dict[int, dict[str, list[Any]]] = {}
-        for role, frame in zip(self.roles, frames, strict=True):
-            for bucket, cell in zip(frame.index.tolist(), pa.array(frame["cell"].array), strict=True):
-                cells.setdefault(bucket, {}).setdefault(role, []).append(cell)
-        found = [work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())]
-        return as_frame(pa.concat_tables([self.schema.empty_table(), *found]))
+def _on_buckets(schema: pa.Schema, roles: Sequence[str], *given: Any) -> pd.DataFrame:
+    """Call the work, which is the last argument, on each bucket of one shuffled partition."""
+    *frames, work = given
+    cells: dict[int, dict[str, list[Any]]] = {}
+    for role, frame in zip(roles, frames, strict=True):
+        for bucket, cell in zip(frame.index.tolist(), pa.array(frame["cell"].array), strict=True):
+            cells.setdefault(bucket, {}).setdefault(role, []).append(cell)
+    found = [work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())]
+    return as_frame(pa.concat_tables([schema.empty_table(), *found]))

@@ -38,7 +38,7 @@ from .run import Run
 from .shipped import Handle, digest_of, to_bytes
 from .sizes import sizes
 from .source import as_frame
-from .work import AddingUp, Measuring, result_of
+from .work import Measuring, adding_up, result_of
 
 MOST_BUCKETS = 2**16 - 1
 
@@ -134,8 +134,8 @@ class EngineRun(Run[Frame]):
         per_user = self.engine.typed(self._meet(work, self.needed.per_user), empty)
         n_rows = int(measured.n_lists.sum())
         by = self.by_frame[measured.n_lists > 0].reset_index(drop=True)
-        rows = EngineRows(self.engine, per_user, empty, by, n_rows, self.n_buckets)
-        return EngineEvaluation(rows, summary, spec, self._labels)
+        rows = EngineRows(self.engine, per_user, empty, by, n_rows, self.n_buckets, self._labels)
+        return EngineEvaluation(rows, summary, spec)
 
     @cached_property
     def handle(self) -> Handle:
@@ -146,7 +146,7 @@ class EngineRun(Run[Frame]):
         """Measure all buckets and add the results."""
         cells = self._meet(Measuring(self.handle, self.needed.schemas), CELL)
         if self.n_buckets > sizes().summed_buckets:
-            cells = self.engine.each(cells, CELL.names, AddingUp(), CELL)
+            cells = self.engine.each(cells, CELL.names, adding_up, CELL)
         results = map(result_of, self.engine.collect(cells)["cell"])
         total: PartResult | None = add_up(sorted(results, key=lambda one: min(one.buckets)))
         return total

@@ -105,7 +105,8 @@ class EngineRows(Generic[Frame]):
     """Rows per list in a frame of an engine.
 
     empty : a pandas frame with the columns and dtypes, without rows · by : the `by` values of the rows · n : the number
-    of rows · n_buckets : the number of buckets that the lists were distributed to.
+    of rows · n_buckets : the number of buckets that the lists were distributed to · labels : gives a table with these
+    rows the dtypes of `rd.evaluate`.
     """
 
     engine: Engine[Frame]
@@ -114,6 +115,7 @@ class EngineRows(Generic[Frame]):
     by: pd.DataFrame
     n: int
     n_buckets: int
+    labels: Callable[[pa.Table], pd.DataFrame]
 
     def check(self, n: int, what: str = AGAIN) -> None:
         """Raise if there are more or fewer rows than when the summary was made."""

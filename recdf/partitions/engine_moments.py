@@ -10,7 +10,7 @@ of all buckets are added. An error of a bucket travels to the driver, which rais
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Generic
@@ -31,21 +31,15 @@ from ..experiments.variant_moments import GIVE_ROWS, MOMENT_COLUMNS, read_moment
 from ..inputs.options import as_columns, check_names
 from ..inputs.per_user_columns import warn_of_weights
 from .engine_methods import EngineRows, Frame, as_dtypes, labels_of_table
-from .needed import decoded, kind_of
-from .packed import HEAD, PACKED, Packing, of_cells, to_cells
+from .needed import Schemas, decoded, kind_of
+from .packed import HEAD, PACKED, Packing, of_cell, of_cells, table_of, to_cells
 from .shipped import Handle, digest_of, opened
 from .source import labels_as
 from .work import Cells, result_of, working_on
 
 # What a bucket gives: its moments or its error, as bytes, its rows per list, and whether an assigned user has some.
 OUTCOME = pa.schema(
-    [
-        ("bucket", pa.int32()),
-        ("moments", pa.binary()),
-        ("failure", pa.binary()),
-        ("n_rows", pa.int64()),
-        ("common", pa.bool_()),
-    ]
+    {"bucket": pa.int32(), "moments": pa.binary(), "failure": pa.binary(), "n_rows": pa.int64(), "common": pa.bool_()}
 )
 
 
@@ -78,18 +72,6 @@ class Reduction:
 
 
 @dataclass(frozen=True)
-class Schemas:
-    """The columns to read of both frames, with their types."""
-
-    per_user: pa.Schema
-    assignment: pa.Schema
-
-    @property
-    def empty(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        return labels_of_table(self.per_user.empty_table()), labels_of_table(self.assignment.empty_table())
-
-
-@dataclass(frozen=True)
 class Reducing:
     """Join the users of one bucket, and reduce them to moments.
 
@@ -106,7 +88,7 @@ class Reducing:
                 assignment = opened(self.assigned).get(bucket, [])
             moments = failure = None
             common = True  # an error that comes before the users are known is shown as it is
-            rows, users = of_cells(per_user, self.schemas.per_user), of_cells(assignment, self.schemas.assignment)
+            rows, users = of_cells(per_user, self.schemas["per_user"]), of_cells(assignment, self.schemas["assignment"])
             try:
                 frames = self.reduction.frames(labels_of_table(rows), labels_of_table(users))
                 common = not frames.users.stranger.all()
@@ -118,7 +100,7 @@ class Reducing:
 
     def _table(self, moments: pd.DataFrame) -> pa.Table:
         """Return moments with the types that they have in all buckets."""
-        kinds = {field.name: field.type for schema in vars(self.schemas).values() for field in schema}
+        kinds = {field.name: field.type for schema in self.schemas.values() for field in schema}
         kinds |= {**dict.fromkeys(MOMENT_COLUMNS, pa.float64()), "metric": pa.string()}
         kinds |= {"n": pa.int64(), "n_null": pa.int64()}
         columns = {
@@ -137,12 +119,7 @@ class MomentsCall(Generic[Frame]):
 
     @classmethod
     def of(
-        cls,
-        rows: EngineRows[Frame],
-        spec: Mapping[str, Any],
-        assignment: Any,
-        metrics: str | Sequence[str] | None,
-        options: Mapping[str, Any],
+        cls, rows: EngineRows[Frame], spec: Mapping[str, Any], assignment: Any, metrics: Any, options: Mapping[str, Any]
     ) -> MomentsCall[Frame]:
         """Take the columns of the evaluation for what the caller did not say."""
         if isinstance(assignment, pd.DataFrame):
@@ -185,8 +162,7 @@ class MomentsCall(Generic[Frame]):
             failure = result_of(failures[0]).failure
             if failure is not None:
                 raise told(failure, self.rows.n_buckets, "users")
-        tables = [of_cell(cell) for cell in found["moments"]]
-        table = pa.concat_tables(tables)
+        table = pa.concat_tables(map(of_cell, found["moments"]))
         moments = as_dtypes(labels_of_table(table), self._dtypes(table))
         if not len(moments):
             return moments
@@ -200,11 +176,7 @@ class MomentsCall(Generic[Frame]):
     def _assigned(self) -> pa.Table:
         """The columns of an assignment in memory that are read."""
         names = [name for name in self._of_assignment if name in self.assignment.columns]
-        try:
-            return pa.Table.from_pandas(self.assignment[names], preserve_index=False)
-        except (pa.ArrowException, ValueError) as error:
-            why = " ".join(map(str, error.args))
-            raise DataError(f"a column of assignment has values that Arrow cannot hold in one column: {why}") from error
+        return table_of(self.assignment[names], "assignment has")
 
     @property
     def _of_assignment(self) -> list[str]:
@@ -228,14 +200,14 @@ class MomentsCall(Generic[Frame]):
         require(self.rows.empty, "per_user", join.keys)
         all_names = _column_names(self.rows, self.assignment)
         require(pd.DataFrame(columns=all_names), "assignment", [*join.keys, join.variant_col])
-        schemas = Schemas(_some(of_rows, self._of_rows), _some(of_assignment, self._of_assignment))
-        per_user, assignment = schemas.empty
+        schemas = {"per_user": _some(of_rows, self._of_rows), "assignment": _some(of_assignment, self._of_assignment)}
         for name in join.keys:
-            kinds = {role: kind_of(schema.field(name).type) for role, schema in vars(schemas).items()}
+            kinds = {role: kind_of(schema.field(name).type) for role, schema in schemas.items()}
             if len(set(kinds.values()) - {"empty"}) > 1:
                 words = " and ".join(f"{role}[{name!r}] holds {kind} ids" for role, kind in kinds.items())
                 raise IdTypeError(f"{words}; they can never match. Convert one of them")
-        self.reduction.moments(self.reduction.frames(per_user, assignment))
+        empty = (labels_of_table(schema.empty_table()) for schema in schemas.values())
+        self.reduction.moments(self.reduction.frames(*empty))
         head = self.rows.empty.copy(deep=False)
         head.attrs["recdf"] = self.reduction.spec
         warn_of_weights(head, "per_user", [*self.reduction.by, *self.reduction.metrics])
@@ -245,14 +217,14 @@ class MomentsCall(Generic[Frame]):
         """Return a lazy frame with the outcome of every bucket."""
         engine, n_buckets = self.rows.engine, self.rows.n_buckets
         keys, variant = self.reduction.join.keys, self.reduction.join.variant_col
-        packing = Packing(keys, keys[0], n_buckets, schemas.per_user, kept=False)
-        rows = engine.each(self.rows.frame, schemas.per_user.names, packing, PACKED)
-        packing = Packing(keys, variant, n_buckets, schemas.assignment, kept=False)
+        packing = Packing(keys, keys[0], n_buckets, schemas["per_user"], kept=False)
+        rows = engine.each(self.rows.frame, schemas["per_user"].names, packing, PACKED)
+        packing = Packing(keys, variant, n_buckets, schemas["assignment"], kept=False)
         if not self.in_memory:
-            assigned = engine.each(self.assignment, schemas.assignment.names, packing, PACKED)
+            assigned = engine.each(self.assignment, schemas["assignment"].names, packing, PACKED)
             return engine.meet(assigned, rows, n_buckets, Reducing(self.reduction, schemas, None), OUTCOME, False)
         cells: dict[int, list[bytes]] = {}
-        for batch in packing(self._assigned.select(schemas.assignment.names).to_batches()):
+        for batch in packing(self._assigned.select(schemas["assignment"].names).to_batches()):
             for bucket, cell in zip(batch["bucket"].to_pylist(), batch["cell"].to_pylist(), strict=True):
                 cells.setdefault(bucket, []).append(cell)
         data = pickle.dumps(cells)
@@ -274,11 +246,6 @@ class MomentsCall(Generic[Frame]):
             return of_rows | {name: self.assignment.dtypes[name] for name in names}
         labels = self.rows.engine.labels(table.select(names), self.assignment)
         return of_rows | {name: labels.dtypes[name] for name in names}
-
-
-def of_cell(cell: pa.Scalar) -> pa.Table:
-    """Return the table in a cell."""
-    return pa.ipc.open_stream(cell.as_buffer()).read_all()
 
 
 def _some(schema: pa.Schema, names: list[str]) -> pa.Schema:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic
 
 import pandas as pd
-import pyarrow as pa
 
 from ..errors import OptionError
-from ..evaluation.result import Evaluation
-from ..evaluation.shown import result_html, result_text
+from ..evaluation.result import Evaluation, Result
 from ..evaluation.spec import OneSpec
 from ..evaluation.storage import is_address
 from ..evaluation.storage_parts import sorted_rows, staged_parts, stored_rows, write_head
@@ -19,7 +17,7 @@ from .engine_methods import EngineRows, Frame
 from .engine_moments import MomentsCall
 
 
-class EngineEvaluation(Generic[Frame]):
+class EngineEvaluation(Result, Generic[Frame]):
     """Result of `rd.spark.evaluate` and `rd.dask.evaluate`: a summary in memory and lazy rows per list.
 
     Attributes
@@ -34,29 +32,13 @@ class EngineEvaluation(Generic[Frame]):
         JSON-safe record of what was computed, as `rd.evaluate` returns it.
     """
 
-    def __init__(
-        self,
-        rows: EngineRows[Frame],
-        summary: pd.DataFrame,
-        spec: Mapping[str, Any],
-        labels: Callable[[pa.Table], pd.DataFrame],
-    ) -> None:
-        self._rows, self._summary, self._spec, self._labels = rows, summary, OneSpec(spec), labels
+    def __init__(self, rows: EngineRows[Frame], summary: pd.DataFrame, spec: Mapping[str, Any]) -> None:
+        self._rows, self._summary, self._spec = rows, summary, OneSpec(spec)
 
     @property
     def per_user(self) -> Frame:
         """A lazy frame of the engine with one row per list."""
         return self._rows.frame
-
-    @property
-    def summary(self) -> pd.DataFrame:
-        """One row per metric and `by` value, with the mean over the lists."""
-        return self._summary
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        """JSON-safe record of what was computed."""
-        return self._spec
 
     def to_pandas(self) -> Evaluation:
         """Return the result in memory, for `join_experiment`, `compare_models`, `rd.summarize` and pictures.
@@ -70,7 +52,7 @@ class EngineEvaluation(Generic[Frame]):
         """
         table = self._rows.engine.collect(self._rows.frame)
         self._rows.check(len(table))
-        per_user = sorted_rows(self._labels(table), self._rows.by, self._spec["user_col"])
+        per_user = sorted_rows(self._rows.labels(table), self._rows.by, self._spec["user_col"])
         per_user.attrs["recdf"] = self._spec
         return Evaluation(per_user, self._summary, self._spec)
 
@@ -184,11 +166,5 @@ class EngineEvaluation(Generic[Frame]):
             message += f"; bring the rows into memory first: result.to_pandas().{name}"
         raise AttributeError(message)
 
-    def __repr__(self) -> str:
-        return result_text(self._title(), self._summary, self.spec)
-
-    def _repr_html_(self) -> str:
-        return result_html(self._title(), self._summary, None, self.spec)
-
-    def _title(self) -> str:
-        return f"recdf {self._spec['recdf']}: per_user is lazy, summary {len(self._summary)} rows"
+    def _of_rows(self) -> str:
+        return "is lazy"

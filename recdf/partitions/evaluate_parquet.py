@@ -1,7 +1,7 @@
 """`evaluate_parquet` evaluates files that may be larger than memory. Its result is that of `evaluate`.
 
 Contract: files that fit are read whole, by several threads, and measured as one part. Other files are dealt to parts on
-disk (`files_run`). Both paths read only the columns that the call needs (`file_labels`).
+disk (`files_run`). Both paths read only the columns that the call needs (`local.FileLabels`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..inputs.progress import Progress
 from ..matching.side_tables.given import as_frames
 from ..metrics.metric import Metric
 from .engine_arguments import EvaluateArguments, call_of, takes_evaluate_options
-from .file_labels import FileLabels
 from .files_run import evaluate_dealt
+from .local import FileLabels
 from .results import StoredEvaluation
 from .sizes import memory_bytes, sizes
 from .source import Source

@@ -27,8 +27,7 @@ from ..inputs.row_rules import Findings
 from ..inputs.tables import read_true
 from ..inputs.threads import n_threads
 from ..matching.overlap import Overlap
-from .file_labels import FileLabels
-from .local import ROW, FilesEngine, Memory
+from .local import ROW, FileLabels, FilesEngine, Memory
 from .packed import Packing
 from .results import PLACE, Results
 from .run import Run

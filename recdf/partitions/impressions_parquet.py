@@ -181,10 +181,7 @@ def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sums(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    found = dict(one)
-    for name, value in two.items():
-        if isinstance(value, dict):
-            found[name] = _sums(one.get(name, {}), value)
-        else:
-            found[name] = one.get(name, 0) + value
-    return found
+    return one | {
+        name: _sums(one.get(name, {}), value) if isinstance(value, dict) else one.get(name, 0) + value
+        for name, value in two.items()
+    }

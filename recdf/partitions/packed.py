@@ -133,7 +133,8 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
             except pa.ArrowException as error:
                 what = f"{column.type} in some parts of the frame and {field.type} in others"
                 raise DataError(f"the column {field.name!r} is {what}; convert it to one type ({error})") from error
-        columns[field.name] = pc.add(column, pa.scalar(0.0, field.type)) if _is_float(field.type) else column
+        is_float = field.type in (pa.float32(), pa.float64())
+        columns[field.name] = pc.add(column, pa.scalar(0.0, field.type)) if is_float else column
     return pa.table(columns)
 
 
@@ -154,8 +155,13 @@ def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
     return table
 
 
-def _is_float(kind: pa.DataType) -> bool:
-    return kind in (pa.float32(), pa.float64())
+def table_of(frame: pd.DataFrame, holder: str) -> pa.Table:
+    """Return a frame as a table. `holder` says what holds the values, for the message."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        why = " ".join(map(str, error.args))
+        raise DataError(f"a column of {holder} values that Arrow cannot hold in one column: {why}") from error
 
 
 def to_cells(tables: Sequence[pa.Table]) -> pa.Array:
@@ -169,12 +175,17 @@ def to_cells(tables: Sequence[pa.Table]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(tables), [None, offsets, sink.getvalue()])
 
 
+def of_cell(cell: Any) -> pa.Table:
+    """Return the table in a cell: bytes, a binary scalar, or a table."""
+    if isinstance(cell, pa.Table):
+        return cell
+    return ipc.open_stream(cell.as_buffer() if isinstance(cell, pa.Scalar) else cell).read_all()
+
+
 def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:
-    """Return the rows of some cells: bytes, binary scalars, or tables. A null cell holds no rows."""
-    given = [cell.as_buffer() if isinstance(cell, pa.Scalar) else cell for cell in cells]
-    found = [
-        cell if isinstance(cell, pa.Table) else ipc.open_stream(cell).read_all() for cell in given if cell is not None
-    ]
+    """Return the rows of some cells. A null cell holds no rows."""
+    given = (cell.as_buffer() if isinstance(cell, pa.Scalar) else cell for cell in cells)
+    found = (of_cell(cell) for cell in given if cell is not None)
     return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in found)])
 
 

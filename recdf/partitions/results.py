@@ -15,7 +15,6 @@ import pyarrow.ipc as ipc
 
 from ..evaluation.publishing import PER_USER
 from ..evaluation.result import Evaluation
-from ..evaluation.shown import result_html
 from ..evaluation.storage import Written, read_tables
 from .sizes import Sizes
 
@@ -92,9 +91,8 @@ class StoredEvaluation(Evaluation):
         self._folder = folder
         self._written = written
 
-    def _title(self) -> str:
-        rows = f"{self._written.n_rows:,} × {self._written.n_columns} in {self._folder / PER_USER}"
-        return f"recdf {self.spec['recdf']}: per_user {rows}, summary {len(self.summary)} rows"
+    def _of_rows(self) -> str:
+        return f"{self._written.n_rows:,} × {self._written.n_columns} in {self._folder / PER_USER}"
 
-    def _repr_html_(self) -> str:
-        return result_html(self._title(), self.summary, None, self.spec)
+    def _first_rows(self) -> None:
+        return None

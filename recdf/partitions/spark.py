@@ -284,8 +284,7 @@ class Broadcast:
     held: Any
 
     def read(self) -> bytes:
-        data: bytes = self.held.value
-        return data
+        return bytes(self.held.value)
 
 
 @dataclass(frozen=True)
@@ -335,12 +334,8 @@ def settings(session: Any) -> Iterator[None]:
             if n_calls > 1:
                 _USED[id(session)] = n_calls - 1, own
             else:
-                _set_back(session, own)
-
-
-def _set_back(session: Any, own: dict[str, str | None]) -> None:
-    for name, value in own.items():
-        if value is None:
-            session.conf.unset(name)
-        else:
-            session.conf.set(name, value)
+                for name, before in own.items():
+                    if before is None:
+                        session.conf.unset(name)
+                    else:
+                        session.conf.set(name, before)

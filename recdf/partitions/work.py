@@ -29,7 +29,7 @@ from ..inputs.threads import limited
 from ..matching.grouping import spans
 from ..matching.list_keys import labels_of
 from .engine_errors import in_bucket
-from .packed import CELL, cast_table, distinct, known_rows, of_cells, to_cells
+from .packed import CELL, cast_table, distinct, known_rows, of_cell, of_cells, to_cells
 from .shipped import Handle, Here, Shared, opened
 from .source import as_frame, labels_as
 
@@ -107,24 +107,20 @@ def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-@dataclass(frozen=True)
-class AddingUp:
+def adding_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Add the results in one chunk, so that fewer of them are sent."""
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        total: PartResult | None = None
-        for batch in batches:
-            for cell in batch.column(0):
-                one = result_of(cell)
-                total = one if total is None else total + one
-        if total is not None:
-            yield pa.record_batch([to_cells([to_arrow(total)])], schema=CELL)
+    total: PartResult | None = None
+    for batch in batches:
+        for cell in batch.column(0):
+            one = result_of(cell)
+            total = one if total is None else total + one
+    if total is not None:
+        yield pa.record_batch([to_cells([to_arrow(total)])], schema=CELL)
 
 
 def result_of(cell: Any) -> PartResult:
     """Return the result in a cell."""
-    buffer = cell.as_buffer() if isinstance(cell, pa.Scalar) else cell
-    return from_arrow(pa.ipc.open_stream(buffer).read_all())
+    return from_arrow(of_cell(cell))
 
 
 # --------------------------------------------------------------------------- facts that need all the rows

@@ -230,13 +230,13 @@ def test_a_column_of_several_types_is_named():
 
 def test_a_task_has_the_rows_of_one_bucket(monkeypatch):
     seen = []
-    on_buckets = engine._OnBuckets.__call__
+    on_buckets = engine._on_buckets
 
-    def watched(self, *given):
+    def watched(schema, roles, *given):
         seen.append({bucket for frame in given[:-1] for bucket in frame.index})
-        return on_buckets(self, *given)
+        return on_buckets(schema, roles, *given)
 
-    monkeypatch.setattr(engine._OnBuckets, "__call__", watched)
+    monkeypatch.setattr(engine, "_on_buckets", watched)
     true, pred = frames(35)
     rd.dask.evaluate(to_dask(true), to_dask(pred), "mrr", 5, by="model", partitions=9)
     assert max(map(len, seen)) == 1
