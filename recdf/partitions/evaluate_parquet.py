@@ -15,12 +15,13 @@ from typing import Any, Unpack
 
 from ..errors import OptionError
 from ..evaluation.carry import Carry, carry_rules
+from ..evaluation.evaluate import evaluate
 from ..evaluation.finish import finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, write_files
 from ..inputs.accepted import OptionArguments
-from ..inputs.options import takes_options
+from ..inputs.options import says_as, takes_options
 from ..inputs.progress import Progress
 from ..matching.side_tables.given import Given, as_frames
 from ..metrics.call import Call
@@ -36,6 +37,7 @@ from .whole_files import measure_whole
 __all__ = ["evaluate_parquet"]
 
 
+@says_as(evaluate)
 @takes_options
 def evaluate_parquet(
     true_path: Any,
@@ -82,12 +84,7 @@ def evaluate_parquet(
         when both are complete. Without `out`, the per-user table must fit in memory.
     items, log, aspects, features, base, popular : optional
         Side tables, as for `evaluate`. They take memory in addition to `memory_limit`, and are read once per bucket.
-    item_by : str, optional
-        Column of `items` with groups of items. The summary then also has each accuracy metric within each group, as
-        for `evaluate`.
-    carry : str, list of str or mapping, optional
-        Columns of `pred` to copy into `per_user`. A column must be constant within a list, or is reduced by a rule, as
-        for `evaluate`.
+    {item_by, carry}
     memory_limit : int or str, optional
         Memory to use: bytes, or text such as "1GB" or "512MiB". By default it is a quarter of the machine's memory. A
         bucket must fit, so a single list that does not fit is an error. Metrics of exposure need more memory, for a
