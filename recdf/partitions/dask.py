@@ -14,7 +14,7 @@ from ..errors import ColumnError, DataError, MissingExtraError
 from ..inputs.options import as_columns
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
-from .engine_arguments import EngineArguments, not_a_frame, takes_engine_options
+from .engine_arguments import EvaluateArguments, not_a_frame, takes_evaluate_options
 from .engine_methods import OnBucket, OnChunk, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
 from .needed import decoded
@@ -25,7 +25,7 @@ from .source import as_frame
 __all__ = ["evaluate"]
 
 
-@takes_engine_options("Dask")
+@takes_evaluate_options("Dask")
 def evaluate(
     true: Any,
     pred: Any,
@@ -33,7 +33,7 @@ def evaluate(
     k: int | Sequence[int] = 10,
     *,
     partitions: int | None = None,
-    **options: Unpack[EngineArguments],
+    **options: Unpack[EvaluateArguments],
 ) -> EngineEvaluation[Any]:
     """Evaluate two Dask frames. The summary is that of `rd.evaluate`, and the rows per list stay with the workers.
 
@@ -47,27 +47,7 @@ def evaluate(
         the number of partitions of the frame that has more of them.
     {options}
 
-    Returns
-    -------
-    EngineEvaluation
-        `.per_user` is a Dask frame whose rows are computed when they are used. `.summary` and `.spec` are those of
-        `rd.evaluate`. `.to_pandas()` returns an `Evaluation` in memory. `.to_parquet(folder)` writes the rows from the
-        workers.
-
-    Raises
-    ------
-    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
-        For the same reasons as in `rd.evaluate`.
-    TypeError
-        If a frame is not a Dask DataFrame.
-    MissingExtraError
-        If Dask is not installed.
-
-    Notes
-    -----
-    Use it where the data are in Dask already, or do not fit in the memory of one machine. Do not use it for frames that
-    fit in memory: `rd.evaluate` has nothing to shuffle. For parquet files on one machine, `rd.evaluate_parquet` needs
-    no workers.
+    {results}
 
     Examples
     --------

@@ -21,30 +21,24 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import OptionError
-from ..evaluation.carry import carry_rules, nullable
+from ..evaluation.carry import nullable
 from ..evaluation.evaluate import evaluate
 from ..evaluation.part import PartResult
 from ..inputs.options import NAMES, check_names
-from ..matching.side_tables.given import Given, as_frames
+from ..matching.side_tables.given import as_frames
 from ..matching.side_tables.records import SIDE_TABLES
 from ..metrics.call import Call
-from ..metrics.strings import parse
-from .engine_arguments import no_order, refuse_ties_by_row
+from .engine_arguments import call_of, no_order, refuse_ties_by_row
 from .engine_errors import watched
-from .engine_methods import Engine, Frame, as_dtypes, labels_of_table
+from .engine_methods import Engine, EngineRows, Frame, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
-from .engine_rows import EngineRows
 from .needed import Needed
 from .packed import CELL, add_up
 from .run import Run
 from .shipped import Handle, digest_of, to_bytes
 from .sizes import sizes
 from .source import as_frame
-from .work import (
-    AddingUp,
-    Measuring,
-    result_of,
-)
+from .work import AddingUp, Measuring, result_of
 
 MOST_BUCKETS = 2**16 - 1
 
@@ -96,7 +90,7 @@ def evaluate_frames(
     """
     n_buckets = buckets_of(asked, n_buckets)
     engine = watched(engine, n_buckets)
-    call = call_of(engine, true, asked)
+    call = engine_call(engine, true, asked)
     frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
     needed = Needed.of(call, {role: engine.schema(frame) for role, frame in frames.items()})
     if needed.order["by"] == "row":
@@ -104,18 +98,14 @@ def evaluate_frames(
     return EngineRun(engine, frames, needed, n_buckets).result()
 
 
-def call_of(engine: Engine[Any], true: Any, asked: Asked) -> Call:
+def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     """Check the arguments and return the call. Side tables and `users=` may be frames of the engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
     check_names(asked.options, ["k", *asked.own, *SIDE_TABLES, "item_by", "carry", *NAMES], what)
     options = {name: engine.local(value) for name, value in asked.options.items()}
-    given = Given(**{name: options.pop(name, None) for name in SIDE_TABLES})
-    item_by, carry = options.pop("item_by", None), options.pop("carry", None)
-    call = Call.of(evaluate, options, given)
-    call = call.asking(parse(asked.metrics, asked.k, call.options), true, item_by)
-    call = replace(call, carry=carry_rules(carry, call.options, call.columns))
+    call = call_of(evaluate, asked.metrics, asked.k, options, true)
     refuse_ties_by_row(call.options, asked.options, engine.name)
-    return replace(call, given=as_frames(given, call.options))  # since every part reads them
+    return replace(call, given=as_frames(call.given, call.options))  # since every part reads them
 
 
 def buckets_of(asked: Asked, n_buckets: int) -> int:

@@ -1,23 +1,27 @@
-"""The arguments that the engines share with `evaluate`: how they get into signatures, and what an engine refuses."""
+"""The arguments that files and engines share with `evaluate`: how calls take them, and what an engine refuses."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.carry import Carry
+from ..evaluation.carry import Carry, carry_rules
 from ..evaluation.evaluate import evaluate
 from ..inputs.accepted import OptionArguments
 from ..inputs.options import DESCRIPTION, NAMES, Options
 from ..inputs.order_hints import argument_of, hints_of
+from ..matching.side_tables.given import Given
 from ..matching.side_tables.records import SIDE_TABLES
+from ..metrics.call import Call
+from ..metrics.strings import parse
 
 
-class EngineArguments(OptionArguments, total=False):
+class EvaluateArguments(OptionArguments, total=False):
     """Side tables, `item_by`, `carry` and the shared options as keyword arguments. Side tables may be engine frames."""
 
     items: Any
@@ -80,29 +84,64 @@ def no_order(options: Options, pred: pd.DataFrame, engine: str) -> OptionError:
     )
 
 
+def call_of(function: Callable[..., Any], metrics: Any, k: Any, options: dict[str, Any], true: Any) -> Call:
+    """Check the arguments of a function that takes `EvaluateArguments`, and return the call."""
+    given = Given(**{name: options.pop(name, None) for name in SIDE_TABLES})
+    item_by, carry = options.pop("item_by", None), options.pop("carry", None)
+    call = Call.of(function, options, given)
+    call = call.asking(parse(metrics, k, call.options), true, item_by)
+    return replace(call, carry=carry_rules(carry, call.options, call.columns))
+
+
+# What the docstrings of all engines say about results.
+RESULTS = """\
+Returns
+-------
+EngineEvaluation
+    `.per_user` is a {name} frame whose rows are computed when they are used. `.summary` and `.spec` are those of
+    `rd.evaluate`. `.to_pandas()` returns an `Evaluation` in memory. `.to_parquet(folder)` writes the rows from the
+    workers.
+
+Raises
+------
+ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
+    For the same reasons as in `rd.evaluate`.
+TypeError
+    If a frame is not a {name} DataFrame.
+MissingExtraError
+    If the extra `recdf[{extra}]` is not installed.
+
+Notes
+-----
+Use it where the data are in {name} already, or do not fit in the memory of one machine. Do not use it for frames that
+fit in memory: `rd.evaluate` has no job to start and nothing to shuffle. For parquet files on one machine,
+`rd.evaluate_parquet` needs no cluster."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def takes_engine_options(name: str) -> Callable[[Function], Function]:
-    """Show the arguments of `evaluate` in the signature and the docstring of an engine's function."""
+def takes_evaluate_options(engine: str = "") -> Callable[[Function], Function]:
+    """Show the arguments of `evaluate` in the signature and the docstring of a function for files or for an engine."""
+    doc = inspect.getdoc(evaluate) or ""
+    arguments = doc[doc.index("metrics : str") : doc.index(DESCRIPTION[:20])].rstrip()
+    if engine:
+        arguments = arguments.replace("items : DataFrame, list", f"items : DataFrame (of pandas or {engine}), list")
+    texts = {
+        "{arguments}": arguments,
+        "{side_tables}": arguments[arguments.index("items : ") :],
+        "{options}": DESCRIPTION,
+        "{results}": RESULTS.format(name=engine, extra=engine.lower()),
+    }
 
     def shown(function: Function) -> Function:
-        known = inspect.signature(evaluate).parameters
-        signature = inspect.signature(function)
+        known, signature = inspect.signature(evaluate).parameters, inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         more = [known[name] for name in (*SIDE_TABLES, "item_by", "carry", *NAMES)]
         function.__signature__ = signature.replace(parameters=own + more)  # type: ignore[attr-defined]
-        doc = (
-            (inspect.getdoc(function) or "").replace("{arguments}", _arguments(name)).replace("{options}", DESCRIPTION)
-        )
-        function.__doc__ = doc
+        text = inspect.getdoc(function) or ""
+        for word, meaning in texts.items():
+            text = text.replace(word, meaning)
+        function.__doc__ = text
         return function
 
     return shown
-
-
-def _arguments(name: str) -> str:
-    """Return what the docstring of `evaluate` says about the arguments from `metrics` to the shared options."""
-    doc = inspect.getdoc(evaluate) or ""
-    text = doc[doc.index("metrics : str") : doc.index(DESCRIPTION[:20])].rstrip()
-    return text.replace("items : DataFrame, list", f"items : DataFrame (of pandas or {name}), list")

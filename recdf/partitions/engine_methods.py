@@ -1,14 +1,16 @@
-"""What an engine must be able to do with its frames, and the dtypes in which pandas has their columns."""
+"""What an engine must be able to do with its frames, its rows per list, and the dtypes that pandas has for columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import pandas as pd
 import pyarrow as pa
 
+from ..errors import EngineError
 from ..evaluation.carry import nullable
 from .shipped import Handle
 
@@ -93,6 +95,33 @@ class Engine(InParts[Frame], Protocol[Frame]):
 
     def write(self, frame: Frame, folder: Path) -> None:
         """Write a frame as a folder of parquet files on a drive that all workers share."""
+
+
+AGAIN = "the rows per list were computed again, and there are"
+
+
+@dataclass(frozen=True)
+class EngineRows(Generic[Frame]):
+    """Rows per list in a frame of an engine.
+
+    empty : a pandas frame with the columns and dtypes, without rows · by : the `by` values of the rows · n : the number
+    of rows · n_buckets : the number of buckets that the lists were distributed to.
+    """
+
+    engine: Engine[Frame]
+    frame: Frame
+    empty: pd.DataFrame
+    by: pd.DataFrame
+    n: int
+    n_buckets: int
+
+    def check(self, n: int, what: str = AGAIN) -> None:
+        """Raise if there are more or fewer rows than when the summary was made."""
+        if n != self.n:
+            raise EngineError(
+                f"{what} {n:,} rows, but the summary is of {self.n:,} lists. If the frames have changed since the "
+                "call, evaluate them again"
+            )
 
 
 def labels_of_table(table: pa.Table) -> pd.DataFrame:

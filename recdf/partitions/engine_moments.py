@@ -30,13 +30,11 @@ from ..experiments.options import RaiseOrDrop
 from ..experiments.variant_moments import GIVE_ROWS, MOMENT_COLUMNS, read_moments, variant_moments
 from ..inputs.options import as_columns, check_names
 from ..inputs.per_user_columns import warn_of_weights
-from .engine_methods import Frame, as_dtypes, labels_of_table
-from .engine_rows import EngineRows
+from .engine_methods import EngineRows, Frame, as_dtypes, labels_of_table
 from .needed import decoded, kind_of
-from .packed import PACKED, Packing, of_cells, to_cells
+from .packed import HEAD, PACKED, Packing, of_cells, to_cells
 from .shipped import Handle, digest_of, opened
 from .source import labels_as
-from .table_rows import HEAD
 from .work import Cells, result_of, working_on
 
 # What a bucket gives: its moments or its error, as bytes, its rows per list, and whether an assigned user has some.

@@ -15,9 +15,8 @@ from ..evaluation.spec import OneSpec
 from ..evaluation.storage import is_address
 from ..evaluation.storage_parts import sorted_rows, staged_parts, stored_rows, write_head
 from ..experiments.options import RaiseOrDrop
-from .engine_methods import Frame
+from .engine_methods import EngineRows, Frame
 from .engine_moments import MomentsCall
-from .engine_rows import EngineRows
 
 
 class EngineEvaluation(Generic[Frame]):

@@ -14,29 +14,25 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ..errors import OptionError
-from ..evaluation.carry import Carry, carry_rules
 from ..evaluation.finish import finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, write_files
-from ..inputs.accepted import OptionArguments
-from ..inputs.options import takes_options
 from ..inputs.progress import Progress
-from ..matching.side_tables.given import Given, as_frames
-from ..metrics.call import Call
+from ..matching.side_tables.given import as_frames
 from ..metrics.metric import Metric
-from ..metrics.strings import parse
+from .engine_arguments import EvaluateArguments, call_of, takes_evaluate_options
 from .file_labels import FileLabels
 from .files_run import evaluate_dealt
 from .results import StoredEvaluation
 from .sizes import memory_bytes, sizes
 from .source import Source
-from .whole_files import measure_whole
+from .whole_columns import measure_whole
 
 __all__ = ["evaluate_parquet"]
 
 
-@takes_options
+@takes_evaluate_options()
 def evaluate_parquet(
     true_path: Any,
     pred_path: Any,
@@ -44,19 +40,11 @@ def evaluate_parquet(
     k: int | Sequence[int] = 10,
     *,
     out: Any = None,
-    items: Any = None,
-    log: Any = None,
-    aspects: Any = None,
-    features: Any = None,
-    base: Any = None,
-    popular: Any = None,
-    item_by: str | None = None,
-    carry: Carry = None,
     memory_limit: int | str | None = None,
     buckets: int | None = None,
     progress: bool | None = None,
     overwrite: bool = False,
-    **options: Unpack[OptionArguments],
+    **options: Unpack[EvaluateArguments],
 ) -> Evaluation:
     """Evaluate parquet files that may be larger than memory; the tables are those of `evaluate` for the whole frames.
 
@@ -80,18 +68,11 @@ def evaluate_parquet(
     out : path, optional
         Folder for `per_user.parquet` and `summary.parquet`, as `Evaluation.to_parquet` writes them. The files appear
         when both are complete. Without `out`, the per-user table must fit in memory.
-    items, log, aspects, features, base, popular : optional
-        Side tables, as for `evaluate`. They take memory in addition to `memory_limit`, and are read once per bucket.
-    item_by : str, optional
-        Column of `items` with groups of items. The summary then also has each accuracy metric within each group, as
-        for `evaluate`.
-    carry : str, list of str or mapping, optional
-        Columns of `pred` to copy into `per_user`. A column must be constant within a list, or is reduced by a rule, as
-        for `evaluate`.
     memory_limit : int or str, optional
         Memory to use: bytes, or text such as "1GB" or "512MiB". By default it is a quarter of the machine's memory. A
         bucket must fit, so a single list that does not fit is an error. Metrics of exposure need more memory, for a
-        few numbers per item, `by` value and k.
+        few numbers per item, `by` value and k. Side tables take memory in addition, and are read
+        once per bucket.
     buckets : int, optional
         Number of buckets. By default it follows from `memory_limit`. With 1 the files are read whole, whatever the
         limit is.
@@ -100,6 +81,7 @@ def evaluate_parquet(
         a terminal.
     overwrite : bool, default False
         Replace a result that `out` already holds.
+    {side_tables}
     {options}
 
     Returns
@@ -138,10 +120,7 @@ def evaluate_parquet(
     >>> stored == rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
     True
     """
-    given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
-    call = Call.of(evaluate_parquet, options, given)
-    call = call.asking(parse(metrics, k, call.options), true_path, item_by)
-    call = replace(call, carry=carry_rules(carry, call.options, call.columns))
+    call = call_of(evaluate_parquet, metrics, k, dict(options), true_path)
     limit, how = memory_bytes(memory_limit), sizes()
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
@@ -149,7 +128,7 @@ def evaluate_parquet(
     with ExitStack() as stack:
         # This comes first, so that an `out` that cannot be written to is refused before anything is read.
         staging = None if folder is None else stack.enter_context(staged(folder, overwrite=overwrite))
-        call = replace(call, given=as_frames(given, call.options))  # made once here, since every part reads them
+        call = replace(call, given=as_frames(call.given, call.options))  # made once here, since every part reads them
         true, pred = (Source(path, role, how.read_rows) for path, role in ((true_path, "true"), (pred_path, "pred")))
         files = FileLabels.of(replace(call, files={"true": true.read, "pred": pred.read}), true, pred)
         row_bytes = {role: one.row_bytes(files.needed.schemas[role].names) for role, one in files.sources.items()}

@@ -21,9 +21,8 @@ import pyarrow.ipc as ipc
 from ..inputs.progress import Progress
 from ..inputs.threads import stream
 from .engine_methods import OnBucket, OnChunk
-from .packed import Dealt, Packing
+from .packed import Dealt, Packing, known_rows
 from .source import Source
-from .table_rows import known_rows
 
 ROW = "__row__"  # column with the number of each row in its files; the lists are ordered by these numbers
 

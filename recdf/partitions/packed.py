@@ -16,13 +16,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
 from ..errors import DataError
-from .hashing import part_of
-from .table_rows import nulls
 
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
 CELL = pa.schema([("cell", pa.binary())])
@@ -33,6 +32,13 @@ HELD_BYTES = 2**24
 
 # A cell has at most about this many bytes, so that an engine can put thousands of cells into one batch.
 CELL_BYTES = 2**17
+
+# This many rows are kept as examples for messages.
+HEAD = 100
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
+HASHED_BYTES = 256  # only the first bytes of a string are hashed, so longer strings may share a hash
 
 
 class Dealt(NamedTuple):
@@ -178,3 +184,125 @@ def add_up(results: Sequence[Any]) -> Any:
     while len(found) > 1:
         found = [reduce(lambda one, two: one + two, found[at : at + 2]) for at in range(0, len(found), 2)]
     return found[0] if found else None
+
+
+# ---------------------------------------------------------------------------------- hashes of list keys
+
+
+def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
+    """Return the part of each row (uint16) by a hash of its key, which depends on values and not on types.
+
+    Keys have no nulls. Both frames must send a user to the same part, even if one stores the id as int32 and the other
+    as int64, as a dictionary, or as a timestamp of another unit. The hashes of pandas and of Arrow depend on the type
+    and may change with versions, so this function has its own. It uses only the high half of the hash: multiplying by a
+    constant mixes the high bits best, and to scale them to the number of parts needs no division.
+    """
+    hashed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        _hash_into(hashed, column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+    return ((hashed >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32)).astype(np.uint16)
+
+
+def given_ids(series: pd.Series) -> pa.Array:
+    """Return the caller's ids as an array for `part_of`. Unlike those of files, they may be integers beyond 64 bits."""
+    try:
+        return pa.array(series, from_pandas=True)
+    except OverflowError:
+        return pa.array((series.astype(object).to_numpy() % 2**64).astype(np.uint64))
+
+
+def _hash_into(hashed: np.ndarray, column: Any) -> None:
+    kind = column.type
+    if isinstance(column, pa.ChunkedArray):  # still several chunks, if one cannot hold all strings
+        column = pa.concat_arrays(column.chunks)
+    if pa.types.is_dictionary(kind):
+        return _hash_into(hashed, column.dictionary_decode())
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return _hash_into(hashed, column.cast(pa.large_binary()))
+    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return _hash_bytes(hashed, column)
+    if pa.types.is_timestamp(kind):  # files may store the same instants in different units
+        column = column.cast(pa.timestamp("s", kind.tz), safe=False).cast(pa.int64())
+    elif pa.types.is_date(kind):
+        column = column.cast(pa.date32()).cast(pa.int32())
+    elif pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return None  # rare kinds are not hashed, so all rows go to one part
+    values = column.to_numpy(zero_copy_only=False)
+    with np.errstate(invalid="ignore"):  # floats that are not whole numbers are refused later
+        words = values.astype(np.int64, copy=False).view(np.uint64)
+    _mix(hashed, words)
+    return None
+
+
+def _mix(hashed: np.ndarray, words: np.ndarray) -> None:
+    hashed ^= words
+    hashed *= GOLDEN
+    hashed ^= hashed >> np.uint64(29)
+
+
+def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
+    """Mix in strings, eight bytes of each at a time."""
+    _, offsets, data = column.buffers()
+    edges = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    length = np.diff(edges)
+    _mix(hashed, length.view(np.uint64))
+    if not len(length) or not length.any():
+        return
+    padded = np.zeros(int(edges[-1] - edges[0]) + 8, np.uint8)
+    padded[:-8] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
+    # A view that reads the eight bytes from each position on as one number. It is read only where a string begins or
+    # goes on.
+    words: np.ndarray = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
+    begin = edges[:-1] - edges[0]
+    for start in range(0, min(int(length.max()), HASHED_BYTES), 8):
+        rows = np.flatnonzero(length > start)
+        some = hashed[rows]
+        _mix(some, words[begin[rows] + start] & LOW_BYTES[np.minimum(length[rows] - start, 8)])
+        hashed[rows] = some
+
+
+# ------------------------------------------------------------------------------- rows of Arrow tables
+
+
+def nulls(column: Any) -> np.ndarray | None:
+    """Tell which values are null or NaN. Return None if there are none."""
+    if not column.null_count and not pa.types.is_floating(column.type):
+        return None
+    null = pc.is_null(column, nan_is_null=True).to_numpy()
+    return null if null.any() else None
+
+
+def known_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return the rows that have neither a null nor a NaN in these columns."""
+    missing = [null for null in (nulls(table[name]) for name in names) if null is not None]
+    return table.filter(pa.array(~np.logical_or.reduce(missing))) if missing else table
+
+
+def distinct(table: pa.Table) -> pa.Table:
+    """Return the distinct rows in order of first appearance."""
+    found = by_place(table)
+    found = found.append_column("row", pa.array(np.arange(len(table)))).group_by(found.column_names)
+    first = found.aggregate([("row", "min")])
+    return table.take(first["row_min"].combine_chunks().sort() if len(first) else pa.array([], pa.int64()))
+
+
+def ascending(table: pa.Table) -> pa.Table:
+    """Return the rows sorted by the first column, then the second, and so on."""
+    found = by_place(table)
+    return table.take(pc.sort_indices(found, [(name, "ascending") for name in found.column_names]))
+
+
+def by_place(table: pa.Table) -> pa.Table:
+    """Return the table with columns c0, c1, ...: Arrow reads a name that begins with a dot or a bracket as a path.
+
+    Periods, UUIDs and the like, which Arrow cannot compare, become what they are stored as.
+    """
+    return pa.table({f"c{i}": _stored(column) for i, column in enumerate(table.columns)})
+
+
+def _stored(column: Any) -> Any:
+    if not isinstance(column.type, pa.BaseExtensionType):
+        return column
+    return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)

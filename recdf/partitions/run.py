@@ -23,12 +23,10 @@ from ..inputs.ids import Ids
 from ..matching.overlap import Overlap, samples_of
 from ..metrics.call import Call
 from .engine_methods import Frame, InParts, OnBucket
-from .hashing import given_ids, part_of
 from .needed import Needed
-from .packed import PACKED, Packing, cast_table
+from .packed import HEAD, PACKED, Packing, ascending, cast_table, distinct, given_ids, known_rows, part_of
 from .shipped import Handle, Here, Shared
 from .source import as_frame
-from .table_rows import HEAD, ascending, distinct, known_rows
 from .work import GAIN, SHARED_USER, WHERE, Comparing, Distinct, Gains, Listing, part_of_bucket
 
 

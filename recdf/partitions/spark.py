@@ -8,7 +8,9 @@ to them as a file.
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -19,14 +21,13 @@ import pyarrow as pa
 from ..errors import ColumnError, MissingExtraError, OptionError, RecdfError
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
-from .engine_arguments import EngineArguments, not_a_frame, takes_engine_options
+from .engine_arguments import EvaluateArguments, not_a_frame, takes_evaluate_options
 from .engine_errors import engine_error, reword
 from .engine_methods import OnBucket, OnChunk, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline, Sent
 from .sizes import sizes
-from .spark_settings import settings
 from .work import Distinct
 
 __all__ = ["evaluate"]
@@ -40,7 +41,7 @@ ADVICE = {
 OWN = ("partitions", "cache")  # arguments that `rd.evaluate` does not have
 
 
-@takes_engine_options("Spark")
+@takes_evaluate_options("Spark")
 def evaluate(
     true: Any,
     pred: Any,
@@ -49,7 +50,7 @@ def evaluate(
     *,
     partitions: int | None = None,
     cache: bool = False,
-    **options: Unpack[EngineArguments],
+    **options: Unpack[EvaluateArguments],
 ) -> EngineEvaluation[Any]:
     """Evaluate two Spark frames. The summary is that of `rd.evaluate`, and the rows per list stay in Spark.
 
@@ -57,8 +58,8 @@ def evaluate(
     ----------
     true, pred : pyspark.sql.DataFrame
         The same columns as for `rd.evaluate`. Frames of Spark Connect are taken too. `true` may be None if no metric
-        needs it. The rows of a Spark frame have no order, so `pred` needs a score or a rank, and `ties="row"` is
-        refused.
+        needs it. The rows of a Spark frame have no order, so `pred` needs a score or a rank, `ties="row"` is refused,
+        and the summary has the `by` values in ascending order.
     {arguments}
     partitions : int, optional
         Number of buckets that the lists are distributed to. One task evaluates one bucket in memory. The default is
@@ -68,27 +69,7 @@ def evaluate(
         `result.unpersist()` gives the memory back.
     {options}
 
-    Returns
-    -------
-    EngineEvaluation
-        `.per_user` is a Spark frame whose rows are computed when they are used. `.summary` and `.spec` are those of
-        `rd.evaluate`, with `by` values in ascending order. `.to_pandas()` returns an `Evaluation` in memory.
-        `.to_parquet(folder)` writes the rows from the executors.
-
-    Raises
-    ------
-    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
-        For the same reasons as in `rd.evaluate`.
-    TypeError
-        If a frame is not a Spark DataFrame.
-    MissingExtraError
-        If pyspark is not installed.
-
-    Notes
-    -----
-    Use it where the data are in Spark already, or do not fit in the memory of one machine. Do not use it for frames
-    that fit in memory: `rd.evaluate` has no job to start and nothing to shuffle. For parquet files on one machine,
-    `rd.evaluate_parquet` needs no cluster.
+    {results}
 
     Examples
     --------
@@ -318,3 +299,48 @@ class Artifact:
         from pyspark import SparkFiles
 
         return Path(SparkFiles.get(self.name)).read_bytes()
+
+
+# Settings that the jobs of recdf need while they run. Several calls in one session may overlap, in different threads:
+# the first one sets the values, and the last one gives the session its own values back.
+#
+# After each row that goes from Java to Python, Spark adds up the bytes of the batch so far, unless this limit is the
+# largest integer. Rows of ids and scores are so short that adding up takes longer than all else that happens to a row.
+# Cells are long, so their number in a batch has to be limited: 10,000 cells of `CELL_BYTES` stay below the two
+# gigabytes that an Arrow array can hold.
+SETTINGS = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+}
+
+_LOCK = threading.Lock()
+# The sessions that have the settings now: how many calls use them, and the session's own values.
+_USED: dict[int, tuple[int, dict[str, str | None]]] = {}
+
+
+@contextmanager
+def settings(session: Any) -> Iterator[None]:
+    """Give a session the settings for as long as the context lasts."""
+    with _LOCK:
+        n_calls, own = _USED.get(id(session)) or (0, {name: session.conf.get(name, None) for name in SETTINGS})
+        if not n_calls:
+            for name, value in SETTINGS.items():
+                session.conf.set(name, value)
+        _USED[id(session)] = n_calls + 1, own
+    try:
+        yield
+    finally:
+        with _LOCK:
+            n_calls, own = _USED.pop(id(session))
+            if n_calls > 1:
+                _USED[id(session)] = n_calls - 1, own
+            else:
+                _set_back(session, own)
+
+
+def _set_back(session: Any, own: dict[str, str | None]) -> None:
+    for name, value in own.items():
+        if value is None:
+            session.conf.unset(name)
+        else:
+            session.conf.set(name, value)

@@ -1,13 +1,12 @@
-"""Some columns of parquet files are read whole, by several threads.
+"""Files that fit in memory are read in several threads and measured as one part, as `evaluate` measures frames.
 
-Contract: `read_whole` returns the rows of a `Source` in their order. Ids keep their values but not their types: see
-`_WholeRead.table`.
+Contract: rows are read in their order. Ids keep their values but not their types: see `_WholeRead.table`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,8 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..evaluation.part import Part, PartResult, measure
+from ..inputs.progress import Progress
 from ..inputs.threads import each, rows_at_a_time
-from .source import Source
+from .file_labels import FileLabels
+from .source import Source, as_frame, labels_as
+from .work import rows_table
 
 # Most writers of parquet give up a dictionary at DICTIONARY_BYTES. A position in it takes up to POSITION_BYTES.
 DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
@@ -46,18 +49,40 @@ class _Piece(NamedTuple):
     placed: bool
 
 
-def read_whole(source: Source, names: Sequence[str], ids: Collection[str], together_rows: int) -> pa.Table:
-    """Read some columns of all files of a source.
-
-    `ids` are the columns that hold ids, whose types may change. Row groups of fewer rows than `together_rows` are read
-    together by one thread.
-    """
-    return _WholeRead(source, together_rows).table(names, ids)
+def measure_whole(files: FileLabels, progress: Progress, together_rows: int) -> PartResult:
+    """Read both frames and measure them. The labels have the dtypes that pandas would give them."""
+    needed, sources = files.needed, files.sources
+    tables = {
+        role: _WholeRead(source, together_rows).table(needed.schemas[role].names, files.ids[role])
+        for role, source in sources.items()
+    }
+    progress.add(files.n_rows)
+    found = measure(needed.call, Part(as_frame(tables["true"]), as_frame(tables["pred"])))
+    if found.measured is None:
+        return found
+    by = found.measured.by
+    if needed.by:
+        kinds = sources["pred"].schema
+        columns = {name: labels_as(pa.array(by[name].array), kinds.field(name).type) for name in needed.by}
+        by = sources["pred"].as_pandas(pa.table(columns))
+    ((bucket, rows),) = found.rows.items()
+    # The first row, in the types of the files.
+    heads = {role: table.slice(0, 1).cast(sources[role].fields(table.column_names)) for role, table in tables.items()}
+    keys = [] if needed.given is not None else list(needed.key_fields)
+    labels = rows_table(rows, pa.schema([*keys, *(needed.other_fields.field(name) for name in needed.call.carry)]))
+    carried = files.carried(labels, bool((rows.columns["n_pred"] == 0).any()))
+    rows = replace(
+        rows,
+        keys=files.keys(labels.select(needed.keys), heads) if keys else rows.keys,
+        by=by,
+        carried={name: carried[name] for name in carried.columns},
+    )
+    return replace(found, measured=replace(found.measured, by=by), rows={bucket: rows})
 
 
 @dataclass(frozen=True)
 class _WholeRead:
-    """Reads columns of a source, in several threads."""
+    """Reads columns of a source, in several threads. Each reads row groups of up to `together_rows` rows at once."""
 
     source: Source
     together_rows: int

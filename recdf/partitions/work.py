@@ -29,10 +29,9 @@ from ..inputs.threads import limited
 from ..matching.grouping import spans
 from ..matching.list_keys import labels_of
 from .engine_errors import in_bucket
-from .packed import CELL, cast_table, of_cells, to_cells
+from .packed import CELL, cast_table, distinct, known_rows, of_cells, to_cells
 from .shipped import Handle, Here, Shared, opened
 from .source import as_frame, labels_as
-from .table_rows import distinct, known_rows
 
 Cells = Sequence[Any]
 

@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recdf.partitions.hashing import part_of
 from recdf.partitions.local import Cells, Memory
-from recdf.partitions.packed import dealt, narrowed
+from recdf.partitions.packed import dealt, narrowed, part_of
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 N_PARTS = 4

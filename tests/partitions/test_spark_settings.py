@@ -2,7 +2,7 @@
 
 import pytest
 
-from recdf.partitions.spark_settings import SETTINGS, settings
+from recdf.partitions.spark import SETTINGS, settings
 
 BYTES, ROWS = SETTINGS
 

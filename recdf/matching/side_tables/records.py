@@ -3,7 +3,7 @@
 Contract: everything that lists the side tables follows `SIDE_TABLES` and its order: the fields of `given.Given`, the
 arguments of `evaluate` and of metrics, their docstrings, the needs of a metric, and the flags of the command. To add a
 side table, add a record here, a field to `Given`, a property to `sides.Sides` that holds it as codes, and the argument
-of `evaluate` and `evaluate_parquet`. A test compares the lists, and CONTRIBUTING.md has every place, with an example.
+of `evaluate`. A test compares the lists, and CONTRIBUTING.md has every place, with an example.
 """
 
 from __future__ import annotations
