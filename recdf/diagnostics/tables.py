@@ -19,7 +19,7 @@ from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
 from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.groups import first_rows
-from ..inputs.options import as_columns, takes_options
+from ..inputs.options import as_columns, says_as, takes_options
 from ..matching.counts import ListCounts
 from ..matching.grouping import spans
 from ..matching.hits import ratio
@@ -102,6 +102,7 @@ def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> p
     return table
 
 
+@says_as(hit_table)
 @takes_options
 def position_table(
     true: Any, pred: Any, k: int = 10, *, position_col: str | None = None, **options: Unpack[OptionArguments]
@@ -112,8 +113,7 @@ def position_table(
 
     Parameters
     ----------
-    true, pred : DataFrame, mapping or Arrow stream
-        As in `evaluate`.
+    {true}
     k : int, default 10
         Ranks 1 to k.
     position_col : str, optional
@@ -129,10 +129,7 @@ def position_table(
         population at this rank), `hits` (int64), `hit_rate`, `ci_low`, `ci_high` (float64, null where nothing is
         shown).
 
-    Raises
-    ------
-    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
-        As `evaluate` does.
+    {Raises}
 
     References
     ----------
@@ -198,6 +195,7 @@ def _with_rates(matched: Matched, name: str, labels: np.ndarray, shown: np.ndarr
     return table
 
 
+@says_as(hit_table)
 @takes_options
 def exposure_table(
     pred: Any, k: int | None = 10, *, items: Any = None, **options: Unpack[OptionArguments]
@@ -221,10 +219,7 @@ def exposure_table(
         `shown`, `first_shown` (times shown at all and at rank 1; int64), `share` (of all that is shown) and `exposure`
         (Σ 1/log2(rank + 1)). All but `share` add up over parts of the lists.
 
-    Raises
-    ------
-    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
-        As `evaluate` does.
+    {Raises}
 
     Examples
     --------
@@ -269,6 +264,7 @@ def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_co
     return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
 
 
+@says_as(summarize)
 def user_gap(
     per_user: pd.DataFrame,
     by: str | Sequence[str],
@@ -287,9 +283,7 @@ def user_gap(
         `Evaluation.per_user`, joined to a table of users, many rows to one.
     by : str or list of str
         Columns that tell the groups of users apart.
-    metrics : list of str, optional
-        Metric columns. By default those that the evaluation recorded. A merge loses that record; then all columns named
-        like `ndcg@10` or `rprecision`, so that metrics under names of your own must be given here.
+    {metrics}
     within : str or list of str, optional
         Columns that tell recommenders apart, such as `model`; the groups are compared within each recommender; [] for
         none. By default the `by` columns of the evaluation. A merge can lose which columns those are; if there may be

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..inputs.options import check_names
+from ..inputs.options import check_names, says_as
 from .compare_variants import compare_variants
 from .estimates import Estimate
 from .options import Alternative, Columns, Correction, Relative, VariantTest
@@ -32,6 +32,7 @@ _OF_ROWS = ("nan", "user_col")
 _ROUNDING = 1e-9
 
 
+@says_as(compare_variants)
 def compare_variants_from_moments(
     moments: pd.DataFrame,
     metrics: Columns | None = None,
@@ -67,24 +68,7 @@ def compare_variants_from_moments(
         `metric`, `n`, `mean` and `std`; see the notes for `n_null`, `skewness`, `min` and `max`.
     metrics : str or list of str, optional
         Metrics to compare. Default: all.
-    control : label
-        The variant that the others are compared with. It is never guessed.
-    variant_col : str, default "variant"
-        Column of the variant.
-    by : str or list of str, optional
-        Segments: every comparison is made within each of their values.
-    alternative : {"two-sided", "greater", "less"}, default "two-sided"
-        "greater": the treatment has the larger value. One-sided intervals are open (infinite) on one side.
-    confidence : float, default 0.95
-        Of the intervals; `reject` uses alpha = 1 − confidence.
-    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
-        Of p_value into p_adj, see `adjust_pvalues`.
-    family : str or list of str, optional
-        Columns of the result whose values are separate families. Default: the whole table is one.
-    primary : str or list of str, optional
-        Metrics that decide: they are a family of their own, all others another.
-    sequential_n : int, optional
-        Planned total of users N* in the two arms, for an interval that may be looked at any time.
+    {control, variant_col, by, alternative, confidence, correction, family, primary, sequential_n}
     expected : mapping, optional
         Planned share of every variant. When users per variant do not fit it (χ², p < 0.001), the verdict is
         "invalid: sample ratio". With `by`, users are counted in each segment only, since they may be in several.
@@ -93,10 +77,7 @@ def compare_variants_from_moments(
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better. Default: what recdf knows of columns such as first_rank@10; for other
         names larger is better. With `smaller_is_better` alone, all others are larger.
-    test : {"mean", "proportion"} or mapping, default "mean"
-        "proportion" for metrics that are 0 or 1 (hitrate@10); or metric → test.
-    relative : {"fieller", "log"}, default "fieller"
-        Relative interval: Fieller's, which agrees with the test; or that of the logarithm of the ratio.
+    {test, relative}
     **needs_users
         The other options of `compare_variants` need the users, so each of them is an error that says what to do.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
@@ -266,3 +267,18 @@ def takes_options(function: Function) -> Function:
     doc = inspect.getdoc(function) or ""
     function.__doc__ = doc.replace("{options}", DESCRIPTION)
     return function
+
+
+def says_as(source: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Put what the docstring of `source` says of parameters or sections where another has a line `{their, names}`."""
+    said = inspect.getdoc(source) or ""
+
+    def text(name: str) -> str:
+        return str(re.findall(rf"^{name}\b[\w, ]*(?: :.*(?:\n    .*)*|\n-+(?:\n.+)*)", said, re.M)[0])
+
+    def with_texts(function: Function) -> Function:
+        own = inspect.getdoc(function) or ""
+        function.__doc__ = re.sub(r"^{(.+)}$", lambda line: "\n".join(map(text, line[1].split(", "))), own, flags=re.M)
+        return function
+
+    return with_texts

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError, closest
-from ..inputs.options import as_columns
+from ..inputs.options import as_columns, says_as
 from .columns import Record, beside_groups, log_frame, split_groups
-from .estimate import check_weights
+from .estimate import check_weights, ope_estimate
 from .estimators import Interaction
 from .flags import FLAGS, Evidence, find_flags, trust
 from .influence import Estimates, Fitted, estimate, fit, influence_sums, standard_error
@@ -33,6 +33,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@says_as(ope_estimate)
 def ope_compare(
     log: Any,
     *,
@@ -72,12 +73,10 @@ def ope_compare(
         Column that names the target.
     baseline : label, optional
         Target that the others are compared with; None compares all pairs.
-    estimators, reward_col, propensity_col, target_col, unit, position_col, interaction, propensity_kind, ragged
-        As for `ope_estimate`.
+    {estimators, reward_col, propensity_col, target_col, unit, position_col, interaction, propensity_kind, ragged}
     cluster : str, list of str or None, default "user_id"
         Key by which the rows of the targets are paired; None pairs them by `unit`.
-    sample_weight_col, q_logged, q_target, clip, confidence
-        As for `ope_estimate`.
+    {sample_weight_col, q_logged, q_target, clip, confidence}
 
     Returns
     -------

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..inputs.options import as_columns
+from ..inputs.options import as_columns, says_as
 from .columns import Record, beside_groups, log_frame, split_groups
-from .estimate import check_weights, log_record
+from .estimate import check_weights, log_record, ope_estimate
 from .estimators import Interaction
 from .flags import Evidence, find_flags, trust
 from .influence import estimate
@@ -35,6 +35,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@says_as(ope_estimate)
 def ope_diagnostics(
     log: Any,
     *,
@@ -60,12 +61,8 @@ def ope_diagnostics(
 
     Parameters
     ----------
-    log : DataFrame, or any object with the Arrow stream interface
-        One row per item that was shown, with or without a reward.
-    reward_col, propensity_col, target_col, unit, position_col, interaction, propensity_kind, ragged, cluster
-        As for `ope_estimate`.
-    sample_weight_col : str, optional
-        1/(probability that the row was kept in the log).
+    {log, reward_col, propensity_col, target_col, unit, position_col, interaction, propensity_kind, ragged, cluster}
+    {sample_weight_col}
     by : str or list of str, optional
         Columns each of whose values is diagnosed alone.
 
