@@ -156,6 +156,8 @@ def summarize(
             raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
+    for name in by:
+        check_labels(per_user[name], f"per_user[{name!r}]")
     _refuse_repeated_lists(per_user, keys, spec)
     if not keys:
         refuse_mixed_models(per_user, by, units, "name all columns of the list key in user_col=")
@@ -203,8 +205,6 @@ def means(
 ) -> pd.DataFrame:
     """Return the mean and the interval of some columns in each group of rows."""
     if by:
-        for name in by:
-            check_labels(per_user[name], f"per_user[{name!r}]")
         grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
         group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
         first = np.zeros(n_groups, np.int64)

@@ -61,7 +61,8 @@ def test_files_see_it_too(tmp_path):
     paths = tmp_path / "true.parquet", tmp_path / "pred.parquet"
     result = rd.evaluate_parquet(*paths, "precision@3", buckets=2)
     assert result.per_user["precision@3"].tolist() == [1 / 3]
-    assert result.spec == rd.evaluate(TRUE, PRED, "precision@3").spec
+    read = {"files": {"true": {"files": 1, "rows": len(TRUE)}, "pred": {"files": 1, "rows": len(PRED)}}}
+    assert result.spec == rd.evaluate(TRUE, PRED, "precision@3").spec | read
     assert rd.evaluate_parquet(*paths, "precision@3", relevance_col=False).per_user["precision@3"].tolist() == [1.0]
 
 

@@ -32,7 +32,9 @@ def test_out_holds_what_to_parquet_writes(tmp_path):
         one, two = (pq.read_table(tmp_path / folder / f"{name}.parquet") for folder in ("out", "expected"))
         assert one.schema.equals(two.schema)
         specs = [json.loads(table.schema.metadata[b"recdf"]) for table in (one, two)]
-        assert specs[0] | {"files": None} == specs[1] | {"files": None}
+        n_rows = [pq.read_metadata(path).num_rows for path in paths]
+        read = {role: {"files": 1, "rows": n} for role, n in zip(("true", "pred"), n_rows, strict=True)}
+        assert specs[0] == specs[1] | {"files": read}
         assert one.schema.metadata[b"recdf_dtypes"] == two.schema.metadata[b"recdf_dtypes"]
     assert sorted(os.listdir(tmp_path / "out")) == ["per_user.parquet", "summary.parquet"]
     assert_equal(stored, expected)
