@@ -102,8 +102,6 @@ UNKNOWN = Cause(
     "{detail}",
     "The whole error is in error.__cause__. If the frame fails without recdf too, the cause is in its own steps",
 )
-
-
 WANTED = r"(?:Unable to allocate|[mr]e?alloc of size)[^\n]*"  # how much memory was asked for
 
 

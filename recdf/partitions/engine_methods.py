@@ -97,9 +97,6 @@ class Engine(InParts[Frame], Protocol[Frame]):
         """Write a frame as a folder of parquet files on a drive that all workers share."""
 
 
-AGAIN = "the rows per list were computed again, and there are"
-
-
 @dataclass(frozen=True)
 class EngineRows(Generic[Frame]):
     """Rows per list in a frame of an engine.
@@ -117,7 +114,7 @@ class EngineRows(Generic[Frame]):
     n_buckets: int
     labels: Callable[[pa.Table], pd.DataFrame]
 
-    def check(self, n: int, what: str = AGAIN) -> None:
+    def check(self, n: int, what: str = "the rows per list were computed again, and there are") -> None:
         """Raise if there are more or fewer rows than when the summary was made."""
         if n != self.n:
             raise EngineError(
@@ -134,8 +131,9 @@ def labels_of_table(table: pa.Table) -> pd.DataFrame:
         if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
             like = pd.Series([], dtype=column.type.to_pandas_dtype(), name=name)
             exact = nullable(like).dtype
-        plain = table.select([name]).to_pandas()[name] if exact is None else pd.Series(exact.__from_arrow__(column))
-        found[name] = plain
+        found[name] = (
+            table.select([name]).to_pandas()[name] if exact is None else pd.Series(exact.__from_arrow__(column))
+        )
     return pd.DataFrame(found, index=range(len(table)))
 
 

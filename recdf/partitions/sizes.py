@@ -49,8 +49,7 @@ class Sizes:
     batch_share: float = 0.15
 
 
-USUAL = Sizes()
-_SIZES: ContextVar[Sizes] = ContextVar("recdf sizes", default=USUAL)
+_SIZES: ContextVar[Sizes] = ContextVar("recdf sizes", default=Sizes())
 
 
 def sizes() -> Sizes:
