@@ -158,10 +158,8 @@ class MomentsCall(Generic[Frame]):
         if not any(found["common"].to_pylist()):
             raise self._no_common_user()
         failures = [cell for cell in found["failure"] if cell.is_valid]
-        if failures:
-            failure = result_of(failures[0]).failure
-            if failure is not None:
-                raise told(failure, self.rows.n_buckets, "users")
+        if failures and (failure := result_of(failures[0]).failure) is not None:
+            raise told(failure, self.rows.n_buckets, "users")
         table = pa.concat_tables(map(of_cell, found["moments"]))
         moments = as_dtypes(labels_of_table(table), self._dtypes(table))
         if not len(moments):

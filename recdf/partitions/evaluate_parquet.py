@@ -71,8 +71,7 @@ def evaluate_parquet(
     memory_limit : int or str, optional
         Memory to use: bytes, or text such as "1GB" or "512MiB". By default it is a quarter of the machine's memory. A
         bucket must fit, so a single list that does not fit is an error. Metrics of exposure need more memory, for a
-        few numbers per item, `by` value and k. Side tables take memory in addition, and are read
-        once per bucket.
+        few numbers per item, `by` value and k. Side tables take memory beside it, and are read once per bucket.
     buckets : int, optional
         Number of buckets. By default it follows from `memory_limit`. With 1 the files are read whole, whatever the
         limit is.

@@ -49,7 +49,8 @@ class Sizes:
     batch_share: float = 0.15
 
 
-_SIZES: ContextVar[Sizes] = ContextVar("recdf sizes", default=Sizes())
+USUAL = Sizes()
+_SIZES: ContextVar[Sizes] = ContextVar("recdf sizes", default=USUAL)
 
 
 def sizes() -> Sizes:
