@@ -47,6 +47,7 @@ class RunRecord:
         own = [] if self.out is None else [self.out.absolute() / name for name in COMPARED]
         paths = [path for paths in self.inputs.values() for path in paths if Path(path).absolute() not in own]
         self.states = {path: _state(path) for path in paths}
+        self.older = {path: _state(path) for path in self._place()[1]}
 
     def changed(self) -> list[str]:
         """Return the inputs that have gone or changed since the command began."""
@@ -54,11 +55,9 @@ class RunRecord:
 
     def write(self, code: int) -> None:
         """Write the record beside the result that this run wrote, if it wrote one."""
-        if self.out is None or not self.out.exists():
-            return
-        place, outputs = _place(self.out, self.given.command)
-        if all(os.stat(path).st_mtime < self.started - 2 for path in outputs):
-            return  # the run was refused, and what stands there is an older result
+        place, outputs = self._place()
+        if all(_state(path) == self.older.get(path) for path in outputs):
+            return  # the run was refused, and what stands there is an older result, or nothing
         record = {
             "command": ["recdf", *self.words],
             "recdf": __version__,
@@ -72,6 +71,17 @@ class RunRecord:
         with staging_folder(place.parent) as staging:
             (staging / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
             os.replace(staging / RECORD, place)
+
+    def _place(self) -> tuple[Path, list[str]]:
+        """Return the path of the record, and the files of the result."""
+        out, command = self.out, self.given.command
+        if out is None or not out.is_dir():
+            return Path(f"{out}.{RECORD}"), [] if out is None else [str(out)]
+        other = command
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            other = json.loads((out / RECORD).read_text(encoding="utf-8"))["command"][1]
+        files = sorted(str(path) for path in out.rglob("*.parquet") if path.is_file())
+        return out / (RECORD if other == command else f"run-{command}.json"), files
 
 
 def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
@@ -94,17 +104,6 @@ def _state(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns
-
-
-def _place(out: Path, command: str) -> tuple[Path, list[str]]:
-    """Return the path of the record, and the files of the result."""
-    if not out.is_dir():
-        return out.with_name(f"{out.name}.{RECORD}"), [str(out)]
-    other = command
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        other = json.loads((out / RECORD).read_text(encoding="utf-8"))["command"][1]
-    files = sorted(str(path) for path in out.rglob("*.parquet") if path.is_file())
-    return out / (RECORD if other == command else f"run-{command}.json"), files
 
 
 def _described(path: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def test_numbers_of_rows(capsys, text, sound, stream):
 
 def test_check_expects_too(capsys):
     files = ("--true", "true.parquet", "--pred", "pred.parquet", "--by", "model")
-    assert "has 1 rows" not in run(capsys, "check", *files, "--expect", "rows>=1")[2]
+    assert run(capsys, "check", *files, "--expect", "rows>=1") == run(capsys, "check", *files)
     line = refused(capsys, "check", *files, "--expect", "rows>=1", "true.rows>=1000000")
     assert line == (
         f"recdf check: refused: --true true.parquet has {len(TRUE):,} rows; --expect true.rows>=1000000\n"
@@ -156,13 +156,10 @@ def test_each_command_has_a_record_of_its_own(capsys):
 
 
 def test_a_finding_is_recorded_and_a_refusal_leaves_the_older_record(capsys):
-    PRED.assign(item_id=PRED["item_id"].where(PRED.index != 0, 10**6)).to_parquet("pred.parquet")
     pd.concat([PRED, PRED.head(1)]).to_parquet("pred.parquet")
     assert run(capsys, *CALL, "--out", "out", "--fail-on", "warning")[0] == 1
     assert json.loads(Path("out/run.json").read_text())["exit"] == 1
     before = Path("out/run.json").read_bytes()
-    os.utime("out/per_user.parquet", (0, 0))
-    os.utime("out/summary.parquet", (0, 0))
     assert run(capsys, *CALL, "--out", "out", "--overwrite", "--expect", "rows>=1000000")[0] == 1
     assert Path("out/run.json").read_bytes() == before
 
