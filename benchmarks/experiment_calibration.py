@@ -13,9 +13,9 @@ import sys
 
 import numpy as np
 
-from recdf.experiments.stats import effects, permutation
-from recdf.experiments.stats.arms import Sample, arm, effective_number, jackknife_arm
-from recdf.experiments.stats.moments import moments_of, skewness_of_means
+from recdf.stats import effects, permutation
+from recdf.stats.arms import Sample, arm, effective_number, jackknife_arm
+from recdf.stats.moments import moments_of, skewness_of_means
 
 N_SHUFFLED = 199
 

@@ -69,37 +69,38 @@ from .metrics.sampled import sampled_values
 
 if _typing.TYPE_CHECKING:
     from .datasets import Shop, sample_shop
-    from .diagnostics.check import check
-    from .diagnostics.check_log import check_log
     from .diagnostics.compare_conventions import compare_conventions
-    from .diagnostics.tables import exposure_table, hit_table, position_table, user_gap
+    from .diagnostics.count_tables import exposure_table, hit_table, position_table, user_gap
+    from .diagnostics.data_checks import check
     from .display import plot as plot
     from .display.leaderboard import Leaderboard, leaderboard
     from .display.report.page import report
-    from .experiments.bootstrap import bootstrap_ci
-    from .experiments.compare_from_moments import compare_variants_from_moments
-    from .experiments.compare_models import compare_models
-    from .experiments.compare_variants import compare_variants
-    from .experiments.health import experiment_health
-    from .experiments.join import join_experiment
-    from .experiments.power import plan_experiment
-    from .experiments.report import ReportTable, report_table
-    from .experiments.roll_up import roll_up
-    from .experiments.variant_moments import variant_moments
-    from .experiments.verdict import adjust_pvalues
-    from .inputs.impressions import Impressions, from_impressions
-    from .inputs.time_slices import time_slice
+    from .experiments.compare.bootstrap_ci import bootstrap_ci
+    from .experiments.compare.compare_from_moments import compare_variants_from_moments
+    from .experiments.compare.compare_models import compare_models
+    from .experiments.compare.compare_variants import compare_variants
+    from .experiments.compare.variant_moments import variant_moments
+    from .experiments.decide.experiment_health import experiment_health
+    from .experiments.decide.verdict import adjust_pvalues
+    from .experiments.join.join_experiment import join_experiment
+    from .experiments.join.roll_up import roll_up
+    from .experiments.plan.plan_experiment import plan_experiment
+    from .logs.impressions import Impressions, from_impressions
+    from .logs.log_checks import check_log
+    from .logs.time_slices import time_slice
     from .off_policy.compare_targets import ope_compare
-    from .off_policy.diagnostics import ope_diagnostics
-    from .off_policy.estimate import ope_estimate
+    from .off_policy.estimate_value import ope_estimate
     from .off_policy.propensity_check import popularity_propensity, propensity_check
     from .off_policy.reward_table import reward_table
     from .off_policy.target_from_recs import target_from_recs
+    from .off_policy.weight_diagnostics import ope_diagnostics
     from .partitions import dask as dask
     from .partitions import engines as engines
     from .partitions import spark as spark
     from .partitions.evaluate_parquet import evaluate_parquet
     from .partitions.impressions_parquet import impressions_parquet
+    from .tables.comparisons import report_table
+    from .tables.shown_frames import ReportTable
 
 __all__ = [
     "CONVENTIONS",
@@ -197,34 +198,34 @@ _LATE = {
     **_MODULES,
     "Shop": ".datasets",
     "sample_shop": ".datasets",
-    "check": ".diagnostics.check",
-    "check_log": ".diagnostics.check_log",
+    "check": ".diagnostics.data_checks",
+    "check_log": ".logs.log_checks",
     "compare_conventions": ".diagnostics.compare_conventions",
-    "exposure_table": ".diagnostics.tables",
-    "hit_table": ".diagnostics.tables",
-    "position_table": ".diagnostics.tables",
-    "user_gap": ".diagnostics.tables",
+    "exposure_table": ".diagnostics.count_tables",
+    "hit_table": ".diagnostics.count_tables",
+    "position_table": ".diagnostics.count_tables",
+    "user_gap": ".diagnostics.count_tables",
     "Leaderboard": ".display.leaderboard",
     "leaderboard": ".display.leaderboard",
     "report": ".display.report.page",
-    "bootstrap_ci": ".experiments.bootstrap",
-    "compare_models": ".experiments.compare_models",
-    "compare_variants_from_moments": ".experiments.compare_from_moments",
-    "compare_variants": ".experiments.compare_variants",
-    "experiment_health": ".experiments.health",
-    "join_experiment": ".experiments.join",
-    "plan_experiment": ".experiments.power",
-    "ReportTable": ".experiments.report",
-    "report_table": ".experiments.report",
-    "roll_up": ".experiments.roll_up",
-    "variant_moments": ".experiments.variant_moments",
-    "adjust_pvalues": ".experiments.verdict",
-    "Impressions": ".inputs.impressions",
-    "from_impressions": ".inputs.impressions",
-    "time_slice": ".inputs.time_slices",
+    "bootstrap_ci": ".experiments.compare.bootstrap_ci",
+    "compare_models": ".experiments.compare.compare_models",
+    "compare_variants_from_moments": ".experiments.compare.compare_from_moments",
+    "compare_variants": ".experiments.compare.compare_variants",
+    "experiment_health": ".experiments.decide.experiment_health",
+    "join_experiment": ".experiments.join.join_experiment",
+    "plan_experiment": ".experiments.plan.plan_experiment",
+    "ReportTable": ".tables.shown_frames",
+    "report_table": ".tables.comparisons",
+    "roll_up": ".experiments.join.roll_up",
+    "variant_moments": ".experiments.compare.variant_moments",
+    "adjust_pvalues": ".experiments.decide.verdict",
+    "Impressions": ".logs.impressions",
+    "from_impressions": ".logs.impressions",
+    "time_slice": ".logs.time_slices",
     "ope_compare": ".off_policy.compare_targets",
-    "ope_diagnostics": ".off_policy.diagnostics",
-    "ope_estimate": ".off_policy.estimate",
+    "ope_diagnostics": ".off_policy.weight_diagnostics",
+    "ope_estimate": ".off_policy.estimate_value",
     "popularity_propensity": ".off_policy.propensity_check",
     "propensity_check": ".off_policy.propensity_check",
     "reward_table": ".off_policy.reward_table",

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from .._version import __version__
 from ..errors import EmptyPopulationError, NoOverlapWarning, OptionError, RecdfError, RecdfWarning
-from . import deciding, demo, evaluating, impressions, off_policy, reporting
+from . import deciding, demo, estimating, evaluating, reading_logs, reporting
 from .arguments import Parser, in_flags, option_texts
 from .config import add_config, with_config
 from .expected import Unexpected
@@ -176,8 +176,8 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     parser.add_argument("--version", action="version", version=f"recdf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for add in (
-        evaluating.add_evaluate, evaluating.add_check, impressions.add_impressions, deciding.add_compare,
-        deciding.add_experiment, off_policy.add_ope, reporting.add_report, demo.add_demo,
+        evaluating.add_evaluate, evaluating.add_check, reading_logs.add_impressions, deciding.add_compare,
+        deciding.add_experiment, estimating.add_ope, reporting.add_report, demo.add_demo,
     ):  # fmt: skip
         add(commands)
     for name, command in commands.choices.items():

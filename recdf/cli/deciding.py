@@ -10,13 +10,13 @@ import pandas as pd
 
 from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
-from ..experiments.adjustment import adjustment
-from ..experiments.compare_models import compare_models
-from ..experiments.compare_variants import compare_variants
-from ..experiments.health import experiment_health
-from ..experiments.join import join_experiment
-from ..experiments.report import report_table
-from ..experiments.verdict import warning_sentences
+from ..experiments.compare.compare_models import compare_models
+from ..experiments.compare.compare_variants import compare_variants
+from ..experiments.decide.adjustment import adjustment
+from ..experiments.decide.experiment_health import experiment_health
+from ..experiments.decide.verdict import warning_sentences
+from ..experiments.join.join_experiment import join_experiment
+from ..tables.comparisons import report_table
 from .arguments import FILES, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
 from .output import COMPARED, RESULT, digest_of, note, print_tables, text_table, verdicts_fail, write_files

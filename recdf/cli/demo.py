@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from ..datasets import Shop, sample_shop
-from ..diagnostics.check import check
-from ..diagnostics.tables import exposure_table, position_table
+from ..diagnostics.count_tables import exposure_table, position_table
+from ..diagnostics.data_checks import check
 from ..display.report.page import report
 from ..errors import MissingExtraError
 from ..evaluation.evaluate import evaluate

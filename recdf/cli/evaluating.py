@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..diagnostics.check import check
+from ..diagnostics.data_checks import check
 from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import RESULT, sweep

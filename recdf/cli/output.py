@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 from ..evaluation.publishing import RUN, SUMMARY_FILE, staged
-from ..experiments.verdict import NOT_ALIKE
+from ..experiments.decide.verdict import NOT_ALIKE
 from .arguments import add_arguments
 
 __all__ = [

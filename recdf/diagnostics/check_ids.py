@@ -16,7 +16,7 @@ from ..inputs.groups import first_rows
 from ..inputs.ids import Ids, read_ids
 from ..inputs.options import Options, as_columns
 from ..matching.list_keys import run_heads
-from .findings import Findings, plain_rows
+from ..tables.findings import Findings, row_objects
 
 # A larger share of rows of `true` whose item was recommended to nobody is a finding.
 FEW_ITEMS_IN_COMMON = 0.5
@@ -95,7 +95,7 @@ def _check_by(found: Findings, what: str, labels: pd.DataFrame, by: np.ndarray, 
     silent[by[known & (by >= 0)]] = False
     if silent.any():
         first = first_rows(by, len(rows) + 1)[:-1]  # rows with a null, of code -1, fill the last place
-        examples = plain_rows(labels.take(first[silent][:5]))
+        examples = row_objects(labels.take(first[silent][:5]))
         effect = f"every list of {', '.join(map(str, labels.columns))} = {examples[0]!r} scores 0"
         found.add(f"no {what} in common", "error", int(rows[silent].sum()), len(by), examples, effect)
 

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from ..matching.lists import Matched
-from .findings import Data, Findings, plain_rows
+from ..tables.findings import row_objects
+from .checked_data import Data, ListFindings
 
 
-def check_lists(found: Findings, data: Data, matched: Matched) -> None:
+def check_lists(found: ListFindings, data: Data, matched: Matched) -> None:
     """Add the findings about lists."""
     _check_duplicates(found, data, matched)
     _check_population(found, data, matched)
@@ -19,7 +20,7 @@ def check_lists(found: Findings, data: Data, matched: Matched) -> None:
     _check_sampled(found, matched)
 
 
-def _check_duplicates(found: Findings, data: Data, matched: Matched) -> None:
+def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None:
     for role, frame, names, lists in (
         ("true", data.true, data.pair, matched.true_lists),
         ("pred", data.pred, [*data.by, *data.pair], matched),
@@ -29,7 +30,7 @@ def _check_duplicates(found: Findings, data: Data, matched: Matched) -> None:
             continue
         effect = 'evaluate keeps the best and warns; duplicates="keep" counts them all'
         if data.options.judged_only:  # other rows are dropped as well
-            rows = plain_rows(frame[names][frame[names].duplicated().to_numpy()].dropna().head(5))
+            rows = row_objects(frame[names][frame[names].duplicated().to_numpy()].dropna().head(5))
         else:
             rows = _dropped(frame, names, lists.rows(np.arange(len(lists.item))))
         found.add(f"duplicate rows in {role}", "warning", count, len(frame), rows, effect)
@@ -39,10 +40,10 @@ def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[An
     """Return the first rows with ids whose positions are not among those `kept`: they repeat another row."""
     gone = np.ones(len(frame), bool)
     gone[kept] = False
-    return plain_rows(frame[names].take(np.flatnonzero(gone)).dropna().head(5))
+    return row_objects(frame[names].take(np.flatnonzero(gone)).dropna().head(5))
 
 
-def _check_population(found: Findings, data: Data, matched: Matched) -> None:
+def _check_population(found: ListFindings, data: Data, matched: Matched) -> None:
     """Report users who are in only one of the frames, or who have no relevant item."""
     judged, served = matched.true_list >= 0, matched.n_pred > 0
     effect = 'they score 0; users="both" leaves them out'
@@ -53,7 +54,7 @@ def _check_population(found: Findings, data: Data, matched: Matched) -> None:
     found.lists("users without a relevant item", "info", matched, judged & (matched.n_true == 0), judged.sum(), effect)
 
 
-def _check_lengths(found: Findings, data: Data, matched: Matched) -> None:
+def _check_lengths(found: ListFindings, data: Data, matched: Matched) -> None:
     """Report lists shorter than k, and lists with more than k relevant items."""
     k, judged, served = data.k, matched.true_list >= 0, matched.n_pred > 0
     short = served & (matched.n_pred < k)
@@ -74,7 +75,7 @@ MANY_LISTS, NEARLY_ALL = 20, 0.95
 MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
 
 
-def _check_sampled(found: Findings, matched: Matched) -> None:
+def _check_sampled(found: ListFindings, matched: Matched) -> None:
     """Report lists that look like the relevant items of a user among a few sampled ones."""
     lists = matched.at(None)
     served = (matched.n_true > 0) & (matched.n_pred > 0)

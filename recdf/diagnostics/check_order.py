@@ -12,12 +12,12 @@ from ..matching.hits import Hits
 from ..matching.lists import Matched
 from ..metrics.compute import compute, mean
 from ..metrics.metric import find
-from .findings import Data, Findings
+from .checked_data import Data, ListFindings
 
 TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
 
-def check_order(found: Findings, data: Data, matched: Matched) -> None:
+def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
     """Add the findings about the order of `pred`."""
     if matched.tie_level is not None and data.order["by"] == "rank":
         repeats = _lists_where(matched, _tied(matched))
@@ -34,7 +34,7 @@ def check_order(found: Findings, data: Data, matched: Matched) -> None:
         _check_rows_beside_scores(found, data, matched)
 
 
-def _check_ties(found: Findings, data: Data, matched: Matched, level: np.ndarray) -> None:
+def _check_ties(found: ListFindings, data: Data, matched: Matched, level: np.ndarray) -> None:
     """Report equal scores: in a whole list, across rank k, or elsewhere."""
     k, served = data.k, np.flatnonzero(matched.n_pred > 0)
     start, length = matched.start[served], matched.n_pred[served]
@@ -53,7 +53,7 @@ def _check_ties(found: Findings, data: Data, matched: Matched, level: np.ndarray
         found.lists("equal scores", "info", matched, tied, len(served), effect)
 
 
-def _check_ranks(found: Findings, data: Data, matched: Matched) -> None:
+def _check_ranks(found: ListFindings, data: Data, matched: Matched) -> None:
     """Report ranks that do not count 1, 2, 3, ... within a list."""
     served = np.flatnonzero(matched.n_pred > 0)
     rank = _in_list_order(matched, read_numbers(data.pred[data.order["column"]], "rank"))
@@ -66,7 +66,7 @@ def _check_ranks(found: Findings, data: Data, matched: Matched) -> None:
     found.lists("ranks with gaps", "warning", matched, gaps, len(served), effect)
 
 
-def _check_scores_beside_ranks(found: Findings, data: Data, matched: Matched) -> None:
+def _check_scores_beside_ranks(found: ListFindings, data: Data, matched: Matched) -> None:
     """Report scores that are all equal, or that contradict the ranks."""
     served = np.flatnonzero(matched.n_pred > 0)
     score = _in_list_order(matched, read_numbers(data.pred["score"], "score"))
@@ -79,7 +79,7 @@ def _check_scores_beside_ranks(found: Findings, data: Data, matched: Matched) ->
     found.lists("score order that contradicts the ranks", "warning", matched, against, len(served), effect)
 
 
-def _check_rows_beside_scores(found: Findings, data: Data, matched: Matched) -> None:
+def _check_rows_beside_scores(found: ListFindings, data: Data, matched: Matched) -> None:
     """Report lists whose rows have another order than their scores."""
     n_served = np.count_nonzero(matched.n_pred > 0)
     if matched.as_given or n_served != _runs(data.pred, data.options):

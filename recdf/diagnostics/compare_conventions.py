@@ -13,11 +13,11 @@ from ..errors import DataError, OptionError
 from ..inputs.accepted import OptionArguments
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.options import Options, takes_options
-from ..inputs.progress import Progress
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..metrics.compute import defined_values, mean, settled
 from ..metrics.metric import find
+from ..progress import Progress
 
 __all__ = ["compare_conventions"]
 

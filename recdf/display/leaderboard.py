@@ -12,8 +12,10 @@ import pandas as pd
 from ..errors import OptionError, closest, kind_of
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
-from ..experiments.adjustment import adjustment
-from ..experiments.cells import (
+from ..experiments.choices import Correction, check_literal
+from ..experiments.decide.adjustment import adjustment
+from ..experiments.decide.verdict import PAIR_WARNINGS, warning_sentences
+from ..tables.cells import (
     LETTERS,
     NULL,
     Align,
@@ -27,11 +29,9 @@ from ..experiments.cells import (
     to_text,
     visible,
 )
-from ..experiments.options import Correction, check_literal
-from ..experiments.verdict import PAIR_WARNINGS, warning_sentences
+from .given_tables import check_model, direction_of, summary_of, with_units
 from .pairs import compare, list_places, model_rows
 from .segments import Groups, group_means, segment_groups
-from .tables import check_model, direction_of, summary_of, with_units
 
 __all__ = ["Leaderboard", "leaderboard"]
 

@@ -15,10 +15,10 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import unit_codes
-from ..experiments.compare_models import compare_models
-from ..experiments.options import Correction
-from ..experiments.verdict import adjust_pvalues
-from .tables import confidence_of, direction_of, rows_by
+from ..experiments.choices import Correction
+from ..experiments.compare.compare_models import compare_models
+from ..experiments.decide.verdict import adjust_pvalues
+from .given_tables import confidence_of, direction_of, rows_by
 
 __all__: list[str] = []
 

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, kind_of
-from ..evaluation.moments import Moments, clustered
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import mean_table, unit_codes
-from ..experiments.columns import key_codes
+from ..evaluation.value_moments import Moments, clustered
+from ..experiments.experiment_columns import key_codes
+from .given_tables import direction_of, labels
 from .pairs import list_places, model_rows
-from .tables import direction_of, labels
 
 __all__: list[str] = []
 

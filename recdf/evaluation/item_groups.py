@@ -20,8 +20,8 @@ from ..matching.hits import Hits
 from ..matching.lists import Matched
 from ..metrics.compute import defined_values, settled
 from ..metrics.record import Request
-from .moments import Moments
 from .summary import SUMMARY
+from .value_moments import Moments
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ import pandas as pd
 
 from ..errors import DataError, RecdfError
 from ..inputs.frames import as_frame
-from ..inputs.progress import Progress
 from ..inputs.row_rules import Findings, RowsRefused
-from ..inputs.tables import Order
+from ..inputs.true_and_pred import Order
 from ..matching.counts import ListCounts
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
@@ -33,11 +32,12 @@ from ..matching.side_tables.digest import Described
 from ..metrics.call import Call
 from ..metrics.compute import defined_values, settled
 from ..metrics.unknown import unknown_counts
+from ..progress import Progress
 from .carry import carried_columns
 from .exposure_sums import ExposureSums, exposure_sums
 from .item_groups import ItemGroups, item_groups, without_group
-from .moments import Moments
 from .summary_rows import exposure_rows
+from .value_moments import Moments
 
 WHOLE = frozenset({0})
 

@@ -25,8 +25,8 @@ from ..matching.counts import Over
 from ..matching.overlap import Overlap
 from .exposure_sums import ExposureSums, Role, SumKey
 from .item_groups import ItemGroups
-from .moments import Moments
 from .part import Failure, Measured, PartResult
+from .value_moments import Moments
 
 SCHEMA = pa.schema(
     [

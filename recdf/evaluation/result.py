@@ -188,8 +188,8 @@ class Evaluation(Result):
         """
         # Experiments are loaded when they are asked for: evaluating does not need them.
         from ..experiments.assigned_users import own_variant
-        from ..experiments.columns import frame_of
-        from ..experiments.join import join_experiment
+        from ..experiments.experiment_columns import frame_of
+        from ..experiments.join.join_experiment import join_experiment
 
         frame_of("assignment", assignment)
         keys = as_columns(user_col)
@@ -254,7 +254,7 @@ class Evaluation(Result):
         0     knn     1537  0.046  better
         1  random     1537 -0.128   worse
         """
-        from ..experiments.compare_models import compare_models
+        from ..experiments.compare.compare_models import compare_models
 
         recommenders, key = self.spec["by"], self.spec["user_col"]
         if model_col is None:

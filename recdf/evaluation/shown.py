@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from ..experiments.cells import NULL, Align, Cell, html_text, number, to_html, to_text, visible
-from ..experiments.runs import unit_of
+from ..experiments.compare.runs import unit_of
+from ..tables.cells import NULL, Align, Cell, html_text, number, to_html, to_text, visible
 from .summary import SUMMARY
 
 __all__: list[str] = []

@@ -7,7 +7,7 @@ from typing import Any, NotRequired, TypedDict, cast
 
 from .._version import __version__
 from ..inputs.options import Options, as_columns
-from ..inputs.tables import Order
+from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import Described
 from ..metrics.record import Request
 from .summary import CONFIDENCE

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest, kind_of
-from ..experiments.runs import unit_of
+from ..experiments.compare.runs import unit_of
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns, refuse_mixed_models, warn_of_weights
-from ..inputs.tables import read_weights
+from ..inputs.true_and_pred import read_weights
 from ..metrics.metric import METRICS
-from .moments import Moments, clustered
+from .value_moments import Moments, clustered
 
 __all__ = ["summarize"]
 

@@ -12,9 +12,9 @@ from ..matching.counts import Counts
 from ..metrics.compute import compute_counts, settled
 from ..metrics.record import Request
 from .item_groups import ItemGroups
-from .moments import Moments
 from .spec import Spec
 from .summary import OF_WEIGHTS, SUMMARY, mean_table, refuse_summary_names
+from .value_moments import Moments
 
 STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
 

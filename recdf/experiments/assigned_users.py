@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
-from .columns import Codes, Mask, group_codes, key_codes, require, some_keys
+from .experiment_columns import Codes, Mask, group_codes, key_codes, require, some_keys
 
 __all__: list[str] = []
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import OptionError
-from .columns import Codes, Floats
-from .stats.arms import (
+from ..stats.arms import (
     Arm,
     Sample,
     arm,
@@ -21,7 +20,8 @@ from .stats.arms import (
     pool,
     stratified_arm,
 )
-from .stats.regression import regression_arm, residuals_of_both, varying_columns
+from ..stats.regression import regression_arm, residuals_of_both, varying_columns
+from .experiment_columns import Codes, Floats
 from .units import Units
 
 __all__: list[str] = []

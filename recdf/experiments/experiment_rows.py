@@ -12,8 +12,8 @@ import pandas as pd
 from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.options import as_columns
 from .assigned_users import in_several_variants
-from .columns import Codes, group_codes, key_codes, some_keys, split
-from .options import Columns
+from .choices import Columns
+from .experiment_columns import Codes, group_codes, key_codes, some_keys, split
 
 __all__: list[str] = []
 

@@ -12,9 +12,9 @@ import pandas as pd
 from ..errors import DataError, OptionError
 from ..inputs.options import as_columns
 from ..inputs.sums import exact_sums
-from .columns import Codes, Floats, Mask, Spec, metric_specs, metric_values, read_weight, share
-from .options import RaiseOrDrop
-from .stats.arms import Sample
+from ..stats.arms import Sample
+from .choices import RaiseOrDrop
+from .experiment_columns import Codes, Floats, Mask, Spec, metric_specs, metric_values, read_weight, share
 
 __all__: list[str] = []
 

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
-from .columns import Codes, Floats, Mask, some_keys
+from ..stats.arms import Sample, both
+from ..stats.shares import equal_shares_test
+from .experiment_columns import Codes, Floats, Mask, some_keys
 from .experiment_rows import ExperimentRows
 from .samples import Covariate, Metric, fill, sum_by
-from .stats.arms import Sample, both
-from .stats.counts import equal_shares_test
 
 __all__: list[str] = []
 

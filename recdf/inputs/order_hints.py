@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from .options import Options, as_columns
-from .tables import order_source, shared_by
+from .true_and_pred import order_source, shared_by
 
 # Words in the names of columns that hold scores, and ranks.
 SCORES = re.compile(

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import DataError
 from ..inputs.frames import column, read_numbers
 from ..inputs.options import Options
-from ..inputs.tables import Table
+from ..inputs.true_and_pred import Table
 
 
 def item_weights_of(table: Table, rows: np.ndarray, options: Options) -> np.ndarray | None:

@@ -15,8 +15,8 @@ from ..errors import IdTypeError
 from ..inputs.codes import Coded, encode_keys
 from ..inputs.ids import Ids, read_by, take_rows
 from ..inputs.options import Options, as_columns
-from ..inputs.tables import Table
 from ..inputs.threads import each
+from ..inputs.true_and_pred import Table
 
 # So many rows are compared at a time.
 HEAD_ROWS = 2**18

@@ -16,7 +16,7 @@ from ..inputs.codes import encode_keys
 from ..inputs.frames import column, read_numbers
 from ..inputs.ids import as_series, read_ids
 from ..inputs.options import Options, as_columns
-from ..inputs.tables import Table, read_weights
+from ..inputs.true_and_pred import Table, read_weights
 from .ranked import Ranked
 
 WHERE = {"true": "a column of true", "users": "a column of users=", "mapping": "a mapping"}

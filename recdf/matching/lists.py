@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError
 from ..inputs.sums import exact_sums
-from ..inputs.tables import Order
+from ..inputs.true_and_pred import Order
 from .grouping import offsets, rank_within
 from .hits import HitArrays, Hits, ratio
 from .overlap import Overlap

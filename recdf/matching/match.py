@@ -22,7 +22,8 @@ from ..inputs.ids import Ids, read_by
 from ..inputs.options import Options, as_columns
 from ..inputs.order_hints import Hints, hints_of, is_rank
 from ..inputs.row_rules import Findings, RowsRefused
-from ..inputs.tables import (
+from ..inputs.threads import keep_freed_memory
+from ..inputs.true_and_pred import (
     Order,
     Table,
     by_in_true,
@@ -33,7 +34,6 @@ from ..inputs.tables import (
     read_true,
     read_users,
 )
-from ..inputs.threads import keep_freed_memory
 from .hits import HitArrays, Hits
 from .item_weights import item_weights_of
 from .list_keys import ListCodes, at_heads, encode_by, first_rows, key_frame, place_of, population_of, run_heads, split

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..inputs.codes import Codes
 from ..inputs.options import Options
-from ..inputs.tables import Table
 from ..inputs.threads import each
+from ..inputs.true_and_pred import Table
 from .blocks import Block
 from .grouping import offsets
 from .ranked import Ranked, joined, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows

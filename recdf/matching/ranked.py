@@ -17,8 +17,8 @@ from ..errors import DuplicateError, TieError
 from ..inputs.codes import Coded, Codes
 from ..inputs.options import Options
 from ..inputs.sorting import distinct
-from ..inputs.tables import Table
 from ..inputs.threads import each
+from ..inputs.true_and_pred import Table
 from .blocks import Block, Column, list_blocks
 from .grouping import Pairs, at, offsets, pair_within, rank_within, sort_within, spans
 from .item_weights import refuse_two_propensities

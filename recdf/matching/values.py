@@ -16,7 +16,7 @@ from ..inputs.codes import Codes
 from ..inputs.frames import column, read_values
 from ..inputs.ids import Ids
 from ..inputs.options import Options
-from ..inputs.tables import Table
+from ..inputs.true_and_pred import Table
 from .pred_lists import PredLists
 from .ranked import Ranked
 

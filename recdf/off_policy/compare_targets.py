@@ -12,17 +12,17 @@ import pandas as pd
 
 from ..errors import DataError, OptionError, closest
 from ..inputs.options import as_columns, says_as
-from .columns import Record, beside_groups, log_frame, split_groups
-from .estimate import check_weights, ope_estimate
+from .estimate_value import check_weights, ope_estimate
 from .estimators import Interaction
 from .flags import FLAGS, Evidence, find_flags, trust
+from .importance_weights import effective_numbers, weight_numbers
 from .influence import Estimates, Fitted, estimate, fit, influence_sums, standard_error
+from .log_columns import Record, beside_groups, log_frame, split_groups
 from .model_check import model_mismatch_z
 from .plan import Plan, Ranges, model_columns, read_plan, read_requests
 from .read_log import Log, LogColumns, read_log
 from .rows import Bools, Codes, Floats
 from .slates import Kind
-from .weights import effective_numbers, weight_numbers
 
 __all__ = ["ope_compare"]
 

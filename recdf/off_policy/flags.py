@@ -11,9 +11,9 @@ import math
 from typing import Literal, NamedTuple
 
 from .estimators import Request
+from .importance_weights import EffectiveNumbers, WeightNumbers
 from .influence import Estimate, Estimates
 from .read_log import Log
-from .weights import EffectiveNumbers, WeightNumbers
 
 Method = Literal["delta", "bootstrap", "bounded"]
 

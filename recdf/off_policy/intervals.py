@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..experiments.stats.weights import poisson_sums
+from ..stats.resampling_weights import poisson_sums
 from .bounded import Bounds, cressie_read
 from .estimators import Request, effective_weight
 from .influence import Estimates

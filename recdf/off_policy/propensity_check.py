@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
-from ..experiments.stats.many_tests import adjust
 from ..inputs.groups import first_rows
 from ..inputs.options import as_columns
-from .columns import key_codes, log_frame, read_probabilities, split_groups
+from ..stats.many_tests import adjust
+from .log_columns import key_codes, log_frame, read_probabilities, split_groups
 from .read_log import LARGEST_WEIGHT
 from .rows import Codes, Floats
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from ..errors import ColumnError, DataError, DuplicateError, OptionError, examples
 from ..inputs.frames import column
-from .columns import ROUNDING, Keys, key_codes, read_floats, read_probabilities, repeats_users
 from .estimators import Interaction
+from .log_columns import ROUNDING, Keys, key_codes, read_floats, read_probabilities, repeats_users
 from .rows import Codes, Floats, Rows
 from .slates import (
     Kind,

@@ -13,7 +13,7 @@ from ..inputs.codes import check_kinds
 from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
-from .columns import ROUNDING, key_codes, log_frame, read_floats, read_probabilities
+from .log_columns import ROUNDING, key_codes, log_frame, read_floats, read_probabilities
 from .rows import Codes, Floats
 
 __all__ = ["reward_table"]

@@ -13,8 +13,8 @@ from ..inputs.codes import encode, encode_integers
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
-from ..inputs.tables import order_source
-from .columns import log_frame, read_floats, split_groups
+from ..inputs.true_and_pred import order_source
+from .log_columns import log_frame, read_floats, split_groups
 from .rows import Codes, Floats
 from .slates import layout_of
 

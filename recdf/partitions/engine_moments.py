@@ -23,11 +23,11 @@ from ..evaluation.finish import told
 from ..evaluation.part import Failure, PartResult
 from ..evaluation.part_arrow import to_arrow
 from ..experiments.assigned_users import own_variant
-from ..experiments.columns import named_frame, require
-from ..experiments.join_frames import Frames, JoinOptions, join_frames, no_common_user, read_frames
-from ..experiments.missing_users import known_values
-from ..experiments.options import RaiseOrDrop
-from ..experiments.variant_moments import GIVE_ROWS, MOMENT_COLUMNS, read_moments, variant_moments
+from ..experiments.choices import RaiseOrDrop
+from ..experiments.compare.variant_moments import GIVE_ROWS, MOMENT_COLUMNS, read_moments, variant_moments
+from ..experiments.experiment_columns import named_frame, require
+from ..experiments.join.join_frames import Frames, JoinOptions, join_frames, no_common_user, read_frames
+from ..experiments.join.missing_users import known_values
 from ..inputs.options import as_columns, check_names
 from ..inputs.per_user_columns import warn_of_weights
 from .engine_methods import EngineRows, Frame, as_dtypes, labels_of_table

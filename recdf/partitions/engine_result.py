@@ -12,7 +12,7 @@ from ..evaluation.result import Evaluation, Result
 from ..evaluation.spec import OneSpec
 from ..evaluation.storage import is_address
 from ..evaluation.storage_parts import sorted_rows, staged_parts, stored_rows, write_head
-from ..experiments.options import RaiseOrDrop
+from ..experiments.choices import RaiseOrDrop
 from .engine_methods import EngineRows, Frame
 from .engine_moments import MomentsCall
 

@@ -18,9 +18,9 @@ from ..evaluation.finish import finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, write_files
-from ..inputs.progress import Progress
 from ..matching.side_tables.given import as_frames
 from ..metrics.metric import Metric
+from ..progress import Progress
 from .engine_arguments import EvaluateArguments, call_of, takes_evaluate_options
 from .files_run import evaluate_dealt
 from .local import FileLabels

@@ -22,11 +22,11 @@ import pyarrow.compute as pc
 from ..errors import OptionError
 from ..evaluation.part import ListRows, PartResult, measure
 from ..evaluation.storage import Written, write_files
-from ..inputs.progress import Progress
 from ..inputs.row_rules import Findings
-from ..inputs.tables import read_true
 from ..inputs.threads import n_threads
+from ..inputs.true_and_pred import read_true
 from ..matching.overlap import Overlap
+from ..progress import Progress
 from .local import ROW, FileLabels, FilesEngine, Memory
 from .packed import Packing
 from .results import PLACE, Results

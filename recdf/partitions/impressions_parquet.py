@@ -20,7 +20,7 @@ import pyarrow as pa
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
 from ..evaluation.publishing import staged
 from ..evaluation.storage import local_path
-from ..inputs.impressions import Impressions, from_impressions, warn_of_counts
+from ..logs.impressions import Impressions, from_impressions, warn_of_counts
 from .local import Cells, Memory
 from .packed import bucket_of, dealt
 from .sizes import memory_bytes

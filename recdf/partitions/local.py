@@ -22,9 +22,9 @@ import pyarrow.ipc as ipc
 
 from ..errors import ColumnError, IdTypeError, OptionError
 from ..evaluation.carry import nullable
-from ..inputs.progress import Progress
 from ..inputs.threads import stream
 from ..metrics.call import Call
+from ..progress import Progress
 from .engine_methods import OnBucket, OnChunk
 from .needed import Needed
 from .packed import Dealt, Packing, known_rows

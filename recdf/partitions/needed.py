@@ -23,7 +23,7 @@ from ..inputs.frames import column
 from ..inputs.ids import Ids, read_ids
 from ..inputs.options import as_columns
 from ..inputs.order_hints import hints_of
-from ..inputs.tables import Order, by_in_true, order_source, read_users, relevance_source
+from ..inputs.true_and_pred import Order, by_in_true, order_source, read_users, relevance_source
 from ..matching.side_tables.given import Doors, read_sides
 from ..matching.values import RESPONSES
 from ..metrics.call import Call

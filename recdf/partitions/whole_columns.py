@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..evaluation.part import Part, PartResult, measure
-from ..inputs.progress import Progress
 from ..inputs.threads import each, rows_at_a_time
+from ..progress import Progress
 from .local import FileLabels
 from .source import Source, as_frame, labels_as
 from .work import rows_table

@@ -24,8 +24,8 @@ from ..evaluation.part_arrow import from_arrow, to_arrow
 from ..inputs.codes import encode, encode_keys
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
-from ..inputs.tables import gains, read_relevance
 from ..inputs.threads import limited
+from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.grouping import spans
 from ..matching.list_keys import labels_of
 from .engine_errors import in_bucket

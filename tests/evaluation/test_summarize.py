@@ -9,7 +9,7 @@ from registry.seeded import assert_close, frames, quietly
 from scipy import stats
 
 import recdf as rd
-from recdf.experiments.stats.student import interval_quantile
+from recdf.stats.student import interval_quantile
 
 TRUE, PRED = frames(5)
 RESULT = quietly(

@@ -12,7 +12,7 @@ from cli.command import fails, run
 from registry.seeded import assert_close, frames
 
 import recdf as rd
-from recdf.evaluation.moments import Moments
+from recdf.evaluation.value_moments import Moments
 
 METRICS = ["recall", "ndcg", "first_rank", "precision(divisor=shown)"]
 OPTIONS = {"by": "model", "relevance_col": "relevance", "score_col": "score", "nan_score": "last"}

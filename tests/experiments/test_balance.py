@@ -9,7 +9,7 @@ from scipy import stats
 
 import recdf as rd
 from recdf.errors import OptionError
-from recdf.experiments.stats.permutation import random_split_p
+from recdf.stats.permutation import random_split_p
 
 EQUAL = {"A": 1, "B": 1}
 

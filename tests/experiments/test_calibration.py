@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recdf.experiments.stats import (
+from recdf.stats import (
     always_valid,
     arms,
     bootstrap,
-    counts,
     effects,
     many_tests,
     regression,
@@ -208,7 +207,7 @@ def test_poisson_bootstrap_of_two_arms(rng):
 
 def test_sample_ratio(rng):
     shares = np.array([0.5, 0.3, 0.2])
-    p = np.array([counts.share_test(row, shares)[1] for row in rng.multinomial(5000, shares, RUNS)])
+    p = np.array([share_tests.share_test(row, shares)[1] for row in rng.multinomial(5000, shares, RUNS)])
     assert stats.kstest(p, "uniform").pvalue > NOT_UNIFORM
 
 

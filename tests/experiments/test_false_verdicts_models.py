@@ -8,9 +8,9 @@ from scipy import stats
 
 import recdf as rd
 from recdf.errors import DataError, OptionError
-from recdf.experiments.stats.arms import arm
-from recdf.experiments.stats.many_tests import adjust
-from recdf.experiments.stats.student import equivalence_p
+from recdf.stats.arms import arm
+from recdf.stats.many_tests import adjust
+from recdf.stats.student import equivalence_p
 
 # ---------------------------------------------------------------------------------- pairs of models
 

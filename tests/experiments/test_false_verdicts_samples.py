@@ -7,8 +7,8 @@ from experiments.verdicts import NUMBERS, arms, compare, payers
 from scipy import stats
 
 import recdf as rd
-from recdf.experiments.stats import effects, permutation
-from recdf.experiments.stats.arms import Sample, arm, jackknife_arm
+from recdf.stats import effect_sizes, permutation
+from recdf.stats.arms import Sample, arm, jackknife_arm
 
 # ---------------------------------------------------------------------------------- constant arms, small arms
 
@@ -109,7 +109,7 @@ def test_permutation_holds_its_level_where_t_does_not(rng):
         shuffled = permutation.permuted_t(np.concatenate([control, treatment]), 20, 199, seed)
         p = permutation.permutation_p(shuffled, permutation.observed_t(control, treatment), "two-sided")
         rejected["permutation"] += int(p[0] <= 0.05)
-        welch = effects.effect(arm(control[:, 0]), arm(treatment[:, 0]))
+        welch = effect_sizes.effect(arm(control[:, 0]), arm(treatment[:, 0]))
         rejected["welch"] += int(welch.p_value <= 0.05)
     assert rejected["permutation"] <= stats.binom.ppf(0.995, runs, 0.05)
     assert rejected["welch"] > stats.binom.ppf(0.999, runs, 0.05)
@@ -275,7 +275,7 @@ def test_few_unequal_clusters_cover(rng):
             size = np.maximum(1.0, np.floor(rng.lognormal(3, 1.2, 10)))
             sides.append(Sample(rng.normal(size=10) * size + rng.normal(size=10) * np.sqrt(size), size))
         for name, estimate in (("delta", lambda s: arm(s.num, s.den)), ("jackknife", jackknife_arm)):
-            found = effects.effect(*map(estimate, sides))
+            found = effect_sizes.effect(*map(estimate, sides))
             covered[name] += bool(found.ci_low <= 0 <= found.ci_high)
     assert covered["jackknife"] >= stats.binom.ppf(0.005, runs, 0.95)
     assert covered["delta"] < 0.9 * runs

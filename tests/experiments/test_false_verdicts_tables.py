@@ -8,8 +8,8 @@ from scipy import stats
 
 import recdf as rd
 from recdf.errors import DataError, OptionError
-from recdf.experiments.stats import effects
-from recdf.experiments.stats.arms import arm
+from recdf.stats import effect_sizes
+from recdf.stats.arms import arm
 
 # ---------------------------------------------------------------------------------- the sample ratio
 
@@ -156,7 +156,7 @@ def test_relative_interval_agrees_with_the_test(rng):
     sides = arm(rng.lognormal(0, 1.5, (2000, 60))), arm(rng.lognormal(0, 1.5, (2000, 30)))
     contradicted = {}
     for relative in ("fieller", "log"):
-        found = effects.effect(*sides, relative=relative)
+        found = effect_sizes.effect(*sides, relative=relative)
         known = ~np.isnan(found.rel_ci_low)
         inside = (found.rel_ci_low <= 0) & (found.rel_ci_high >= 0)
         contradicted[relative] = np.mean((inside != (found.p_value > 0.05))[known])

@@ -10,8 +10,8 @@ from oracles.off_policy import logging_value, units_of, value
 from scipy import optimize, stats
 
 import recdf as rd
-from recdf.experiments.stats.weights import poisson_sums
 from recdf.off_policy.bounded import student_quantile
+from recdf.stats.resampling_weights import poisson_sums
 
 Q = {"q_logged": "q_logged", "q_target": "q_target"}
 

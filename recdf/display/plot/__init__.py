@@ -3,7 +3,7 @@
 `rd.plot.<name>.data(...)` returns the frame that a picture draws, for seaborn, altair or plotnine.
 """
 
-from .effects import forest, over_time
+from .effect_plots import forest, over_time
 from .items import exposure, longtail, position
 from .models import curve, tradeoff
 from .shades import heat

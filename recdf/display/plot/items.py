@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ..tables import Floats, count_text, labels, need
+from ..given_tables import Floats, count_text, labels, need
 from . import style
 from .style import Axes
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, closest
-from ..tables import check_model, count_text, direction_of, interval_percent, summary_of
+from ..given_tables import check_model, count_text, direction_of, interval_percent, summary_of
 from . import style
 from .style import Axes
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, closest
-from ...experiments.cells import number
-from ..tables import JOINED_BY, count_text, labels, need
+from ...tables.cells import number
+from ..given_tables import JOINED_BY, count_text, labels, need
 from . import style
 from .style import Axes
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import MissingExtraError, OptionError
-from ...experiments.cells import shorten, visible
+from ...tables.cells import shorten, visible
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
     from matplotlib.axes import Axes as Axes

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ..tables import Floats, check_model, count_text, rows_by, values_of
+from ..given_tables import Floats, check_model, count_text, rows_by, values_of
 from . import style
 from .style import Axes
 

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ..._version import __version__
-from ...experiments.cells import digits_for, interval, p_value, visible
+from ...tables.cells import digits_for, interval, p_value, visible
 from .. import plot
 from .about_models import Pen, comparison_table, labels_of
-from .blocks import Badge, Kind, Name, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
-from .given import Subject, Tables
 from .headline import effect_text, kind_of
+from .page_blocks import Badge, Kind, Name, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
+from .report_inputs import Subject, Tables
 
 __all__: list[str] = []
 

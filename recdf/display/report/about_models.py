@@ -10,17 +10,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...errors import OptionError
-from ...experiments.adjustment import adjustment
-from ...experiments.cells import Cell, digits_for, interval, number, p_value, shorten, visible
-from ...experiments.report import COMPARED, note_of
+from ...experiments.decide.adjustment import adjustment
+from ...tables.cells import Cell, digits_for, interval, number, p_value, shorten, visible
+from ...tables.comparisons import COMPARED, note_of
 from .. import plot
+from ..given_tables import confidence_of, rows_by
 from ..leaderboard import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..segments import Groups, segment_groups
-from ..tables import confidence_of, rows_by
-from .blocks import Badge, Drawing, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
-from .given import Subject, Tables
 from .headline import belief, headline, kind_of, other_metrics
+from .page_blocks import Badge, Drawing, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
+from .report_inputs import Subject, Tables
 from .svg import SIZE, drawing
 
 __all__: list[str] = []

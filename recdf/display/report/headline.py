@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...experiments.adjustment import adjustment
-from ...experiments.cells import digits_for, number
-from ...experiments.verdict import PAIR_WARNINGS, warning_sentences
-from ..plot.effects import sign_of
-from .blocks import Badge, Kind, Name, Sentence
-from .given import Subject
+from ...experiments.decide.adjustment import adjustment
+from ...experiments.decide.verdict import PAIR_WARNINGS, warning_sentences
+from ...tables.cells import digits_for, number
+from ..plot.effect_plots import sign_of
+from .page_blocks import Badge, Kind, Name, Sentence
+from .report_inputs import Subject
 
 __all__: list[str] = []
 

@@ -18,8 +18,8 @@ from ...errors import MissingExtraError
 from ...evaluation.publishing import made, staging_folder
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
-from ...experiments.cells import visible
-from ...inputs.progress import Progress
+from ...progress import Progress
+from ...tables.cells import visible
 from ..pairs import model_rows
 from .about_data import (
     check_section,
@@ -40,8 +40,8 @@ from .about_models import (
     users_section,
     verdict_section,
 )
-from .blocks import BAR_HEIGHT, BAR_WIDTH, Name, Section, Sentence
-from .given import Subject, Tables, read_subject, read_tables
+from .page_blocks import BAR_HEIGHT, BAR_WIDTH, Name, Section, Sentence
+from .report_inputs import Subject, Tables, read_subject, read_tables
 from .svg import swatch
 
 __all__ = ["report"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import MissingExtraError
 from ..plot import style
-from .blocks import Drawing, Entry
+from .page_blocks import Drawing, Entry
 
 __all__: list[str] = []
 

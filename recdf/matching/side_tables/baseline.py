@@ -8,8 +8,8 @@ import numpy as np
 
 from ...inputs.codes import Coded, Codes
 from ...inputs.options import Options
-from ...inputs.tables import Table
 from ...inputs.threads import each
+from ...inputs.true_and_pred import Table
 from ..ranked import joined, pred_blocks, rank_pred, refuse_duplicates, refuse_ties, repeats, tied_rows
 
 

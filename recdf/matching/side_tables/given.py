@@ -16,7 +16,7 @@ from ...errors import DataError, OptionError
 from ...inputs.frames import as_frame, column
 from ...inputs.ids import Ids, read_ids
 from ...inputs.options import Options, as_columns
-from ...inputs.tables import Table, order_source, read_catalogue, read_keyed, read_pred
+from ...inputs.true_and_pred import Table, order_source, read_catalogue, read_keyed, read_pred
 from ..overlap import samples_of
 from .digest import Described, described, described_function
 from .records import SIDE_TABLES, SideTable

@@ -18,7 +18,7 @@ import pandas as pd
 from ...errors import ColumnError
 from ...inputs.frames import as_frame
 from ...inputs.options import Options, as_columns
-from ...inputs.tables import read_catalogue
+from ...inputs.true_and_pred import read_catalogue
 
 # catalogue: one row per item · keyed: rows of (user, item); in "keyed or by item" the user may be absent ·
 # lists: rows as in `pred` · features: what items are compared by · ids: only items

@@ -1,0 +1,141 @@
+"""`recdf impressions`: a log of impressions, clicks and purchases to the files that `recdf evaluate` reads."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import DataError, OptionError
+from ..evaluation.publishing import made, staging_folder
+from ..logs.impressions import from_impressions
+from ..partitions.impressions_parquet import FILES as WRITTEN
+from ..partitions.impressions_parquet import impressions_parquet
+from .arguments import FILES, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters, local
+from .files import is_text_file, read_files
+from .output import print_tables
+
+__all__ = ["add_impressions"]
+
+COLUMNS = ("user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col")
+SPANS = ("window", "session_gap", "clock_skew")
+RULES = ("attribution", "repeats", "unattributed", "value", "null_keys")
+
+
+def add_impressions(commands: Any) -> None:
+    command = commands.add_parser(
+        "impressions",
+        usage="%(prog)s LOG --out FOLDER [options]",
+        help="turn a log of impressions into files of lists",
+        description="Attribute clicks and purchases to the impressions of a log, and write true.parquet and "
+        "pred.parquet, which recdf evaluate reads. Parquet files may be larger than memory: users are attributed part "
+        "by part.",
+        epilog=FILES,
+    )
+    add_arguments(command, {"LOG": "one row per impression"}, type=local)
+    files = command.add_argument_group("files")
+    add_arguments(files, {
+        "--clicks FILE": "one row per click: user, item, time",
+        "--purchases FILE": "one row per purchase: user, item, time, price",
+    }, type=local)  # fmt: skip
+    add_arguments(files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"})
+    add_out(files, "folder for true.parquet, pred.parquet and impressions.json, the record of rules and counts")
+    columns = command.add_argument_group("columns", "Where a time is needed and --time-col is not given, it is time.")
+    add_parameters(columns, from_impressions, COLUMNS)
+    list_cols = "columns that, with the user, name one list (default session_id); none for one list per user"
+    add_arguments(columns, {"--list-cols COLUMN": list_cols}, nargs="*", default=argparse.SUPPRESS)
+    add_arguments(columns, {"--rank-by-time": "there is no column of positions"})
+    rules = command.add_argument_group("rules")
+    add_parameters(rules, from_impressions, (*SPANS, *RULES))
+    relevance = "gains by the deepest event (default shown=0 clicked=1 bought=3)"
+    add_arguments(rules, {"--relevance EVENT=GAIN ...": relevance}, default=[])
+    command.set_defaults(run=_impressions, parser=command)
+
+
+def _impressions(given: argparse.Namespace) -> None:
+    if given.out is None:
+        raise OptionError("--out is missing; name the folder to write")
+    check_out(given.out, WRITTEN, given.overwrite)
+    options = given_parameters(given, (*COLUMNS, "list_cols", *SPANS, *RULES))
+    options |= {name: _span(options[name]) for name in SPANS if name in options}
+    if given.rank_by_time:
+        options["rank_col"] = None
+    relevance = as_pairs("--relevance", given.relevance, "an event and its gain, such as clicked=1", float)
+    options |= {"relevance": relevance} if relevance else {}
+    if given.clicks or given.purchases or "session_gap" in options:
+        options.setdefault("time_col", "time")
+    options = {"user_col": "user_id", "item_col": "item_id", **options}
+    paths = {name: path for name in ("log", "clicks", "purchases") if (path := getattr(given, name)) is not None}
+    with ExitStack() as stack:
+        if any(map(is_text_file, paths.values())):
+            stack.enter_context(made(given.out))
+            paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
+        rest = {"overwrite": given.overwrite, "memory_limit": given.memory_limit}
+        named = {f"{role}_path": path for role, path in paths.items()}
+        spec = impressions_parquet(**named, out=given.out, **rest, **options)
+    print_tables(given, _report(spec, given.out), {"counts": _counts(spec["counts"])})
+
+
+def _span(text: str) -> Any:
+    """A span of time: text with a unit, or a plain number where times are numbers."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -> dict[str, Path]:
+    """Text files, and those beside them, as parquet files in the folder, with ids alike and times as datetimes."""
+    import pyarrow.parquet as pq  # costs time that other commands need not take
+
+    lists = options.get("list_cols", ["session_id"])
+    frames = read_files(paths, [options["user_col"], options["item_col"], *lists], [])
+    name, found = options.get("time_col"), {}
+    for role, frame in frames.items():
+        if name in frame.columns and is_text_file(paths[role]) and not pd.api.types.is_numeric_dtype(frame[name].dtype):
+            try:
+                frame = frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})
+            except ValueError as error:
+                raise DataError(f"{paths[role]}: column {name} holds no times as 2026-09-01 12:30: {error}") from error
+        found[role] = folder / f"{role}.parquet"
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), found[role])
+    return found
+
+
+def _counts(counts: Mapping[str, Any]) -> pd.DataFrame:
+    """Return one row per count: of the log, of its clicks, of its purchases."""
+    rows: list[tuple[str, str, int]] = []
+    for name, found in counts.items():
+        rows += [(name, *pair) for pair in found.items()] if isinstance(found, dict) else [("log", name, found)]
+    return pd.DataFrame(rows, columns=["of", "count", "n"])
+
+
+def _report(spec: dict[str, Any], out: Path) -> str:
+    counts, positions = spec["counts"], spec["positions"]
+    lines = [f"{counts['impressions']:,} impressions in {counts['lists']:,} lists"]
+    if counts["repeated"]:
+        lines.append(f"{counts['repeated']:,} of them repeat an item of their list (--repeats {spec['repeats']})")
+    if positions["column"] is not None:
+        lines.append(
+            f"positions from {positions['start']:g}, with holes in {positions['lists_with_holes']:,} lists and one "
+            f"twice in {positions['lists_with_ties']:,}"
+        )
+    for name in ("clicks", "purchases"):
+        if name in counts:
+            found = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts[name].items() if what != "events")
+            lines.append(f"{counts[name]['events']:,} {name}: {found}")
+    keys = " ".join([spec["user_col"], *spec["list_cols"]])
+    value = "" if spec["value_col"] is None else f" --value-col {spec['value_col']}"
+    item = "" if spec["item_col"] == "item_id" else f" --item-col {spec['item_col']}"
+    lines += [
+        "",
+        f"wrote {', '.join(str(out / name) for name in WRITTEN)}",
+        f"next: recdf evaluate --true {out / WRITTEN[0]} --pred {out / WRITTEN[1]} --user-col {keys}{item}{value} "
+        "-m hits@10 ndcg@10",
+    ]
+    return "\n".join(lines)

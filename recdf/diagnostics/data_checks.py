@@ -1,0 +1,253 @@
+"""`check`: unusual features of the data that affect the metrics, one row per finding."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+import numpy as np
+import pandas as pd
+
+from ..errors import EmptyPopulationError, RecdfWarning, examples
+from ..inputs.accepted import OptionArguments
+from ..inputs.frames import as_frame, column, id_frame, read_numbers
+from ..inputs.options import Options, takes_options
+from ..inputs.order_hints import argument_of, hints_of
+from ..inputs.row_rules import OF_PROPENSITY
+from ..inputs.true_and_pred import broken_of_true, gains, order_source, read_relevance, relevance_source
+from ..matching.lists import Matched
+from ..matching.side_tables.given import Given
+from ..metrics.call import Call, check_k
+from ..progress import Progress
+from ..tables.findings import Severity
+from .check_ids import check_ids, check_side
+from .check_lists import check_lists
+from .check_order import check_order
+from .checked_data import Data, ListFindings, labels_where
+
+__all__ = ["check"]
+
+# If a larger share of the recommendations is in the user's log already, the finding is a warning.
+MANY_SEEN = 0.05
+
+AGAIN = "they can be right only where users want again what they had"
+LEAK = "train and test overlap, or users want again what they had: a model that leaves out seen items cannot hit them"
+
+
+@takes_options
+def check(
+    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Unpack[OptionArguments]
+) -> pd.DataFrame:
+    """Find what is unusual in the data, and how it affects the metrics: one row per finding, none for clean data.
+
+    Parameters
+    ----------
+    true, pred : DataFrame, mapping or Arrow stream
+        As for `evaluate`.
+    k : int, default 10
+        Cut-off that the findings refer to.
+    log : DataFrame, optional
+        Past interactions (list key, item): recommendations of items that the user already had are reported.
+    items : DataFrame, list, Series or Index, optional
+        Catalogue: items outside it are reported.
+    {options}
+
+    Returns
+    -------
+    DataFrame
+        `finding`, `severity` ("error": `evaluate` refuses or scores nothing; "warning": numbers change; "info":
+        worth knowing), `count`, `share` (of the rows or lists that it concerns), `examples` (text), `effect` (what
+        it does to the metrics). Errors first.
+
+    Raises
+    ------
+    ColumnError, OptionError
+        If a column is missing or an option is wrong.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> found = rd.check({"u": ["a"], "v": ["b"]}, {"u": ["a", "x"]}, k=2)
+    >>> found[["finding", "severity", "count", "share", "examples"]]
+                             finding severity  count  share examples
+    0  users without recommendations  warning      1    0.5      'v'
+    """
+    shared = Call.of(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
+    k = check_k(k)
+    true_frame = as_frame(true, "true", shared.user_col, shared.item_col)
+    pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
+    data = Data(true_frame, pred_frame, k, shared, order_source(pred_frame, shared))
+    found = ListFindings()
+    effect = "nothing is relevant: there is no metric"
+    found.add("true is empty", "error", not len(data.true), 1, "0 rows", effect)
+    found.add("pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0")
+    hints = hints_of(data.true, data.pred, shared)
+    effect = "each value is scored with all rows of true; by_in_true=True scores it with those of the same value"
+    found.add("true has columns of by", "warning", len(hints.true_by), 0, hints.true_by, effect)
+    effect = "true comes first, then pred; score_col=False says that the rows of pred are in order"
+    found.add("true and pred look swapped", "warning", hints.swapped and len(data.true), len(data.true), "", effect)
+    with Progress(4, "check") as progress:
+        pred_ids = check_ids(found, data.true, data.pred, shared)
+        _check_order_column(found, data)
+        _check_relevance(found, data)
+        _check_weights(found, data)
+        progress.add()
+        if pred_ids is None or found.refused_numbers:
+            return found.table()
+        if items is not None:
+            items = id_frame(items, "items", [shared.item_col])
+            usable = check_side(found, "items", items, [shared.item_col], pred_ids)
+            items = items[items[shared.item_col].notna()] if usable else None
+        with _forgiving_match(data, items) as matched:
+            progress.add()
+            check_lists(found, data, matched)
+            check_order(found, data, matched)
+            if data.order["column"] is None and shared.score_col is not False:
+                _check_unused_numbers(found, data, matched.overlap.disordered)
+            if items is not None:
+                _check_catalogue(found, data, matched)
+        progress.add()
+        if log is not None:
+            log = as_frame(log, "log", shared.user_col, shared.item_col)
+            if check_side(found, "log", log, data.pair, pred_ids):
+                _check_seen(found, log, data)
+    return found.table()
+
+
+def _forgiving(options: Options) -> Options:
+    """Return options that refuse no row, since each kind of row that would be refused is a finding."""
+    plain = options.updated(propensity_col=None, propensity_floor=0.0, weight_col=None)
+    return plain.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
+
+
+def _forgiving_match(data: Data, items: pd.DataFrame | None) -> Matched:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecdfWarning)
+        return Call(_forgiving(data.options), given=Given(items=items)).match(data.true, data.pred)
+
+
+# ---------------------------------------------------------------------------------------------- numbers
+
+
+def _check_order_column(found: ListFindings, data: Data) -> None:
+    """Report null and infinite scores or ranks."""
+    name, what = data.order["column"], data.order["by"]
+    if name is None:
+        return
+    number = read_numbers(column(data.pred, name, "pred"), f"pred[{name!r}]").astype(np.float64)
+    null, infinite = np.isnan(number), np.isinf(number)
+    effect = 'evaluate raises; nan_score="last" or "drop" decides'
+    found.add(f"null {what}s", "error", null.sum(), len(data.pred), f"pred[{name!r}]", effect)
+    effect = "they rank before or after all others"
+    found.add(f"infinite {what}s", "warning", infinite.sum(), len(data.pred), f"pred[{name!r}]", effect)
+    found.refused_numbers |= bool(null.all())
+
+
+def _check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[Any, int]) -> None:
+    """Report columns of numbers in `pred`, which may be scores, where the order of the rows decides."""
+    used = {*data.pair, *data.by, data.options.value_col}
+    for name in data.pred.columns:
+        series, likely = data.pred[name], bool(disordered.get(name))
+        floats = isinstance(series, pd.Series) and pd.api.types.is_float_dtype(series.dtype)
+        if name in used or not (likely or floats):
+            continue
+        argument = argument_of(name) if likely else "score_col= or rank_col="
+        effect = f"the order of the rows decides; if this column ranks the items, pass {argument}"
+        n = len(series)
+        severity: Severity = "warning" if likely else "info"
+        found.add("a column of numbers in pred is not used", severity, n, n, f"pred[{name!r}]", effect)
+
+
+def _check_relevance(found: ListFindings, data: Data) -> None:
+    """Report relevance that is constant, that cannot be a gain, or that is in a column which is not used."""
+    name = relevance_source(data.true, data.options)
+    if name is None:
+        _check_unused_labels(found, data)
+        return
+    gain = read_relevance(data.true, name, data.options)
+    bad = ~np.isfinite(gain) | (gain < 0)
+    some = gain[bad][:5].tolist()
+    found.add("negative, null or infinite relevance", "error", bad.sum(), len(gain), some, "evaluate raises")
+    found.refused_numbers |= bool(bad.any())
+    if not bad.any() and len(gain) > 1 and gain.min() == gain.max():
+        effect = "relevance has no grades" if gain[0] > 0 else "nothing is relevant: recall and ndcg are undefined"
+        severity: Severity = "info" if gain[0] > 0 else "warning"
+        found.add("constant relevance", severity, len(gain), len(gain), [float(gain[0])], effect)
+    elif not bad.any() and len(gain) > 1 and gain.min() > 0:
+        effect = "no row is judged and not relevant: judged_only=True keeps hits alone, and bpref is undefined or 0"
+        found.add("every judged row is relevant", "info", len(gain), len(gain), f"true[{name!r}]", effect)
+
+
+def _check_weights(found: ListFindings, data: Data) -> None:
+    """Report propensities of `true` that are no probabilities above 0, and weights of lists that are none."""
+    for broken in broken_of_true(data.true, data.options):
+        must = "probabilities, above 0 and at most 1" if broken.rule in OF_PROPENSITY else "finite numbers, at least 0"
+        effect = f"evaluate raises; {broken.where} must hold {must}"
+        some = [] if broken.some is None else broken.some[:5].tolist()
+        found.add(broken.rule.breaks, "error", broken.rows.sum(), len(data.true), some, effect)
+
+
+def _check_unused_labels(found: ListFindings, data: Data) -> None:
+    """Report columns of 0 and 1 in `true`, which look like relevance, where every row counts as relevant."""
+    options = data.options
+    used = {*data.pair, *data.by, options.value_col, options.propensity_col, options.weight_name}
+    for name in data.true.columns:
+        series = data.true[name]
+        if name in used or not isinstance(series, pd.Series) or not _is_label(series):
+            continue
+        zero = int((series.fillna(0) == 0).sum())
+        effect = "every row of true counts as relevant; if this column says which are, pass relevance_col="
+        found.add("a column of 0 and 1 in true is not used", "warning", zero, len(series), f"true[{name!r}]", effect)
+
+
+def _is_label(series: pd.Series) -> bool:
+    """Tell whether a column holds both 0 and 1, or both False and True, and nothing else."""
+    if not (pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype)):
+        return False
+    values = pd.unique(series.dropna())
+    return len(values) == 2 and set(values.tolist()) == {0, 1}
+
+
+# ----------------------------------------------------------------------------------------- side tables
+
+
+def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
+    """Report items of both frames that the catalogue does not have."""
+    inside = matched.sides.catalogue.inside
+    for role, codes, rows, frame in (
+        ("pred", matched.item, matched.rows, data.pred),
+        ("true", matched.true_lists.item, matched.true_lists.rows, data.true),
+    ):
+        outside = ~inside[codes]
+        if outside.any():
+            some = examples(frame[data.options.item_col].take(rows(np.flatnonzero(outside)[:1000])))
+            effect = "coverage counts them apart; confusion counts refuse them"
+            found.add(f"items of {role} outside the catalogue", "warning", outside.sum(), len(codes), some, effect)
+
+
+def _check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
+    """Report items among the first k, and relevant items of `true`, that the log already has for the user."""
+    plain = _forgiving(data.options).updated(
+        users="both", relevance_col=False, min_relevance=None, value_col=None, judged_only=False, by_in_true=None
+    )
+    name, true = relevance_source(data.true, data.options), data.true
+    if name is not None:
+        true = true[gains(read_relevance(true, name, data.options), data.options) > 0]
+    for frame, k, options, what, effect in (
+        (data.pred, data.k, plain, "recommendations", AGAIN),
+        (true[data.pair], None, plain.updated(by=None, score_col=False, rank_col=None), "relevant items", LEAK),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecdfWarning)
+            for name in data.pair:
+                column(log, name, "log")
+            try:
+                known = Call(options).match(log[data.pair], frame)
+            except EmptyPopulationError:  # the log has no user of these lists
+                continue
+        with known:
+            seen, n_rows = known.at(k).n_hits, int(known.at(k).n_shown.sum())
+            names = labels_where(known, seen > 0)
+        severity: Severity = "warning" if n_rows and seen.sum() > MANY_SEEN * n_rows else "info"
+        found.add(f"{what} already in the log", severity, seen.sum(), n_rows, names, effect)

@@ -1,0 +1,219 @@
+"""What pictures and the report read from a result: one row per model and metric, or one column per model.
+
+Contract: a function here takes an evaluation or one of its tables and returns a plain frame in fixed columns. The
+`by` columns of an evaluation become one text column, `model`, so that nothing behind this door asks how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ..errors import ColumnError, DataError, OptionError, closest, kind_of
+from ..evaluation.definitions import better_of
+from ..evaluation.result import Evaluation
+from ..evaluation.summary import CONFIDENCE, summarize
+from ..experiments.compare.runs import repeated_unit, unit_of
+
+__all__: list[str] = []
+
+Floats = npt.NDArray[np.float64]
+
+# The label of a result that was evaluated without by=.
+ONLY = "all lists"
+JOINED_BY = " · "
+MANY = 10_000  # more runs of equal values than this are no models that stand together
+SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined")
+
+
+class ModelValues(NamedTuple):
+    """The values of one metric for every model: one number per list, NaN where the metric is undefined."""
+
+    metric: str
+    by_model: dict[str, Floats]
+
+
+# Columns of the tables that recdf makes which hold numbers; a file that was made or changed elsewhere may hold text.
+NUMBERS = {
+    "count", "share", "diff", "rel_diff", "ci_low", "ci_high", "p_adj", "value", "confidence", "n_users", "n_control",
+    "n_treatment", "wins", "ties", "losses", "n_assigned", "expected_share", "missing_rate", "srm_p", "missing_p",
+}  # fmt: skip
+
+
+def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFrame:
+    """Return the frame if it has these columns, and numbers where recdf writes numbers.
+
+    The error names the first column that is missing, or holds no numbers, and where the table should come from.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"{role} is {kind_of(frame)}; expected {source}")
+    for name in names:
+        if name not in frame.columns:
+            have = ", ".join(map(repr, frame.columns))
+            raise ColumnError(
+                f"{role} has no column {name!r}; it has {have}; expected {source}{closest(name, frame.columns)}"
+            )
+    for name in frame.columns:
+        if name in NUMBERS and not pd.api.types.is_numeric_dtype(frame[name].dtype) and len(frame):
+            raise DataError(f"{role}[{name!r}] is {frame[name].dtype}; expected numbers: pass {source}")
+    return frame
+
+
+def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Return the text of the `by` values of every row, several columns joined by a dot."""
+    if not by:
+        return [ONLY] * len(frame)
+    parts = [frame[name].astype(object).where(frame[name].notna(), "(null)").map(str).tolist() for name in by]
+    return parts[0] if len(parts) == 1 else [JOINED_BY.join(row) for row in zip(*parts, strict=True)]
+
+
+def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the rows of every `by` value, by its label, in the order of first appearance."""
+    if not by:
+        return {ONLY: np.arange(len(frame))}
+    starts = _starts(frame, by)
+    names = labels(frame.take(starts), by) if len(starts) <= MANY else []
+    if names and len(set(names)) == len(names):  # the rows of each value stand together, as evaluate leaves them
+        ends = [*starts[1:], len(frame)]
+        return {name: np.arange(first, end) for name, first, end in zip(names, starts, ends, strict=True)}
+    codes = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup().to_numpy()
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 1))
+    rows = np.split(order, starts[1:])
+    return dict(zip(labels(frame.take(order[starts]), by), rows, strict=True))
+
+
+def _starts(frame: pd.DataFrame, by: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the first row of each run of rows with equal `by` values; a null is unequal to everything."""
+    changes = np.zeros(len(frame), dtype=bool)
+    changes[:1] = True
+    for name in by:
+        column = frame[name]
+        values = column.array.codes if isinstance(column.dtype, pd.CategoricalDtype) else column.array
+        changes[1:] |= np.asarray(pd.Series(values[1:] != values[:-1]).fillna(True), dtype=bool)
+    return np.flatnonzero(changes)
+
+
+def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) -> Evaluation:
+    """Return the result with intervals that hold where a unit has several lists; its spec then has `unit_col`.
+
+    The unit is `user_id`, or else the first column of the list key, unless the caller names another.
+    """
+    key, by, per_user = list(result.spec["user_col"]), list(result.spec["by"]), result.per_user
+    units = [unit_col] if isinstance(unit_col, str) else list(unit_col or unit_of(key))
+    if "unit_col" in result.spec:
+        return result
+    first = per_user.take(next(iter(rows_by(per_user, by).values()))) if len(per_user) else per_user
+    spec: dict[str, Any] = dict(result.spec)
+    if unit_col is None and repeated_unit(first, key, len(first)) and first[units[0]].is_unique:
+        spec["repeated_units"] = True
+    names = [name for name in spec["metrics"] if name in per_user.columns]
+    if units == key or not names:
+        return Evaluation(per_user, result.summary, spec) if "repeated_units" in spec else result
+    spec["unit_col"] = units
+    plain = need(per_user, "per_user", units, "the column of unit_col=").copy(deep=False)
+    plain.attrs = {"recdf": spec}
+    own = summarize(plain, by, metrics=names, unit_col=units, weight_col=spec.get("weight"),
+                    confidence=spec.get("confidence", CONFIDENCE))  # fmt: skip
+    summary, keys, bounds = result.summary.copy(deep=False), [*by, "metric", "k"], ["se", "ci_low", "ci_high"]
+    found = summary[keys].merge(own[[*keys, *bounds]], on=keys, how="left", validate="m:1")
+    whole = summary[spec["item_by"]].isna().to_numpy() if "item_by" in spec else True
+    for name in bounds:
+        summary[name] = np.where(whole, found[name].to_numpy(), summary[name].to_numpy())
+    return Evaluation(per_user, summary, spec)
+
+
+def summary_of(result: Any) -> pd.DataFrame:
+    """Return the summary as `model`, `column` (such as ndcg@10), `better`, `metric`, `k`, `value`, interval, counts.
+
+    `better` is "larger", "smaller" or an empty text. Rows of single item groups (`item_by=`) are left out: they are
+    another population.
+    """
+    if isinstance(result, Evaluation):
+        frame, by, item_by = with_units(result).summary, list(result.spec["by"]), result.spec.get("item_by")
+        if item_by is not None:
+            frame = frame[frame[item_by].isna()]
+    else:
+        frame = need(result, "result", SUMMARY_VALUES, "an Evaluation or its summary")
+        by = list(frame.columns[: list(frame.columns).index("metric")])
+    table = frame[list(SUMMARY_VALUES)].reset_index(drop=True)
+    table.attrs = {}
+    table.insert(0, "model", labels(frame, by))
+    table.insert(1, "column", column_names(table, result))
+    table.insert(2, "better", _directions(result, table["column"].tolist()))
+    return table
+
+
+def _directions(result: Any, columns: Sequence[str]) -> list[str]:
+    """Return the direction of every column.
+
+    It is that of the metric's definition, since a name of the caller's own says nothing; without one, that of the name.
+    """
+    known = result.spec["metrics"] if isinstance(result, Evaluation) else {}
+    found = {}
+    for column in dict.fromkeys(columns):
+        own = known.get(column, {})
+        found[column] = better_of(own.get("name", column)) or better_of(own.get("definition", column)) or ""
+    return [found[column] for column in columns]
+
+
+def direction_of(result: Any, column: str) -> str:
+    """Return "larger", "smaller" or an empty text for one column of an evaluation."""
+    return _directions(result, [column])[0]
+
+
+def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
+    """Return the name of the per-user column of every row: `ndcg@10`, `mae` where k is ignored, or an own name."""
+    spec = result.spec["metrics"] if isinstance(result, Evaluation) else {}
+    known = {(found["name"], found["k"]): column for column, found in spec.items()}
+    pairs = [
+        (str(metric), None if pd.isna(k) else int(k))
+        for metric, k in zip(summary["metric"].tolist(), summary["k"].tolist(), strict=True)
+    ]
+    return [known.get(pair) or (pair[0] if pair[1] is None else f"{pair[0]}@{pair[1]}") for pair in pairs]
+
+
+def values_of(result: Any, metric: str, model_col: str | Sequence[str] | None = None) -> ModelValues:
+    """Return the per-list values of one metric for every model."""
+    if isinstance(result, Evaluation):
+        per_user, by = result.per_user, list(result.spec["by"])
+    else:
+        per_user, by = result, []
+    if model_col is not None:
+        by = [model_col] if isinstance(model_col, str) else list(model_col)
+    need(per_user, "per_user", [*by, metric], "an Evaluation or its per_user, and a metric column of it")
+    values = per_user[metric].to_numpy(dtype=np.float64, na_value=np.nan)
+    return ModelValues(metric, {label: values[rows] for label, rows in rows_by(per_user, by).items()})
+
+
+def confidence_of(comparison: pd.DataFrame) -> float | None:
+    """Return the confidence of a comparison, from its column where it has it; None where that is not one number."""
+    known = comparison.attrs.get("recdf_comparison", {}).get("confidence")
+    found = comparison["confidence"].unique().tolist() if "confidence" in comparison.columns else [known]
+    return found[0] if len(found) == 1 else None
+
+
+def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:
+    """Return the label of a model that a caller named, or raise an error that lists the models."""
+    text = JOINED_BY.join(map(str, wanted)) if isinstance(wanted, tuple) else str(wanted)
+    if text not in models:
+        raise OptionError(f"{argument}={wanted!r} is not a model; models are {list(models)}{closest(text, models)}")
+    return text
+
+
+def interval_percent(result: Any) -> str:
+    """Return the confidence of the intervals of a result for a caption, such as '95 % intervals'."""
+    known = isinstance(result, Evaluation)
+    return f"{100 * result.spec.get('confidence', 0.95):g} % intervals" if known else "intervals"
+
+
+def count_text(numbers: Iterable[Any]) -> str:
+    """Return 'n = 1,537', or the range when counts differ."""
+    found = sorted({int(n) for n in numbers if not pd.isna(n)})
+    if not found:
+        return ""
+    return f"n = {found[0]:,}" if found[0] == found[-1] else f"n = {found[0]:,} to {found[-1]:,}"

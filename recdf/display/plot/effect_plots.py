@@ -1,0 +1,277 @@
+"""Pictures of comparisons: effects with their intervals, and an effect over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import ColumnError, OptionError
+from ...experiments.decide.adjustment import adjustment
+from ...tables.cells import digits_for, interval, number, shorten, visible
+from ...tables.comparisons import COMPARED
+from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need
+from . import style
+from .style import Axes
+
+__all__ = ["forest", "over_time"]
+
+BY_PERIOD = 'one row per period, such as rd.compare_variants(..., by="day") returns'
+SOURCE = "what compare_models or compare_variants returned"
+LABEL_LENGTH = 34
+
+
+# ------------------------------------------------------------------------------------------ forest
+
+
+def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None) -> pd.DataFrame:
+    """Return what `forest` draws: `metric`, `label`, `diff`, `ci_low`, `ci_high`, `p_adj`, `verdict`, `sign`, `n`.
+
+    {parameters_returns}
+        One row per row of the comparison. `sign` is "better", "worse" or "open", as the verdict says.
+    """
+    need(comparison, "comparison", COMPARED, SOURCE)
+    models = "baseline" in comparison.columns
+    base, other = ("baseline", "model") if models else ("control", "treatment")
+    need(comparison, "comparison", [base, other], SOURCE)
+    own = list(comparison.columns[: list(comparison.columns).index("metric")])
+    segments = own if by is None else [by] if isinstance(by, str) else list(by)
+    need(comparison, "comparison", segments, SOURCE)
+    names = [f"{new} vs. {old}" for new, old in zip(comparison[other], comparison[base], strict=True)]
+    if segments:
+        only_one = len(set(names)) == 1
+        parts = labels(comparison, segments)
+        names = parts if only_one else [JOINED_BY.join(pair) for pair in zip(parts, names, strict=True)]
+    n = comparison["n_users"] if models else comparison["n_control"] + comparison["n_treatment"]
+    data = comparison[["metric", "diff", "ci_low", "ci_high", "p_adj", "verdict"]].reset_index(drop=True)
+    data.attrs = {}
+    data.insert(1, "label", names)
+    data["sign"] = [sign_of(text) for text in data["verdict"]]
+    data["n"] = n.to_numpy()
+    return data
+
+
+def sign_of(verdict: Any) -> str:
+    """Return "better" or "worse" if the verdict begins so, else "open": nothing is shown, or it is withheld."""
+    word = str(verdict).split(",")[0].split(" ")[0].lower()
+    return word if word in ("better", "worse") else "open"
+
+
+@style.drawn_from(_forest_data)
+def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, ax: Any = None) -> Any:
+    """Draw differences with their intervals, one row each, one panel per metric, zero in the middle of every panel.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        What `rd.compare_models` or `rd.compare_variants` returned, all of it or some of its rows.
+    by : str or list of str, optional
+        Columns of segments that name the rows. Default: the columns before `metric`.
+    {axes_returns_raises}
+    ColumnError
+        If the frame is not a comparison.
+
+    Notes
+    -----
+    A filled mark is a difference that holds after the correction; a hollow one is open. An interval that has no
+    bound on one side ends in an arrow.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
+    >>> compared = result.compare_models(baseline="popularity")
+    >>> rd.plot.forest.data(compared)[["label", "diff", "sign"]].round(3)
+                       label   diff    sign
+    0     knn vs. popularity  0.046  better
+    1  random vs. popularity -0.128   worse
+    >>> ax = rd.plot.forest(compared)
+    """
+    data = _forest_data(comparison, by=by)
+    metrics = list(dict.fromkeys(data["metric"]))
+    if ax is None:
+        panels = _stacked([int((data["metric"] == name).sum()) for name in metrics])
+    else:
+        panels = style.new_grid(ax, len(metrics))
+    for panel, (metric, rows) in zip(panels, data.groupby("metric", sort=False), strict=True):
+        _effects(panel, rows)
+        style.title(panel, f"Difference of {metric}")
+    style.axis_names(panels[-1], "difference in units of the metric, zero in the middle", "")
+    confidence = confidence_of(comparison)
+    level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
+    style.caption(
+        panels[-1],
+        f"{level}; {count_text(data['n'])} users; filled: better (blue) or worse (orange), p-values "
+        f"{adjustment(comparison).words}",
+    )
+    return panels[0] if len(panels) == 1 else panels
+
+
+def _stacked(rows: Sequence[int]) -> np.ndarray:
+    """Return axes of a new figure, one above the other, each as high as its rows need."""
+    _, made = style.pyplot().subplots(
+        len(rows), 1, figsize=(8.0, 1.0 + sum(0.36 * n + 0.62 for n in rows)), layout="constrained", squeeze=False,
+        gridspec_kw={"height_ratios": [n + 0.6 for n in rows]},
+    )  # fmt: skip
+    return np.array([style.dress(one) for one in made.ravel()], dtype=object)
+
+
+def _effects(ax: Axes, rows: pd.DataFrame) -> None:
+    """Draw one panel: a point and a line for each row, with its numbers to the right."""
+    ends = rows[["diff", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
+    finite = np.abs(ends[np.isfinite(ends)])
+    reach = 1.12 * float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
+    ax.set_xlim(-reach, reach)
+    ax.axvline(0, color=style.INK, linewidth=1)
+    ax.grid(False, axis="y")
+    row: Any
+    for place, row in enumerate(rows.itertuples(index=False)):
+        colour = {"better": style.BETTER, "worse": style.WORSE}.get(row.sign, style.NEUTRAL)
+        marker = {"better": "^", "worse": "v"}.get(row.sign, "o")
+        if not np.isnan(row.ci_low):
+            ax.plot(np.clip([row.ci_low, row.ci_high], -reach, reach), [place, place], color=colour, linewidth=2)
+            for bound, arrow in ((row.ci_low, "<"), (row.ci_high, ">")):
+                if np.isinf(bound):
+                    ax.plot([np.copysign(reach, bound)], [place], color=colour, marker=arrow, clip_on=False)
+        fill = colour if row.sign != "open" else "none"
+        ax.plot([row.diff], [place], color=colour, marker=marker, markersize=8, markerfacecolor=fill, linestyle="none")
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_yticks(range(len(rows)))
+    for label in ax.set_yticklabels([shorten(visible(name), LABEL_LENGTH) for name in rows["label"]]):
+        style.plain(label)
+    right = ax.secondary_yaxis("right")
+    right.set_yticks(range(len(rows)))
+    for label in right.set_yticklabels([_words(row) for row in rows.itertuples(index=False)], fontsize=9):
+        style.plain(label)
+    right.spines["right"].set_visible(False)
+    for axis in (ax.yaxis, right.yaxis):
+        axis.set_tick_params(length=0, labelcolor=style.INK)
+
+
+def _words(row: Any) -> str:
+    """Return the numbers of one row as text: effect, interval and verdict."""
+    form = f"+.{digits_for(row.diff, row.ci_low, row.ci_high)}f"
+    words = (number(row.diff, form), interval(row.ci_low, row.ci_high, form), shorten(visible(row.verdict), 30))
+    return "  ".join(word for word in words if word)
+
+
+# ------------------------------------------------------------------------------------------ over time
+
+
+def _over_time_data(
+    effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None
+) -> pd.DataFrame:
+    """Return the frame that `over_time` draws: `time`, `diff`, `ci_low`, `ci_high`, `n`.
+
+    {parameters_returns}
+        One row per period, in the order of time.
+    """
+    need(effect, "effect", ["metric", "diff", "ci_low", "ci_high"], BY_PERIOD)
+    time_col = _time_col(effect) if time_col is None else time_col
+    need(effect, "effect", [time_col], BY_PERIOD)
+    rows = effect
+    for argument, column, wanted in (("metric", "metric", metric), ("treatment", "treatment", treatment)):
+        if column not in rows.columns:
+            continue
+        found = rows[column].drop_duplicates().tolist()
+        if wanted is None and len(found) > 1:
+            raise OptionError(f"effect has {len(found)} values of {column!r}; name one of {found} in {argument}=")
+        if wanted is not None and wanted not in found:
+            raise OptionError(f"{argument}={wanted!r} is not in effect[{column!r}]; it has {found}")
+        rows = rows if wanted is None else rows[rows[column] == wanted]
+    rows = rows.sort_values(time_col, kind="stable")
+    arms = [name for name in ("n_control", "n_treatment") if name in rows.columns]
+    data = rows[[time_col, "diff", "ci_low", "ci_high"]].set_axis(["time", "diff", "ci_low", "ci_high"], axis=1)
+    data = data.reset_index(drop=True)
+    data.attrs = {}
+    data["n"] = rows[arms].sum(axis=1).to_numpy() if arms else np.nan
+    return data
+
+
+def _time_col(effect: pd.DataFrame) -> str:
+    """Return the column of the period: `period`, else the only column before `metric`, where `by=` puts it."""
+    before = list(effect.columns[: list(effect.columns).index("metric")])
+    if "period" in effect.columns:
+        return "period"
+    if len(before) == 1:
+        return str(before[0])
+    raise ColumnError(f"effect has no column 'period'; name the column of the period in time_col=: {BY_PERIOD}")
+
+
+@style.drawn_from(_over_time_data)
+def over_time(
+    effect: pd.DataFrame,
+    metric: str | None = None,
+    *,
+    time_col: str | None = None,
+    treatment: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the effect of a variant by period, with its intervals.
+
+    Parameters
+    ----------
+    effect : DataFrame
+        One row per period: the column of the period, `metric`, `diff`, `ci_low`, `ci_high`, as
+        `rd.compare_variants(..., by="day")` returns them. `rd.time_slice` makes the column of the day.
+    metric : str, optional
+        The metric to draw. Needed where there are several.
+    time_col : str, optional
+        Column of the period: a date, or days since exposure. Default: `period`, else the only column before `metric`.
+    treatment : label, optional
+        The variant to draw. Needed where there are several.
+    {ax_returns_raises}
+    ColumnError, OptionError
+        If a column is missing, or a metric or variant has to be named.
+
+    Notes
+    -----
+    Every period has a bar of its own, because its users are compared by themselves. Where a column `kind` says
+    "cumulative", each row holds all data up to its period, and a band joins them. Such a band may be looked at every
+    day only if its intervals were made for it (`sequential_n=` of `rd.compare_variants`).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> days = pd.DataFrame({"period": [1, 2], "metric": "revenue", "diff": [0.4, 0.3], "ci_low": [-0.2, 0.1],
+    ...                      "ci_high": [1.0, 0.5]})
+    >>> rd.plot.over_time.data(days)[["time", "diff", "ci_low"]]
+       time  diff  ci_low
+    0     1   0.4    -0.2
+    1     2   0.3     0.1
+    >>> ax = rd.plot.over_time(days)
+    """
+    data = _over_time_data(effect, metric, time_col=time_col, treatment=treatment)
+    ax = style.new_axes(ax)
+    ax.axhline(0, color=style.INK, linewidth=1)
+    what = metric if metric is not None else str(effect["metric"].iloc[0])
+    kind = str(effect["kind"].iloc[0]) if "kind" in effect.columns and len(effect) else ""
+    colour = style.COLOURS[0]
+    if kind == "cumulative":
+        ax.fill_between(data["time"], data["ci_low"], data["ci_high"], color=colour, alpha=0.18, linewidth=0)
+        ax.plot(data["time"], data["diff"], color=colour, marker="o", markersize=4, linewidth=2)
+        promise = "each point holds all data up to its period; made with sequential_n, the band may be read every day"
+    else:
+        reach = np.abs(data[["ci_low", "ci_high"]].to_numpy(np.float64).T - data["diff"].to_numpy(np.float64))
+        ax.errorbar(data["time"], data["diff"], reach, color=colour, marker="o", markersize=5, linewidth=0,
+                    elinewidth=1.8)  # fmt: skip
+        promise = "bars: intervals, each of which holds for its own period alone"
+    style.title(ax, f"Effect on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
+    style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
+    if pd.api.types.is_datetime64_any_dtype(data["time"]):
+        _dates(ax)
+    style.caption(ax, f"{promise}; {count_text(data['n'])} users".removesuffix(";  users"))
+    return ax
+
+
+def _dates(ax: Axes) -> None:
+    """Write dates in short, with the year once."""
+    import matplotlib.dates
+
+    untyped: Any = matplotlib.dates
+    locator = untyped.AutoDateLocator()
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))

@@ -1,0 +1,165 @@
+"""What a report is made of, as plain records: sections of sentences, tables and pictures.
+
+Contract: a record holds texts and numbers, never markup. The template escapes every text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ...tables.cells import Cell, number, visible
+
+__all__: list[str] = []
+
+Kind = Literal["better", "worse", "open", "warning", "error", "info", "good"]
+
+# The mark beside the word of a badge, so that its colour says nothing alone.
+SIGNS = {"better": "▲", "worse": "▼", "open": "●", "warning": "!", "error": "✕", "info": "i", "good": "✓"}
+
+BAR_WIDTH, BAR_HEIGHT, BAR_EDGE = 160, 18, 6
+
+
+class Name(NamedTuple):
+    """A name from data inside a sentence: shown bold, its writing direction kept to itself."""
+
+    name: str
+
+
+Sentence = tuple["str | Name", ...]
+
+
+class Badge(NamedTuple):
+    """A word with a sign and a colour."""
+
+    kind: Kind
+    text: str
+
+    @property
+    def sign(self) -> str:
+        return SIGNS[self.kind]
+
+
+class Bar(NamedTuple):
+    """An interval as a picture in a cell: places in units of the drawing, zero in its middle."""
+
+    low: float
+    high: float
+    point: float
+    kind: Kind
+    label: str
+
+
+class Shown(NamedTuple):
+    """One cell of a report's table: what is written, what it is sorted by, and what is drawn beside it."""
+
+    cell: Cell
+    sort: float | str | None = None
+    badge: Badge | None = None
+    bar: Bar | None = None
+    code: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its caption, columns with their sides, rows, and the frame that can be saved as CSV."""
+
+    caption: str
+    head: tuple[str, ...]
+    align: tuple[str, ...]
+    rows: tuple[tuple[Shown, ...], ...]
+    csv: str = ""
+    file: str = "table.csv"
+    stacked: bool = False  # on a phone each row becomes a card
+    more: int = 0  # rows that are left out
+    folded: str = ""  # the text to unfold it by, if it is folded
+
+
+class Entry(NamedTuple):
+    """One line of a legend."""
+
+    name: str
+    colour: str
+    marker: str
+    dashes: str
+    filled: bool
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture as SVG, its texts outside of it."""
+
+    title: str
+    svg: str
+    caption: str
+    legend: tuple[Entry, ...] = ()
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of the page."""
+
+    id: str
+    title: str
+    text: tuple[Sentence, ...] = ()
+    badge: Badge | None = None
+    tables: tuple[Table, ...] = ()
+    drawings: tuple[Drawing, ...] = ()
+    lists: tuple[Sentence, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    details: tuple[tuple[str, str], ...] = field(default=())  # folded texts: heading and code
+
+
+# ------------------------------------------------------------------------------------------ cells
+
+
+def text(value: Any, *, code: bool = False, small: str = "") -> Shown:
+    """Return a cell of a text, sorted by its letters."""
+    words = visible(value)
+    return Shown(Cell(words, small=small), words.casefold(), code=code)
+
+
+def value(found: Any, form: str, *, small: str = "") -> Shown:
+    """Return a cell of a number, sorted by the number itself."""
+    return Shown(Cell(number(found, form), small=small), None if pd.isna(found) else float(found))
+
+
+def badge(kind: Kind, words: Any) -> Shown:
+    """Return a cell of a badge."""
+    return Shown(Cell(visible(words)), visible(words).casefold(), Badge(kind, visible(words)))
+
+
+def bars(point: Any, low: Any, high: Any, kinds: list[Kind], names: list[str]) -> list[Shown]:
+    """Return the interval pictures of the rows of one table, drawn to one scale with zero in the middle."""
+    ends = np.column_stack([np.asarray(one, dtype=np.float64) for one in (point, low, high)])
+    finite = np.abs(ends[np.isfinite(ends)])
+    reach = float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
+    half = BAR_WIDTH / 2
+    with np.errstate(invalid="ignore"):
+        places = half + np.clip(ends / reach, -1, 1) * (half - BAR_EDGE)
+    cells = []
+    for (middle, left, right), kind, name, (own, least, most) in zip(places, kinds, names, ends, strict=True):
+        if np.isnan(middle):
+            cells.append(Shown(Cell("–"), None))
+            continue
+        left, right = (middle if np.isnan(left) else left), (middle if np.isnan(right) else right)
+        words = f"{visible(name)}: {number(own, '+.4g')}, from {number(least, '+.4g')} to {number(most, '+.4g')}"
+        bar = Bar(round(float(left), 1), round(float(right), 1), round(float(middle), 1), kind, words)
+        cells.append(Shown(Cell(""), float(own), bar=bar))
+    return cells
+
+
+def cut(rows: Sequence[tuple[Shown, ...]], most: int) -> tuple[tuple[tuple[Shown, ...], ...], int]:
+    """Return the first rows, and how many are left out."""
+    return tuple(rows[:most]), max(0, len(rows) - most)
+
+
+def csv_of(frame: pd.DataFrame) -> str:
+    """Return a frame as CSV text with full numbers, hidden characters of names shown by their numbers."""
+    return re.sub(r"[^\n]+", lambda line: visible(line[0]), str(frame.to_csv(index=False, lineterminator="\n")))

@@ -1,0 +1,169 @@
+"""What a report is asked for, checked once: the result, its models and metrics, and the tables beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import DataError, OptionError, kind_of
+from ...evaluation.definitions import definitions
+from ...evaluation.publishing import refuse_two_runs
+from ...evaluation.result import Evaluation
+from ...tables.comparisons import COMPARED
+from ..given_tables import check_model, need, summary_of, with_units
+from ..leaderboard import EVERYONE, Leaderboard, board_of, values_frame
+from ..pairs import compare
+from ..plot.effect_plots import SOURCE
+
+__all__: list[str] = []
+
+# Columns that a table beside the result must have.
+MODELS = ("baseline", "model", "n_users", *COMPARED, "rel_diff", "wins", "ties", "losses")
+EXPERIMENT = (*COMPARED, "control", "treatment", "n_control", "n_treatment", "rel_diff")
+HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
+CHECK = ("finding", "severity", "count", "share", "effect")
+OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables that a caller gave beside the result, each None where its section is left out."""
+
+    experiment: Mapping[str, pd.DataFrame]
+    health: pd.DataFrame | None
+    check: pd.DataFrame | None
+    segments: pd.DataFrame | None
+    off_policy: pd.DataFrame | None
+    exposure: pd.DataFrame | None
+    log: pd.DataFrame | None
+    position: pd.DataFrame | None
+    over_time: pd.DataFrame | None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the report is about: one result, the metrics at one k, one baseline, one comparison."""
+
+    result: Evaluation
+    summary: pd.DataFrame
+    models: tuple[str, ...]
+    columns: tuple[str, ...]
+    k: int | None
+    baseline: str | None
+    board: Leaderboard
+    comparison: pd.DataFrame | None
+    meanings: pd.DataFrame
+    max_rows: int
+
+    @property
+    def primary(self) -> str:
+        """The metric that decides: the first one."""
+        return self.columns[0]
+
+    def better(self, column: str) -> str:
+        """Return the direction of a column: "larger", "smaller" or an empty text."""
+        found = self.summary.loc[self.summary["column"] == column, "better"]
+        return str(found.iloc[0]) if len(found) else ""
+
+    def values(self, column: str) -> pd.DataFrame:
+        """Return the rows of one metric, by model."""
+        return self.summary[self.summary["column"] == column].set_index("model")
+
+    def ranking(self, column: str) -> list[str]:
+        """Return the models from the best to the worst by one metric; undefined values come last."""
+        values = self.values(column)["value"]
+        return [str(name) for name in values.sort_values(ascending=self.better(column) == "smaller").index]
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """The best model beside its rival, which is the baseline or else the second best; None with one model."""
+        order = self.ranking(self.primary)
+        if len(order) < 2:
+            return None
+        rival = self.baseline if self.baseline is not None else order[1]
+        return (order[0] if order[0] != rival else order[1]), rival
+
+
+def read_subject(
+    result: Any, baseline: Any, k: int, comparison: pd.DataFrame | None, max_rows: int, unit_col: Any = None
+) -> Subject:
+    """Check the result and what is said about it."""
+    if not isinstance(result, Evaluation):
+        raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
+    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
+        raise OptionError(f"max_rows={max_rows!r}; expected an integer of at least 1")
+    result = _without_attrs(with_units(result, unit_col))
+    summary = summary_of(result)
+    models = tuple(dict.fromkeys(summary["model"]))
+    base = None if baseline is None else check_model("baseline", baseline, models)
+    columns, at = _columns_at(summary, k)
+    own = comparison is None
+    if comparison is None:
+        comparison = _own_comparison(result, summary, columns, base, len(models))
+    else:
+        comparison = need(comparison, "comparison", MODELS, SOURCE)
+    # With a baseline, the marks of the leaderboard are those of the comparison; no test is made twice.
+    marked = {(EVERYONE, ""): comparison} if own and base is not None and comparison is not None else {}
+    tests = next(iter(marked.values()), pd.DataFrame())
+    board = board_of(result, values_frame(result, summary, list(columns), {}), base, marked, tests, 3)
+    return Subject(
+        result, summary, models, columns, at, base, board, comparison, definitions(result.spec), max_rows
+    )
+
+
+def _without_attrs(result: Evaluation) -> Evaluation:
+    """Return the same tables without attrs, which pandas would copy for every frame and column that is made."""
+    per_user, summary = result.per_user.copy(deep=False), result.summary.copy(deep=False)
+    per_user.attrs, summary.attrs = {}, {}
+    return Evaluation(per_user, summary, result.spec)
+
+
+def _columns_at(summary: pd.DataFrame, k: int) -> tuple[tuple[str, ...], int | None]:
+    """Return the columns that are shown, each metric at its cut-off nearest to k, and this cut-off if all share it."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise OptionError(f"k={k!r}; expected a positive integer")
+    known = summary[["metric", "column", "k"]].drop_duplicates("column")
+    distance = (known["k"].astype("Float64") - float(k)).abs().fillna(0.0).astype("float64")
+    nearest = distance.groupby(known["metric"]).transform("min")
+    shown = known[distance == nearest].drop_duplicates("metric")  # of two that are as near, the smaller one
+    cutoffs = {int(found) for found in shown["k"].dropna()}
+    return tuple(shown["column"]), cutoffs.pop() if len(cutoffs) == 1 else None
+
+
+def _own_comparison(
+    result: Evaluation, summary: pd.DataFrame, columns: tuple[str, ...], baseline: str | None, n_models: int
+) -> pd.DataFrame | None:
+    """Compare every metric that has a direction with the baseline; without one, all pairs by the first such metric."""
+    directed = set(summary.loc[summary["better"] != "", "column"])
+    tested = [name for name in columns if name in directed and name in result.per_user.columns]
+    if n_models < 2 or not tested:
+        return None
+    return compare(result, tested if baseline is not None else tested[:1], baseline=baseline, correction="holm")
+
+
+def read_tables(experiment: Any, given: Tables) -> Tables:
+    """Check the tables beside the result: each must be what its function returns."""
+    health, check, off_policy = given.health, given.check, given.off_policy
+    by_name = experiment if isinstance(experiment, Mapping) else {} if experiment is None else {"": experiment}
+    for name, table in by_name.items():
+        role = f"experiment[{name!r}]" if name else "experiment"
+        need(table, role, EXPERIMENT, "what rd.compare_variants returned, or a mapping of names to such tables")
+    if health is not None:
+        if isinstance(experiment, pd.DataFrame):  # of several, some may be of another run over the same users
+            refuse_two_runs({"experiment": experiment, "health": health})
+        need(health, "health", HEALTH, "what rd.experiment_health returned")
+    if check is not None:
+        need(check, "check", CHECK, "what rd.check returned")
+    if off_policy is not None:
+        need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
+    needed = {"experiment": experiment, "health": health, "off_policy": off_policy}
+    empty = [name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty]
+    if empty:
+        raise DataError(f"{empty[0]} has no rows; leave it out, or pass the table that was meant")
+    if given.log is not None and given.exposure is None:
+        raise OptionError("log= is for the picture of the long tail, which needs exposure= (from rd.exposure_table)")
+    return replace(given, experiment=dict(by_name))

@@ -1,0 +1,197 @@
+"""Bootstrap intervals of means and ratios over users, for tables that need no comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import EmptyPopulationError
+from ...inputs.options import as_columns
+from ...inputs.per_user_columns import refuse_mixed_models, warn_of_weights
+from ...inputs.sums import exact_sums
+from ...progress import Progress
+from ...stats.arms import Sample, arm, linearise
+from ...stats.bootstrap import quantile_interval, replicate_estimates, standard_error
+from ...stats.moments import HUGE
+from ..choices import Percentile, check_literal
+from ..experiment_columns import (
+    Codes,
+    by_columns,
+    count,
+    frame_of,
+    group_codes,
+    key_codes,
+    metric_specs,
+    require,
+    share,
+    split,
+)
+from ..samples import Metric, read_metrics
+
+__all__ = ["bootstrap_ci"]
+
+
+def bootstrap_ci(
+    per_user: pd.DataFrame,
+    metrics: str | Sequence[str] | Mapping[str, Any],
+    *,
+    by: str | Sequence[str] | None = None,
+    unit_col: str | Sequence[str] = "user_id",
+    unit: str | Sequence[str] | None = None,
+    n_resamples: int = 1000,
+    confidence: float = 0.95,
+    method: Percentile = "percentile",
+    seed: int = 0,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Interval of a mean, or of a ratio of sums, by a Poisson bootstrap over units.
+
+    In replicate b every unit u gets a weight w_bu ~ Poisson(1); the replicate is Σ_u w_bu N_u / Σ_u w_bu D_u with N_u
+    the sum of the metric over the rows of the unit and D_u the number of its defined rows (or the denominator of a
+    ratio). Weights depend on the seed and the position of the unit in the order of the ids, so the numbers are
+    the same for any order of the rows.
+
+    Parameters
+    ----------
+    per_user : DataFrame
+        One or more rows per unit, such as `result.per_user`. Every row counts alike; `WeightWarning` says so if it was
+        evaluated with weights.
+    metrics : str, list of str or mapping
+        As in `compare_variants`. Rows where a metric is null are not part of its mean.
+    by : str or list of str, optional
+        Columns of groups (model, segment) that get an interval each. Lists of several recommenders in one group are an
+        error, which asks for their column.
+    unit_col : str or list of str, default "user_id"
+        Columns of what is resampled: rows of one unit stay together (sessions of a user).
+    unit : str or list of str, optional
+        Older name of `unit_col`.
+    n_resamples : int, default 1000
+        Number of replicates.
+    confidence : float, default 0.95
+        Of the two-sided interval.
+    method : {"percentile", "basic"}, default "percentile"
+        Percentiles of the replicates, or twice the value minus the opposite percentile.
+    seed : int, default 0
+        Of the weights.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
+
+    Returns
+    -------
+    DataFrame
+        One row per (`by`, metric): `metric`, `value`, `se` (of the replicates), `ci_low`, `ci_high`, `n_units` (with a
+        defined row), `n_undefined` (rows), `method`, `n_resamples`, `seed`, `warning`. Warnings: "zero_variance",
+        "too_few_units" (below 2), "zero_denominator" and "huge_values" (from 1e150 on): no interval.
+
+    Raises
+    ------
+    ColumnError, NullKeyError
+        A column is missing; a unit or `by` value is null.
+    EmptyPopulationError
+        If there are no rows.
+    OptionError, DataError
+        An option out of range; several recommenders in one group; a metric that is infinite or not numeric, a negative
+        denominator.
+
+    References
+    ----------
+    Chamandy et al.: Estimating uncertainty for massive data streams, 2012 (Poisson bootstrap).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> users = pd.DataFrame({"user_id": range(6), "ndcg@10": [0.1, 0.5, 0.3, 0.2, 0.9, 0.4]})
+    >>> rd.bootstrap_ci(users, "ndcg@10")[["metric", "value", "se", "n_units"]].round(2)
+        metric  value    se  n_units
+    0  ndcg@10    0.4  0.12        6
+    """
+    check_literal("method", method, Percentile)
+    share("confidence", confidence)
+    count("n_resamples", n_resamples, 2)
+    count("seed", seed, 0)
+    frame_of("per_user", per_user)
+    if not len(per_user):
+        raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")
+    by_cols = by_columns(per_user, "per_user", by, RESULT_COLUMNS)
+    units = require(per_user, "per_user", as_columns(unit_col if unit is None else unit))
+    specs = metric_specs(metrics, per_user, "per_user")
+    refuse_mixed_models(per_user, by_cols, units, "drop them from per_user")
+    warn_of_weights(per_user, "per_user", [*by_cols, *(name for pair in specs.values() for name in pair)])
+    columns = read_metrics(per_user, specs, {}, "drop", "per_user")
+    group, groups = group_codes(per_user, "per_user", by_cols)
+    (code,), _ = key_codes([("per_user", per_user)], units)
+    rows: list[dict[str, Any]] = []
+    with Progress(len(groups), "bootstrap_ci", progress) as shown:
+        for members in split(group, len(groups)):
+            samples, n_units = _unit_sums(columns, members, code)
+            found = _intervals(samples, n_units, n_resamples, seed, confidence, method)
+            for metric, row in zip(columns, found, strict=True):
+                undefined = 0 if metric.defined is None else int((~metric.defined[members]).sum())
+                rows.append({"metric": metric.name, **row, "n_undefined": undefined})
+            shown.add()
+    which = np.repeat(np.arange(len(groups)), len(columns))
+    table = pd.DataFrame(rows).assign(method=method, n_resamples=n_resamples, seed=seed)
+    result = pd.concat([groups[by_cols].iloc[which].reset_index(drop=True), table], axis=1)
+    return result[[*by_cols, *RESULT_COLUMNS]]
+
+
+RESULT_COLUMNS = [
+    "metric", "value", "se", "ci_low", "ci_high", "n_units", "n_undefined", "method", "n_resamples", "seed", "warning",
+]  # fmt: skip
+
+
+def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:
+    """Numerator and denominator of every metric per unit, units in the order of their ids, and defined units.
+
+    With one row per unit and nothing undefined the denominator is None.
+    """
+    if (code[rows[1:]] < code[rows[:-1]]).any():
+        rows = rows[np.argsort(code[rows], kind="stable")]
+    unit = np.cumsum(code[rows[1:]] > code[rows[:-1]], dtype=np.int64)
+    unit = np.concatenate([[0], unit])[: len(rows)]
+    n = int(unit.max(initial=-1)) + 1
+    samples, n_units = [], []
+    for metric in metrics:
+        own = slice(None) if metric.defined is None else metric.defined[rows]
+        sample, of = metric.take(rows[own]), unit[own]
+        if metric.defined is not None or n < len(rows):
+            den = np.ones(len(of)) if sample.den is None else sample.den
+            sample = Sample(*(exact_sums(values, of, n) for values in (sample.num, den)))
+        samples.append(sample)
+        n_units.append(int(np.count_nonzero(np.bincount(of))))
+    return samples, n_units
+
+
+def _intervals(
+    samples: list[Sample], n_units: list[int], n_resamples: int, seed: int, confidence: float, method: Percentile
+) -> list[dict[str, Any]]:
+    """Return the value, standard error and interval of every metric of one group, from one set of replicates."""
+    found = [_point(sample, n) for sample, n in zip(samples, n_units, strict=True)]
+    tested = [j for j, row in enumerate(found) if not row["warning"]]
+    if not tested:
+        return found
+    nothing = [0.0] * len(tested)
+    replicates = replicate_estimates([samples[j] for j in tested], nothing, nothing, n_resamples, seed)
+    value = np.array([found[j]["value"] for j in tested])
+    low, high = quantile_interval(replicates, value, alternative="two-sided", confidence=confidence, method=method)
+    se = standard_error(replicates)
+    for i, j in enumerate(tested):
+        found[j].update(se=se[i], ci_low=low[i], ci_high=high[i])
+    return found
+
+
+def _point(sample: Sample, n_units: int) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan) | {"n_units": n_units}
+    if n_units and np.abs(sample.num).max() >= HUGE:
+        return row | {"warning": "huge_values"}
+    if n_units:
+        row["value"] = float(linearise(sample.num, sample.den)[0])
+    if n_units < 2:
+        return row | {"warning": "too_few_units"}
+    if np.isnan(row["value"]):
+        return row | {"warning": "zero_denominator"}
+    return row | {"warning": "" if arm(sample.num, sample.den).var > 0 else "zero_variance"}

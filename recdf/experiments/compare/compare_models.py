@@ -1,0 +1,342 @@
+"""Compare models on the same users, pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError
+from ...inputs.options import as_columns
+from ...inputs.per_user_columns import warn_of_weights
+from ...progress import Progress
+from ...tables.comparisons import Comparison
+from ..choices import Alternative, Correction, PairTest, PairUsers, check_literal
+from ..decide.verdict import Families, adjusted_columns, directions, model_verdicts
+from ..experiment_columns import Floats, count, require, share
+from ..join.missing_users import zero_is_worst
+from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
+from .runs import Runs, paired_values, read_runs
+
+__all__ = ["compare_models"]
+
+
+Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
+
+# Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
+PAIRS_AT_ONCE = 32
+
+
+def compare_models(
+    per_user: pd.DataFrame | Mapping[str, pd.DataFrame],
+    metrics: str | Sequence[str] | None = None,
+    *,
+    baseline: Any = None,
+    user_col: str | Sequence[str] = "user_id",
+    model_col: str = "model",
+    fold: str | Sequence[str] | None = None,
+    test: PairTest = "t",
+    users: PairUsers = "raise",
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+    margin: float | Mapping[str, float] | None = None,
+    correction: Correction = "holm",
+    family: str | Sequence[str] | None = None,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+    smaller_is_better: str | Sequence[str] | None = None,
+    larger_is_better: str | Sequence[str] | None = None,
+    progress: bool | None = None,
+    weight_col: str | None = None,
+    unit_col: str | Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Compare models on the same users by the differences d = model − baseline per user.
+
+    * test "t": t = d̄/(s_d/√n) with n − 1 degrees of freedom, interval d̄ ∓ t_q·s_d/√n.
+    * "randomization": signs of d are flipped B times; p = (1 + #{|T*| ≥ |T|})/(B + 1) with T = Σd, exact over all
+      2^m patterns when these are at most B (m users differ, m ≤ 16). Interval d̄ ∓ the confidence quantile of the
+      flipped mean of d − d̄.
+    * "bootstrap": percentile interval and p of Poisson(1) weights per user.
+    * "wilcoxon": signed ranks, normal approximation. It does not test the mean, whose t interval stands beside it:
+      with skewed differences it rejects although the means are equal (warning "wilcoxon_not_mean").
+
+    With weights w, d̄ = Σ w d / Σ w. Where a unit has several lists (`unit_col`), D_u = Σ w d and W_u = Σ w are its sums
+    over them (w is 1 without weights): d̄ = Σ D_u / Σ W_u is the mean over lists, and its standard error over n units is
+    √(n/(n − 1) · Σ (D_u − W_u d̄)²) / Σ W_u, with n − 1 degrees of freedom. Signs and weights of the resampling tests
+    are drawn for whole units; Wilcoxon ranks the means D_u / W_u.
+
+    Parameters
+    ----------
+    per_user : DataFrame or mapping
+        One row per (model, user), such as `result.per_user` evaluated `by="model"`, or model → its frame.
+    metrics : str or list of str, optional
+        Metric columns. Default: every float column of all frames that is not a key.
+    baseline : label, optional
+        The model that all others are compared with. Default: all pairs, the earlier in the order of names (or of
+        the mapping) as the baseline.
+    user_col, model_col : default "user_id", "model"
+        Key of a list (string or list of strings), column of the model in a long frame.
+    unit_col : str or list of str, optional
+        Columns that name who is independent of whom, such as the user of a session. Default: `user_id`
+        if `user_col` has it, else its first column.
+    fold : str or list of str, optional
+        Columns of folds or repetitions: models are paired within (user, fold), and a user counts once with the
+        mean over folds, because folds of one user are not independent.
+    test : {"t", "randomization", "bootstrap", "wilcoxon"}, default "t"
+    users : {"raise", "inner", "zero"}, default "raise"
+        Users with a value for one model of a pair only: error; leave them out, which withholds the verdict; or count 0
+        for the other model, which is refused for metrics whose worst value is not 0 (first_rank).
+        Users without a value for both are left out.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        "greater": the model has the larger value. One-sided intervals are open on one side.
+    confidence : float, default 0.95
+        Of the interval; alpha = 1 − confidence.
+    margin : float or mapping, optional
+        Largest difference that does not matter (in units of the metric, or metric → number): adds `p_equivalence`
+        of the two one-sided t tests (TOST).
+    correction, family
+        As in `compare_variants`.
+    n_resamples, seed : int, default 10_000, 0
+        Of the randomization test and the bootstrap.
+    smaller_is_better, larger_is_better : str or list of str, optional
+        As in `compare_variants`.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
+    weight_col : str, optional
+        Column of the users' weights, at least 0 and the same for all models of a user; users of weight 0 do not count.
+        `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights. Without it every
+        user counts alike, and `WeightWarning` says so if `per_user` was evaluated with weights.
+
+    Returns
+    -------
+    DataFrame
+        One row per (metric, pair): `metric`, `baseline`, `model`, `n_users` and `n_lists` (units and lists of both),
+        `n_only_baseline`, `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null unless the
+        baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses`
+        (of the model), `statistic`, `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted
+        in the same families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling), `warning`,
+        `verdict`.
+        Warnings, separated by "; ": "zero_variance" (all differences equal), "too_few_users" (below 2) and
+        "huge_values" (from 1e150 on): no statistics; "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the
+        differences are ties, so that few users decide and t and TOST are not to be trusted); "few_differ" (fewer than
+        50 users differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often than it says;
+        "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal users, and less than
+        half of them); "different_lists" (users="inner" left some out); "repeated_units" (`user_id` or a later column of
+        the key repeats and is not the unit).
+        Verdict: withheld ("check: ...") below 20 users, below 20 that differ if any does, where few users carry it,
+        where lists were left out, of huge values, and of equal differences that are not 0. Else "better" or "worse"
+        (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with test="wilcoxon" "ranks higher" or
+        "ranks lower", which follows the signed ranks and says nothing of the mean; all of them with ", within the
+        margin" where p_equivalence_adj ≤ alpha too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no difference
+        shown".
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError
+        A column is missing, keys are of kinds that can never match, a key or model is null.
+    OptionError
+        An unknown option value, an unknown baseline, fewer than two models.
+    DuplicateError
+        Several rows of a user for one model.
+    DataError
+        Users with values for one model only (`users="raise"`); a metric that is infinite or not numeric; a weight that
+        is null, negative or infinite, or that differs between the models of a user.
+    MissingExtraError
+        If SciPy is not installed and the test or `margin` needs it.
+
+    References
+    ----------
+    Urbano, Lima, Hanjalic: Statistical significance testing in information retrieval, SIGIR 2019.
+    Schuirmann 1987 (TOST).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> long = pd.DataFrame({"model": ["als"] * 80 + ["pop"] * 80, "user_id": [*range(80)] * 2,
+    ...                      "mrr@5": [1, .5, .5, 1] * 20 + [.5, 0, .2, .5] * 20})
+    >>> table = rd.compare_models(long, "mrr@5", baseline="pop")
+    >>> table[["model", "n_users", "diff", "ci_low", "ci_high", "wins", "verdict"]].round(3)
+      model  n_users  diff  ci_low  ci_high  wins verdict
+    0   als       80  0.45   0.431    0.469    80  better
+    """
+    check_literal("test", test, PairTest)
+    check_literal("users", users, PairUsers)
+    check_literal("alternative", alternative, Alternative)
+    check_literal("correction", correction, Correction)
+    alpha = 1 - share("confidence", confidence)
+    if weight_col is not None and test == "wilcoxon":
+        raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
+    keys = [*as_columns(user_col), *as_columns(fold)]
+    units = as_columns(unit_col)
+    runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
+    keys += units
+    names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
+    counts = count("n_resamples", n_resamples), count("seed", seed, 0)
+    settings = PairSettings(test, users, alternative, confidence, *counts, _margins(margin, names))
+    better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
+    if weight_col is None:
+        warn_of_weights(runs.parts[0][1], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
+    else:
+        runs = runs.weighted(weight_col)
+    pairs = _pairs(runs.models, baseline)
+    steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
+    with Progress(steps, "compare_models", progress) as shown:
+        result = _table(_compare(names, runs, pairs, settings, shown), runs, settings)
+    if users == "zero":
+        _refuse_zeros(result, better)
+    families = Families(correction, family, alpha)
+    result["p_adj"], result["reject"] = adjusted_columns(result, families)
+    result["p_equivalence_adj"], equivalent = adjusted_columns(result, families, p_col="p_equivalence")
+    ranks = result["ranks_higher"].to_numpy() if test == "wilcoxon" else None
+    verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
+    result["verdict"] = pd.Series(verdicts, dtype=str)
+    result["confidence"] = confidence
+    result = result[RESULT_COLUMNS]
+    result.attrs["recdf_comparison"] = {
+        "kind": "models",
+        "by": [],
+        "confidence": confidence,
+        "alternative": alternative,
+        "correction": correction,
+        "family": as_columns(family),
+    }
+    return Comparison.of(result)
+
+
+RESULT_COLUMNS = [
+    "metric", "baseline", "model", "n_users", "n_lists", "n_only_baseline", "n_only_model", "mean_baseline",
+    "mean_model", "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df",
+    "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed",
+    "warning", "verdict",
+]  # fmt: skip
+
+
+def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None:
+    """Raise if a 0 was counted for a list that one model lacks, and 0 is not the worst value of the metric."""
+    lacking = (table["n_only_baseline"] + table["n_only_model"]).tolist()
+    for metric, n_only in zip(table["metric"].tolist(), lacking, strict=True):
+        if n_only and (better[metric] == "smaller" or not zero_is_worst(metric)):
+            raise OptionError(
+                f'users="zero" would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
+                'its worst value; pass users="inner", or leave this metric to a call of its own'
+            )
+
+
+def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
+    """(baseline, model) as positions: all pairs without a baseline."""
+    if baseline is None:
+        return [(b, m) for b in range(len(models)) for m in range(b + 1, len(models))]
+    if baseline not in models:
+        raise OptionError(f"baseline={baseline!r} is not a model; models are {models}")
+    b = models.index(baseline)
+    return [(b, m) for m in range(len(models)) if m != b]
+
+
+def _compare(
+    names: list[str], runs: Runs, pairs: list[tuple[int, int]], settings: PairSettings, progress: Progress
+) -> list[dict[str, Any]]:
+    """One row of numbers per metric and pair."""
+    rows: list[dict[str, Any]] = []
+    waiting: list[tuple[dict[str, Any], Sums]] = []
+    for name in names:
+        for row, sums in _compare_pairs(name, pairs, runs, settings):
+            rows.append(row)
+            if settings.test in RESAMPLED and row["se"] > 0:
+                waiting.append((row, sums))
+            # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
+            if len(waiting) == PAIRS_AT_ONCE:
+                _resample(waiting, settings)
+                progress.add()
+        if settings.test not in RESAMPLED:
+            progress.add()
+    _resample(waiting, settings)
+    return rows
+
+
+def _table(rows: list[dict[str, Any]], runs: Runs, settings: PairSettings) -> pd.DataFrame:
+    result = pd.DataFrame(rows)
+    for column in ("baseline", "model"):
+        result[column] = pd.Series([runs.models[i] for i in result[column]])
+    result["test"] = settings.test
+    result["n_resamples"] = result["n_resamples"].astype("Int64")
+    used = settings.seed if settings.test in RESAMPLED else pd.NA
+    result["seed"] = pd.array([used] * len(result), dtype="Int64")
+    return result
+
+
+def _metric_names(metrics: str | Sequence[str] | None, runs: Runs, keys: list[str]) -> list[str]:
+    if metrics is not None:
+        names = as_columns(metrics)
+        if not names:
+            raise OptionError("metrics is empty; expected at least one column of per_user")
+        for role, frame in runs.parts:
+            require(frame, role, names)
+        return list(dict.fromkeys(names))
+    names = [
+        name
+        for name in runs.parts[0][1].columns
+        if name not in keys
+        and all(name in frame.columns and pd.api.types.is_float_dtype(frame[name].dtype) for _, frame in runs.parts)
+    ]
+    if not names:
+        raise OptionError(f"per_user has no float column besides {keys}; name the metrics to compare in metrics=")
+    return names
+
+
+def _margins(margin: Any, names: list[str]) -> dict[str, float]:
+    margins = margin if isinstance(margin, Mapping) else {} if margin is None else dict.fromkeys(names, margin)
+    for name, value in margins.items():
+        if name not in names:
+            raise OptionError(f"margin names {name!r}, which is not compared; metrics are {names}")
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+            raise OptionError(f"margin={value!r} for {name!r}; expected a number above 0")
+    return {name: float(value) for name, value in margins.items()}
+
+
+def _resample(waiting: list[tuple[dict[str, Any], Sums]], settings: PairSettings) -> None:
+    """Fill the rows that wait for their resamples, and empty the list."""
+    if waiting:
+        found = paired_resamples([sums for _, sums in waiting], settings)
+        for (row, _), numbers in zip(waiting, found, strict=True):
+            row.update(numbers)
+        waiting.clear()
+
+
+def _compare_pairs(
+    metric: str, pairs: list[tuple[int, int]], runs: Runs, settings: PairSettings
+) -> Iterator[tuple[dict[str, Any], Sums]]:
+    """Row and units' sums of differences of every pair for one metric."""
+    table = runs.table(metric)
+    complete = not np.isnan(table).any()
+    # One mean per model, not one per pair, where all models have the same lists.
+    averages = [runs.mean(values) for values in table] if complete else []
+    single = runs.weights is None and runs.unit_of_list is None
+    for b, m in pairs:
+        if complete:
+            base, model, only, n_lists = table[b], table[m], (0, 0), table.shape[1]
+            means = averages[b], averages[m]
+        else:
+            base, model, only = paired_values(metric, table, (b, m), runs, settings.users)
+            means, n_lists = (runs.mean(base), runs.mean(model)), int(np.count_nonzero(~np.isnan(base)))
+        sums, divisor = runs.unit_sums(runs.per_list(model - base))
+        there = slice(None) if divisor is None else divisor > 0
+        own, of_own = sums[there], None if single or divisor is None else divisor[there]
+        row = {
+            "metric": metric,
+            "baseline": b,
+            "model": m,
+            "n_users": len(own),
+            "n_lists": n_lists,
+            "n_only_baseline": only[0],
+            "n_only_model": only[1],
+            "mean_baseline": means[0],
+            "mean_model": means[1],
+            "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
+            **paired_test(own, settings, settings.margins.get(metric), of_own, runs.repeated),
+        }
+        if settings.users == "inner" and any(only):  # the models themselves select the lists that both have
+            row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
+        yield row, (sums, divisor)

@@ -1,0 +1,271 @@
+"""Compare the variants of an experiment on per-user metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from ...errors import OptionError
+from ...inputs.options import as_columns
+from ...inputs.per_user_columns import warn_of_weights
+from ...progress import Progress
+from ...stats.shares import is_binary
+from ..choices import Alternative, Columns, Correction, Method, RaiseOrDrop, Relative, VariantTest, check_literal
+from ..decide.balance import measured_late, shares_change, unbalanced
+from ..decide.sample_ratio import KnownUsers, check_sample_ratio, count_units
+from ..decide.verdict import Families, directions
+from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
+from ..experiment_rows import read_rows
+from ..samples import Covariate, Metric, covariate_specs, read_metrics, subset
+from .two_sample import RESULT_COLUMNS, Row, Settings, check_settings, measured, no_share, which_tests
+from .user_pairs import compare_arms
+from .variant_table import Arms, compare_each, decide
+
+__all__ = ["compare_variants"]
+
+
+def compare_variants(
+    data: pd.DataFrame,
+    metrics: str | Sequence[str] | Mapping[str, Any],
+    *,
+    control: Any,
+    variant_col: str = "variant",
+    covariates: str | Mapping[str, Any] | None = None,
+    strata: Columns | None = None,
+    cluster: Columns | None = None,
+    by: Columns | None = None,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+    correction: Correction = "holm",
+    family: Columns | None = None,
+    primary: Columns | None = None,
+    nan: RaiseOrDrop = "raise",
+    sequential_n: int | None = None,
+    method: Method = "welch",
+    n_resamples: int = 2000,
+    seed: int = 0,
+    expected: Mapping[Any, float] | None = None,
+    health: pd.DataFrame | None = None,
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
+    test: VariantTest | Mapping[str, VariantTest] = "mean",
+    cap: Mapping[str, float] | None = None,
+    relative: Relative = "fieller",
+    time_col: str | None = None,
+    user_col: Columns | None = None,
+    progress: bool | None = None,
+    weight_col: str | None = None,
+    covariate_time_col: str | None = None,
+) -> pd.DataFrame:
+    """Compare every variant with the control, metric by metric, on independent users.
+
+    Each arm has an estimate m (a mean, or a ratio R = ΣN/ΣD of sums) and z, its value per user around it:
+    z = y − m, or (N − R·D)/mean(D) (delta method). v = Σz²/(n − 1)/n, se = √(v_c + v_t), t = (m_t − m_c)/se,
+    df = (v_c + v_t)²/(v_c²/(n_c − 1) + v_t²/(n_t − 1)) (Welch).
+
+    * covariates: one (CUPED) gives m' = m − θ(x_arm − x_both), z' = z − θ·z_x, θ = cov(z, z_x)/var(z_x) over both
+      arms. Several, one with missing values, or one beside strata are a regression in which every centred covariate
+      is interacted with the treatment, with HC2 variances; missing values have an indicator of their own.
+    * strata: Σ W_h(ȳ_th − ȳ_ch) with W_h the share of stratum h in both arms, se² = Σ W_h²(s²_th/n_th + s²_ch/n_ch).
+    * cluster: N and D are summed per cluster and arm; a mean becomes the ratio of its sum to the number of rows. With
+      fewer than 40 clusters in an arm, counted as clusters of equal size, v is the jackknife's.
+    * weight_col: a mean becomes the ratio Σ w y / Σ w, a ratio of sums Σ w N / Σ w D, with the delta method above.
+    * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N* users).
+    * method "bootstrap": percentile interval and p of Poisson(1) weights per user.
+    * method "permutation": t of the data against t under shuffled labels; it holds where a small arm is skewed.
+    * test "proportion": Fisher's exact p and Newcombe's interval of two shares.
+
+    Parameters
+    ----------
+    data : DataFrame
+        One row per user, as `join_experiment` returns it; rows below the user need `cluster`.
+    metrics : str, list of str or mapping
+        Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
+    control : label
+        The variant that the others are compared with. It is never guessed.
+    variant_col : str, default "variant"
+        Column of the variant.
+    covariates : str, list of str or mapping, optional
+        Pre-period columns: one or a list of several for all metrics, or metric → column or list. For a ratio of sums it
+        is one column, or a tuple (numerator, denominator).
+        A covariate that is missing more often in one arm (p < 0.01) is not used and named in `warning`. One that
+        differs between the arms was not fixed before the experiment, and withholds the verdict.
+    strata, cluster : str or list of str, optional
+        Columns of strata (for means only), or of clusters. Not both.
+    by : str or list of str, optional
+        Segments: every comparison is made within each of their values.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        "greater": the treatment has the larger value. One-sided intervals are open (infinite) on one side.
+    confidence : float, default 0.95
+        Of the intervals; `reject` uses alpha = 1 − confidence.
+    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+        Of p_value into p_adj, see `adjust_pvalues`.
+    family : str or list of str, optional
+        Columns of the result whose values are separate families. Default: the whole table is one.
+    primary : str or list of str, optional
+        Metrics that decide: they are a family of their own, all others another.
+    nan : {"raise", "drop"}, default "raise"
+        Users whose metric is null: error, or leave them out of that metric and count them in `n_dropped`. A ratio
+        leaves out, in either case, users whose numerator is null and whose denominator is 0.
+    sequential_n : int, optional
+        Planned total of users N* in the two arms, for an interval that may be looked at any time.
+    method : {"welch", "bootstrap", "permutation"}, default "welch"
+    n_resamples, seed : int, default 2000, 0
+        Of the bootstrap and the permutation test.
+    expected : mapping, optional
+        Planned share of every variant. When users (or clusters) per variant do not fit it (χ², p < 0.001), in the
+        segment or over all of them, the verdict is "invalid: sample ratio".
+    health : DataFrame, optional
+        What `experiment_health` found, in place of `expected`. The users in `data` are tested by its planned shares,
+        and so is whether the variants have lost different shares of their assigned users on the way to `data`.
+    smaller_is_better, larger_is_better : str or list of str, optional
+        Metrics of which less, or more, is better. Default: what recdf knows of columns such as first_rank@10; for
+        ratios and for columns of other names larger is better. With `smaller_is_better` alone, all others are larger.
+    test : {"mean", "proportion"} or mapping, default "mean"
+        "proportion" for metrics that are 0 or 1 (hitrate@10); or metric → test.
+    cap : mapping, optional
+        Metric → quantile, such as {"revenue": 0.999}: larger values count as that quantile of all rows, in all arms
+        and segments alike. It stands in the column `cap`.
+    relative : {"fieller", "log"}, default "fieller"
+        Relative interval: Fieller's, which agrees with the test; or that of the logarithm of the ratio.
+    time_col : str, optional
+        Time or cohort of the assignment, or time of the exposure. When the shares of the variants change over it (χ²,
+        p < 0.001), periods are compared and not variants, and the verdict is withheld; give the period as `strata` to
+        compare within. Default: every column of dates without nulls that has one date per user.
+    user_col : str or list of str, optional
+        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users. If
+        `user_id`, the first of several columns, or what looks like a unit repeats, the warning is "repeated_units".
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
+    weight_col : str, optional
+        Column of the users' weights, at least 0, which must not depend on the variant (revenue before the experiment,
+        1/probability of being sampled). Users of weight 0 are left out and counted in `n_dropped`. It takes no strata,
+        no proportions and one covariate. Without it every user counts alike, and `WeightWarning` says so if `data` was
+        evaluated with weights.
+    covariate_time_col : str, optional
+        Time at which the covariates were measured. One after `time_col` withholds the verdict.
+
+    Returns
+    -------
+    DataFrame
+        One row per (`by`, metric, treatment): `metric`, `control`, `treatment`, `n_control`, `n_treatment` (users, or
+        clusters), `n_dropped`, `n_dropped_control`, `n_dropped_treatment`, `mean_control`, `mean_treatment` (as they
+        are), `mean_control_adjusted`, `mean_treatment_adjusted` (null without covariates and strata), `diff` (of the
+        adjusted means, if any), `se`, `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive),
+        `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error), `statistic`, `df`,
+        `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same test finds with power 0.8 at the
+        unadjusted alpha), `confidence`, `method`, `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and
+        strata), `n_covariate_missing`, `mean_denominator_control`, `mean_denominator_treatment` (per unit of a ratio of
+        sums; rows per cluster), `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the
+        ten units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200 units),
+        `design_effect` (variance by units over that by rows, where rows repeat units), `srm_p` (of the sample ratio of
+        the users compared; the smallest where several tests are made), `balance_p` (that the arms have the same mean of
+        the covariates and weights; the smallest, times the number of these tests in the table), `unbalanced` (columns
+        that differ), `warning`, `verdict`.
+        Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
+        "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
+        them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
+        denominators of an arm carry no more than those of 12 equal users would: (Σd)²/Σd² < 12), "skewed" (skewness of
+        the difference beyond 0.2), "denominator_differs" (p_denominator, Holm-adjusted, below 0.01), "few_units"
+        (without the top units the sign or the verdict turns), "repeated_units" (several rows of a unit, and no
+        cluster=), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio", "covariate_differs"
+        (balance_p < 0.01; below 0.001 the verdict is withheld), "covariate_after" (measured after `time_col`),
+        "strata_differ" (the shares of the variants differ between strata, p < 0.001), "mostly_zero_denominator" (95 %
+        or more), "shared_clusters" (a cluster has users in both arms, which are taken as independent), "no_covariate"
+        (its denominators are all 0 in an arm).
+        Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning with which the effect
+        should not be read · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
+        "no difference shown", which is not proof of no difference: see the interval and `mde`. Without `expected` and
+        `health` it ends with "(sample ratio not checked)".
+
+    Raises
+    ------
+    ColumnError, NullKeyError
+        A column is missing; a user, variant, segment, stratum or cluster is null.
+    OptionError
+        An unknown option or metric name, control absent, fewer than two variants, options that exclude each other.
+    DuplicateError
+        Several rows of a user without `cluster`.
+    DataError
+        A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`; a negative
+        denominator; a stratum with fewer than 2 users in an arm; a proportion of values other than 0 and 1.
+    MissingExtraError
+        If SciPy is not installed (resampling and proportions of two variants need none).
+
+    Notes
+    -----
+    Which test for which data, what a verdict may say and what every warning means stand in docs/experiments.md. Where
+    the users do not fit in memory, `compare_variants_from_moments` makes this table from sums of parts of them.
+
+    References
+    ----------
+    Deng, Xu, Kohavi, Walker 2013 (CUPED); Lin 2013 (regression); Deng, Knoblich, Lu 2018 (delta method); Fieller 1954;
+    Newcombe 1998; Bell & McCaffrey 2002 (jackknife); Janssen 1997 (permutation); Waudby-Smith et al. 2023 (sequential).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "n_pred": 10})
+    >>> users["hits@10"] = [1, 2, 3, 4, 2, 5, 3, 4] * 5
+    >>> metrics = {"hits": "hits@10", "ctr": ("hits@10", "n_pred")}
+    >>> table = rd.compare_variants(users, metrics, control="A", expected={"A": 1, "B": 1})
+    >>> table[["metric", "treatment", "diff", "ci_low", "ci_high", "verdict"]].round(3)
+      metric treatment  diff  ci_low  ci_high verdict
+    0   hits         B  1.50   0.863    2.137  higher
+    1    ctr         B  0.15   0.086    0.214  better
+    """
+    frame_of("data", data)
+    specs = metric_specs(metrics, data, "data")
+    tests = which_tests(test, specs)
+    settings = Settings(alternative, confidence, sequential_n, method, n_resamples, seed, relative, tests)
+    check_settings(settings, correction, strata, cluster, covariates)
+    check_literal("nan", nan, RaiseOrDrop)
+    if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
+        other = "strata=" if strata is not None else 'test="proportion"'
+        raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
+    by_cols = by_columns(data, "data", by, RESULT_COLUMNS)
+    if weight_col is None:
+        used = [name for pair in specs.values() for name in pair]
+        warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
+    decisive = subset("primary", primary, specs)
+    better = directions(measured(specs), smaller_is_better, larger_is_better)
+    columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
+    _check_metrics(columns, settings, strata, cluster)
+    rows = read_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
+    arms = Arms.of(rows.groups, rows.variants, control, "data")
+    known = KnownUsers(data, rows)
+    ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows), known)
+    weight = None if weight_col is None else Covariate(read_weight(data, "data", weight_col), name=weight_col)
+    found, balance = unbalanced(columns, weight, rows, arms.control)
+    found += measured_late(data, covariate_time_col, time_col, rows)
+    found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
+    with Progress(len(arms.groups) * len(arms.treatments), "compare_variants", progress) as shown:
+
+        def test_both(group: int, treatment: int) -> list[Row]:
+            both = rows.arm(group, arms.control), rows.arm(group, treatment)
+            compared = compare_arms(columns, both, rows, settings)
+            shown.add()
+            return compared
+
+        tested = compare_each(arms, test_both)
+    families = Families(correction, family, 1 - confidence, decisive)
+    return decide(tested, ratio, families, better, settings, found, balance)
+
+
+def _check_metrics(metrics: list[Metric], settings: Settings, strata: Columns | None, cluster: Columns | None) -> None:
+    """Refuse metrics that an option is not for."""
+    for metric in metrics:
+        if strata is not None and metric.den is not None:
+            raise OptionError(f"metric {metric.name!r} is a ratio of sums; strata are for means only")
+        if len(metric.covariates) > 1 and metric.den is not None:
+            raise OptionError(f"covariates of {metric.name!r} are several; weight_col= takes one")
+        if len(metric.covariates) > 1 and (settings.method == "bootstrap" or cluster is not None):
+            where = "cluster=" if cluster is not None else 'method="bootstrap"'
+            raise OptionError(f"covariates of {metric.name!r} are several; {where} takes one")
+        if settings.tests.get(metric.name) == "proportion":
+            known = metric.num if metric.defined is None else metric.num[metric.defined]
+            if metric.den is not None or not is_binary(known):
+                raise no_share(metric.name)

@@ -1,0 +1,148 @@
+"""One pair of models on the same users: differences in, numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
+from ...stats.bootstrap import bootstrap_p, quantile_interval, standard_error
+from ...stats.effect_sizes import one_sample
+from ...stats.moments import HUGE, moments_of
+from ...stats.resampling_weights import by_row, distinct_columns, poisson_sums, sign_sums
+from ...stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
+from ...stats.student import equivalence_p
+from ..choices import Alternative, PairTest, PairUsers
+from ..experiment_columns import Floats
+
+__all__: list[str] = []
+
+# Differences up to this size are ties: they are rounding of equal metrics.
+TIE = 1e-12
+# Share of ties from which a mean difference rests on few users.
+MOSTLY_ZERO = 0.95
+RESAMPLED = ("randomization", "bootstrap")
+# Up to 2^16 sign patterns are enumerated, if that is no more than the resamples asked for.
+EXACT_UNITS = 16
+# Up to 8 % of equal models get a verdict where |γ|/√n is at most SKEWED and FEW_DIFFER units differ, γ the skewness.
+FEW_DIFFER = 50
+SKEWED = 0.14
+# Unequal weights that are worth fewer equal units than this withhold the verdict. Equal models get one in 24 to 59 % of
+# simulated comparisons at 3 to 5 effective units, 15 to 27 % at 7, 8 to 22 % at 11, 7 to 20 % at 15, 7 to 15 % at 22,
+# at most 8 % of those with 30 or more; weights are lognormal, Pareto, or large for some units.
+CARRIED_BELOW = 30
+
+
+@dataclass(frozen=True)
+class PairSettings:
+    """Options of a comparison that every pair needs."""
+
+    test: PairTest
+    users: PairUsers
+    alternative: Alternative
+    confidence: float
+    n_resamples: int
+    seed: int
+    margins: Mapping[str, float]
+
+
+# Numbers of a pair that are null where nothing is tested; those of a resampling test are null until it is made.
+NUMBERS = ("diff", "se", "ci_low", "ci_high", "d_z", "statistic", "df", "p_value", "p_equivalence", "n_resamples")
+
+
+def paired_test(
+    sums: Floats, settings: PairSettings, margin: float | None, weights: Floats | None = None, repeated: bool = False
+) -> dict[str, Any]:
+    """Statistics of the units' sums of differences; `weights` are what the sum of each unit is divided by.
+
+    `ranks_higher` says that the signed ranks of the model are higher.
+    """
+    d = sums if weights is None else sums / weights
+    wins, losses = int(np.count_nonzero(d > TIE)), int(np.count_nonzero(d < -TIE))
+    row: dict[str, Any] = dict.fromkeys(NUMBERS, np.nan)
+    row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
+    named = ["wilcoxon_not_mean"] if settings.test == "wilcoxon" else []
+    named += ["repeated_units"] if repeated else []
+    if len(d) < 2:
+        return row | {"diff": float(d[0]) if len(d) else np.nan, "warning": "; ".join([*named, "too_few_users"])}
+    if max(d.max(), -d.min()) >= HUGE:
+        return row | {"warning": "; ".join([*named, "huge_values"])}
+    units, skewness = _estimate(sums, weights)
+    row["diff"] = diff = float(units.mean)
+    if not units.var > 0 or not wins + losses:  # ties differ by rounding alone
+        return row | {"warning": "; ".join([*named, "zero_variance"])}
+    row["warning"] = "; ".join([*named, *_cautions(len(d), wins + losses, skewness, weights)])
+    row["se"] = se = float(np.sqrt(units.var))
+    row["d_z"] = diff / _spread(d, diff, weights)
+    if margin is not None:
+        row["p_equivalence"] = float(equivalence_p(diff, se, len(d) - 1, margin))
+    if settings.test in RESAMPLED:
+        return row
+    t = one_sample(units, alternative=settings.alternative, confidence=settings.confidence)._asdict()
+    used = ("ci_low", "ci_high") if settings.test == "wilcoxon" else ("ci_low", "ci_high", "statistic", "df", "p_value")
+    row |= {name: float(t[name]) for name in used}
+    return row | wilcoxon(d, settings.alternative)._asdict() if settings.test == "wilcoxon" else row
+
+
+def _spread(d: Floats, mean: float, weights: Floats | None) -> float:
+    """Standard deviation of the differences; with weights Σ w (d − mean)² / (Σ w − Σ w² / Σ w) is its square."""
+    if weights is None:
+        return float(d.std(ddof=1))
+    total = weights.sum()
+    return float(np.sqrt((weights * (d - mean) ** 2).sum() / (total - (weights**2).sum() / total)))
+
+
+def _estimate(sums: Floats, weights: Floats | None) -> tuple[Arm, float]:
+    """Mean difference with its variance, and the skewness of the values that the variance is made of."""
+    if weights is None:
+        found = moments_of(sums)
+        return arm_of_moments(found), float(found.skewness)
+    return arm(sums, weights), float(moments_of(linearise(sums, weights)[1]).skewness)
+
+
+def _cautions(n: int, differ: int, skewness: float, weights: Floats | None) -> list[str]:
+    """What a reader of the numbers must know about the units that the test is made of."""
+    found = {
+        "mostly_zero": n - differ >= MOSTLY_ZERO * n,
+        "few_users_carry": weights is not None and effective_number(weights) < min(CARRIED_BELOW, n / 2),
+        "few_differ": differ < FEW_DIFFER,
+        "skewed": abs(skewness) > SKEWED * np.sqrt(n),
+    }
+    return [word for word, holds in found.items() if holds]
+
+
+def paired_resamples(units: list[tuple[Floats, Floats | None]], settings: PairSettings) -> list[dict[str, Any]]:
+    """Interval and p of every column of units' sums by one set of resamples.
+
+    Beside a column stands what each sum is divided by: 0 for what is not a unit of this pair, None for 1 everywhere.
+    """
+    filled = [d for d, _ in units]
+    masks, mask_of = distinct_columns([np.ones(len(d)) if weight is None else weight for d, weight in units])
+    n = np.array([masks[j].sum() for j in mask_of])
+    n_units = np.array([np.count_nonzero(masks[j]) for j in mask_of])
+    total = np.array([d.sum() for d in filled])
+    b = settings.n_resamples
+    bootstrap = settings.test == "bootstrap"
+    sums = (poisson_sums if bootstrap else sign_sums)([*filled, *masks], b, settings.seed)
+    sums, weights = sums[:, : len(filled)], sums[:, [len(filled) + j for j in mask_of]]
+    options: dict[str, Any] = {"alternative": settings.alternative, "confidence": settings.confidence}
+    mean = total / n
+    if bootstrap:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = sums / weights
+        low, high = quantile_interval(means, mean, **options)
+        p, se = bootstrap_p(means, settings.alternative), standard_error(means)
+        return by_row(ci_low=low, ci_high=high, se=se, p_value=p, n_resamples=[b] * len(p))
+    # Flipped differences around their mean, spread by the n/(n − 1) that centring took away.
+    centred = (sums - mean * weights) / n * np.sqrt(n_units / (n_units - 1))
+    low, high = sign_flip_interval(centred, mean, **options)
+    p = sign_flip_p(sums, total, settings.alternative)
+    found = by_row(ci_low=low, ci_high=high, p_value=p, n_resamples=[b] * len(p))
+    for row, d in zip(found, filled, strict=True):
+        unequal = int(np.count_nonzero(d))
+        if unequal <= EXACT_UNITS and 2**unequal <= b:
+            row |= {"p_value": exact_sign_flip_p(d, settings.alternative), "n_resamples": 2**unequal}
+    return found

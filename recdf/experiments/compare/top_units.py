@@ -1,0 +1,110 @@
+"""Does a comparison rest on a few units? Its difference without them, and whether the verdict turns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...stats.student import t_p_value
+from ..estimates import Estimate
+from ..experiment_columns import Codes, Floats
+from ..units import Units
+from .two_sample import TINY, Row, Settings, but
+
+__all__: list[str] = []
+
+# Units that are left out: ten, or of fewer than 200 units 5 %, but at least one.
+MOST, OF_UNITS = 10, 20
+# If a test rejects with the top units, they decide if the rest is not significant and has less than this share of the
+# difference: a broad effect that is barely significant loses less. Of n units fewer than MANY, the top ones are a large
+# part of any effect, and the share is n/MANY of it. If it does not reject, they hide what is significant at HIDDEN.
+KEPT, MANY, HIDDEN = 0.5, 1000, 0.001
+# Top units that move the difference by fewer standard errors than this cannot turn a verdict.
+MOVED = 0.25
+# Rows of a block whose extremes are taken, to find the largest values without sorting all.
+_BLOCK = 1024
+# Distances that differ relatively by less are the same.
+_TIED = 1e-12
+
+
+class _Side(NamedTuple):
+    """One arm: numerators and denominators (None: a mean), and the part of each top unit that is left out."""
+
+    num: Floats
+    den: Floats | None
+    top: Codes
+    out: Floats
+
+    @property
+    def total(self) -> float:
+        if self.den is None:
+            return len(self.num) - float(self.out.sum())
+        return float(self.den.sum()) - float(self.out @ self.den[self.top])
+
+    @property
+    def mean(self) -> float:
+        num, den = float(self.num.sum()) - float(self.out @ self.num[self.top]), self.total
+        return num / den if den > 0 else np.nan
+
+    @property
+    def var(self) -> float:
+        z = self.num - self.mean * (1.0 if self.den is None else self.den)
+        n = len(z) - float(self.out.sum())
+        return (float(z @ z) - float(self.out @ z[self.top] ** 2)) * n / (n - 1) / self.total**2
+
+
+def without_top(row: Row, units: Units, found: Estimate, settings: Settings) -> Row:
+    """The row with its difference without the top units, and with a warning where they decide.
+
+    Ratios are recomputed. Adjusted means move as the values do that are compared.
+    """
+    n = sum(units.n)
+    k = min(MOST, max(1, n // OF_UNITS))
+    if min(units.n) < 2 * k or not np.isfinite(row["diff"]):
+        return row
+    tops = _top_units(found.values, k)
+    sides = []
+    for values, sample, (top, out) in zip(found.values, units.sides, tops, strict=True):
+        num, den = (values, None) if found.how or sample.den is None else (sample.num, sample.den)
+        sides.append((_Side(num, den, top, 0.0 * out), _Side(num, den, top, out)))
+    before, after = zip(*sides, strict=True)
+    moved = (after[1].mean - before[1].mean) - (after[0].mean - before[0].mean)
+    if np.isnan(moved):  # the others have no denominator
+        return row
+    diff = row["diff"] + moved
+    row = but(row, diff_without_top=diff)
+    # If only a part of each top unit is left out, many are equally far, and no few of them decide.
+    distinct = any((out == 1).any() for _, out in tops)
+    if min(units.n) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
+        return row
+    se = row["se"] * np.sqrt((after[0].var + after[1].var) / (before[0].var + before[1].var))
+    p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
+    alpha = 1 - settings.confidence
+    decides = p <= min(HIDDEN, alpha)
+    if row["p_value"] <= alpha:
+        kept = diff / row["diff"]
+        decides = kept < 0 or (p > alpha and kept < KEPT * min(1.0, n / MANY))
+    return but(row, "few_units") if decides else row
+
+
+def _top_units(values: tuple[Floats, Floats], k: int) -> list[tuple[Codes, Floats]]:
+    """Per arm the units whose values are farthest from the mean of all, k in both, and the part of each to leave out.
+
+    Of units that are equally far a part is left out, so that neither the arm nor the order of rows decides.
+    """
+    centre = sum(float(part.sum()) for part in values) / sum(map(len, values))
+    scores = []
+    for part in values:
+        starts = np.arange(0, len(part), _BLOCK)
+        high, low = np.maximum.reduceat(part, starts), np.minimum.reduceat(part, starts)
+        scores.append(np.maximum(high - centre, centre - low))
+    blocks = np.concatenate(scores)
+    least = np.partition(blocks, -k)[-k] * (1 - _TIED) if len(blocks) >= k else 0.0
+    tops = [np.flatnonzero((part >= centre + least) | (part <= centre - least)) for part in values]
+    far = np.concatenate([np.abs(part[top] - centre) for part, top in zip(values, tops, strict=True)])
+    cut = np.partition(far, -k)[-k]
+    above = far > cut * (1 + _TIED)
+    tied = ~above & (far >= cut * (1 - _TIED))
+    out = above + tied * ((k - above.sum()) / tied.sum())
+    return list(zip(tops, np.split(out, [len(tops[0])]), strict=True))

@@ -1,0 +1,1 @@
+"""What a comparison allows to say: health of an experiment, sample ratio, balance, corrections, verdicts."""

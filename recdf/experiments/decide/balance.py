@@ -1,0 +1,165 @@
+"""What differs between the variants although it was fixed before the experiment: covariates, weights, times, strata."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError
+from ...stats.arms import Sample, both
+from ...stats.permutation import random_split_p
+from ...stats.shares import LEAST_EXPECTED, independence_test
+from ..estimates import around_pooled
+from ..experiment_columns import Codes, Floats, Mask, column_codes, require, split
+from ..experiment_rows import ExperimentRows
+from ..samples import Covariate, Metric, fill, sum_by
+from ..units import not_used
+from .verdict import ALPHA
+
+__all__: list[str] = []
+
+# Level of the warning about a covariate, for all covariates and pairs of variants of a table together.
+UNBALANCED = 0.01
+
+# Periods into which times are cut, each with as many users.
+PERIODS = 10
+
+
+class Difference(NamedTuple):
+    """A warning, what it is about, the groups or (group, variant) in which it holds, and of which metrics."""
+
+    warning: str
+    name: str
+    where: Mask
+    metrics: Sequence[str] | None = None
+
+
+def unbalanced(
+    metrics: list[Metric], weight: Covariate | None, rows: ExperimentRows, control: int
+) -> tuple[list[Difference], dict[str, Floats]]:
+    """Test every covariate, and the weights, of every variant against the control.
+
+    Returns what differs, and by metric p of all tests together in an array (group, variant).
+    """
+    weights = [] if weight is None else [weight]
+    used = {one.name: one for metric in metrics for one in (*metric.covariates, *weights)}
+    p = np.full((len(used), len(rows.groups), len(rows.variants)), np.nan)
+    for (i, group, variant), _ in np.ndenumerate(p):
+        if variant != control:
+            arms = rows.arm(group, control), rows.arm(group, variant)
+            p[i, group, variant] = _p_value(list(used.values())[i], rows, arms)
+    p = np.fmin(p * np.count_nonzero(~np.isnan(p)), 1.0)
+    found, of_metric = [], {metric.name: np.full(p.shape[1:], np.nan) for metric in metrics}
+    for name, one in zip(used, p, strict=True):
+        of = [m.name for m in metrics if name in [x.name for x in (*m.covariates, *weights)]]
+        found.append(Difference("covariate_differs", name, one < UNBALANCED, of))
+        of_metric |= {metric: np.fmin(of_metric[metric], one) for metric in of}
+    return found, of_metric
+
+
+def _p_value(covariate: Covariate, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:
+    """Compare units as they were assigned: users, or the sums of their clusters."""
+    users, n = covariate.take(np.concatenate(arms)), both(len, arms)
+    if not_used(users, n):
+        return np.nan
+    users = fill(users, users.missing)
+    sides = both(lambda part: Sample(*users.take(part)[:2]), (slice(n[0]), slice(n[0], None)))
+    if rows.clusters is not None:
+        sides = both(sum_by, sides, both(rows.clusters.__getitem__, arms))
+    return np.nan if min(len(side.num) for side in sides) < 2 else random_split_p(*around_pooled(*sides))
+
+
+def measured_late(data: pd.DataFrame, name: str | None, time_col: str | None, rows: ExperimentRows) -> list[Difference]:
+    """The groups in which covariates were measured after the time of assignment or exposure."""
+    if name is None:
+        return []
+    if time_col is None:
+        raise OptionError(f"covariate_time_col={name!r} needs time_col=, the time of the assignment or of the exposure")
+    require(data, "data", [name, time_col])
+    try:
+        late = (data[name] > data[time_col]).to_numpy(bool, na_value=False)
+    except TypeError:
+        raise OptionError(f"data[{name!r}] and data[{time_col!r}] cannot be compared; bring both to one form") from None
+    return [Difference("covariate_after", name, np.bincount(rows.group, late, len(rows.groups)) > 0)]
+
+
+def shares_change(
+    data: pd.DataFrame, time_col: str | None, strata: list[str], skip: Sequence[str], rows: ExperimentRows
+) -> list[Difference]:
+    """The groups in which the shares of the variants differ between times of the assignment, or between strata.
+
+    Then users of different periods are compared, and an effect of the period looks like one of the treatment. With
+    strata, times are compared within each. Without `time_col`, it is all columns of dates that are fixed for a unit.
+    """
+    names = [name for name in data.columns if name not in skip] if time_col is None else [time_col]
+    times = {name: _dates(data[name]) for name in require(data, "time_col: data", names)}
+    found = []
+    strata_of = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
+    for name, dates in times.items():
+        if time_col is None and dates is None:
+            continue
+        code = column_codes(data, "data", name)[0] if dates is None else np.unique(dates, return_inverse=True)[1]
+        first, fixed = _first_rows(code, rows)
+        if time_col is not None or fixed:
+            ordered = dates is not None or pd.api.types.is_numeric_dtype(data[name].dtype)
+            found.append(Difference("shares_change", name, _p_of_times(code, strata_of, first, rows, ordered) < ALPHA))
+    if strata and time_col not in strata:
+        p = _p_of_times(strata_of, 0 * strata_of, np.arange(len(data)), rows, ordered=False)
+        found.append(Difference("strata_differ", ", ".join(strata), p < ALPHA))
+    return found
+
+
+def _dates(values: pd.Series) -> pd.Series | None:
+    """The dates of a column that holds nothing else, also as text; None for another column."""
+    if not len(values) or values.isna().any():
+        return None
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return values
+    first = values.iloc[0]
+    if not isinstance(first, datetime.date) and not (isinstance(first, str) and re.match(r"\d{4}-\d\d-\d\d", first)):
+        return None
+    dates = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
+    return None if dates.isna().any() else dates
+
+
+def _first_rows(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:
+    """The row of the least code of every unit in every group, and whether each unit has one code only."""
+    units = rows.randomised
+    if units is None:
+        return np.arange(len(code)), True
+    order = np.argsort(code, kind="stable")
+    unit = (rows.group * (int(units.max(initial=0)) + 1) + units)[order]
+    _, first, own = np.unique(unit, return_index=True, return_inverse=True)
+    return order[first], bool((code[order] == code[order[first]][own]).all())
+
+
+def _p_of_times(code: Codes, stratum: Codes, chosen: Codes, rows: ExperimentRows, ordered: bool) -> Floats:
+    """By group, p that the variants have the same shares at all times: the least of its strata times their number."""
+    n_strata, p = int(stratum.max(initial=0)) + 1, np.full(len(rows.groups), np.nan)
+    for cell, mine in enumerate(split((rows.group * n_strata + stratum)[chosen], len(p) * n_strata)):
+        here = chosen[mine]
+        times, variants = (np.unique(one[here], return_inverse=True)[1] for one in (code, rows.variant))
+        table = np.zeros((int(times.max(initial=-1)) + 1, int(variants.max(initial=-1)) + 1))
+        np.add.at(table, (times, variants), 1)
+        share = table.sum(axis=0).min(initial=len(here)) / max(len(here), 1)
+        p[cell // n_strata] = np.fmin(p[cell // n_strata], independence_test(_merge_periods(table, share, ordered))[1])
+    return p * n_strata
+
+
+def _merge_periods(table: Floats, least_share: float, ordered: bool) -> Floats:
+    """Rows of neighbouring times put together so that χ² holds; small cohorts are put together too."""
+    users = table.sum(axis=1)
+    if ordered:
+        most = max(1, min(PERIODS, int(users.sum() * least_share / LEAST_EXPECTED)))
+        period = np.minimum((np.cumsum(users) - users / 2) / max(users.sum(), 1) * most, most - 1).astype(np.int64)
+    else:
+        small = users * least_share < LEAST_EXPECTED
+        period = np.where(small, 0, np.cumsum(~small))
+    merged = np.zeros((int(period.max(initial=0)) + 1, table.shape[1]))
+    np.add.at(merged, period, table)
+    return np.asarray(merged[merged.sum(axis=1) > 0])

@@ -1,0 +1,252 @@
+"""Check that an experiment is sound before its effects are read; name its users, so that another table knows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from ...errors import DataError, OptionError, examples
+from ...inputs.ids import Ids, read_ids
+from ...inputs.options import as_columns
+from ...stats.shares import equal_shares_test, share_test
+from ..assigned_users import in_several_variants
+from ..experiment_columns import (
+    Codes,
+    Mask,
+    by_columns,
+    distinct,
+    frame_of,
+    group_codes,
+    key_codes,
+    require,
+    share,
+    split,
+)
+
+__all__ = ["experiment_health"]
+
+
+def experiment_health(
+    per_user: pd.DataFrame,
+    assignment: pd.DataFrame,
+    *,
+    user_col: str | Sequence[str] = "user_id",
+    variant_col: str = "variant",
+    expected: Mapping[Any, float] | None = None,
+    by: str | Sequence[str] | None = None,
+    alpha: float = 0.001,
+    cluster: str | Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Check an experiment before reading its effects: sample ratio, missing metrics, users in two variants.
+
+    Sample ratio mismatch (SRM): Pearson's χ² = Σ (O_v − E_v)²/E_v of the users per variant O_v against the planned
+    E_v = N·share_v, with V − 1 degrees of freedom. Missing metrics: Pearson's χ² of "has metrics" × variant. A small
+    p says that assignment, logging or the treatment itself decides who is measured; no effect should be read then.
+
+    Parameters
+    ----------
+    per_user, assignment, user_col, variant_col
+        As in `join_experiment`; `per_user` may have several rows per user.
+    expected : mapping, optional
+        Planned share (or weight, > 0) of every variant. Default: equal shares.
+    by : str or list of str, optional
+        Columns of `assignment` (country, week): every group is checked by itself.
+    alpha : float, default 0.001
+        Level of both flags.
+    cluster : str or list of str, optional
+        Columns of `assignment` that were assigned as a whole, as in `compare_variants`: the person of several devices.
+        Then `n_assigned`, `n_with_metrics` and both tests count clusters, of which one with metrics of any user has
+        metrics. Where a cluster is in several variants, users were assigned, and users are counted.
+
+    Returns
+    -------
+    DataFrame
+        One row per (`by`, variant), sorted: `n_assigned` (distinct users, those in two variants left out),
+        `share`, `expected_share`, `n_with_metrics`, `n_missing`, `missing_rate`, `n_multi_variant` (users of this
+        variant who are in another one too), and, the same in all rows of a group, `n_unassigned` (users of
+        `per_user` in no variant of any group), `srm_chi2`, `srm_p` (null when an expected count is below 8), `srm_flag`
+        ("sample_ratio" or ""), `missing_chi2`, `missing_p` (null when nobody or everybody is missing; exact, by
+        Fisher's test, when an expected count is below 8), `missing_flag` ("missing_metrics" or ""). `users_digest`
+        names the user's column and a sample of hashes, by which `compare_variants` knows that it compares these users.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError
+        As in `join_experiment`.
+    OptionError
+        If `expected` lacks a variant that is in the table, or has a share that is not positive.
+    MissingExtraError
+        If SciPy is not installed.
+
+    References
+    ----------
+    Fabijan et al.: Diagnosing sample ratio mismatch in online controlled experiments, KDD 2019.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> groups = pd.DataFrame({"user_id": range(100), "variant": ["A"] * 30 + ["B"] * 70})
+    >>> health = rd.experiment_health(groups[["user_id"]].assign(hits=1), groups)
+    >>> health[["variant", "n_assigned", "srm_chi2", "srm_flag"]]
+      variant  n_assigned  srm_chi2      srm_flag
+    0       A          30      16.0  sample_ratio
+    1       B          70      16.0  sample_ratio
+    """
+    share("alpha", alpha)
+    frame_of("per_user", per_user)
+    frame_of("assignment", assignment)
+    keys = as_columns(user_col)
+    require(per_user, "per_user", keys)
+    require(assignment, "assignment", [*keys, variant_col])
+    by_cols = by_columns(assignment, "assignment", by, ["variant"])
+    if not len(assignment):
+        raise DataError("assignment has no rows; expected one per assigned user")
+    clusters = require(assignment, "assignment", as_columns(cluster))
+    counted = _count_users(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
+    return _health_table(*counted, alpha)
+
+
+def _count_users(
+    per_user: pd.DataFrame,
+    assignment: pd.DataFrame,
+    keys: list[str],
+    variant_col: str,
+    by_cols: list[str],
+    expected: Mapping[Any, float] | None,
+    clusters: list[str],
+) -> tuple[pd.DataFrame, dict[Any, float], dict[str, Any]]:
+    """Labels of the groups, planned shares of the variants, and numbers of users as arrays (groups, variants).
+
+    Distinct users, or clusters, that are assigned and measured; users in two variants.
+    """
+    (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
+    variant, labels = group_codes(assignment, "assignment", [variant_col])
+    group, groups = group_codes(assignment, "assignment", by_cols)
+    names = labels[variant_col].tolist()
+    shares = planned_shares(expected, names)
+    shares = {name: shares[name] for name in [*names, *(name for name in shares if name not in names)]}
+    alone = ~in_several_variants(user, variant, n_users)[user]
+    measured = np.zeros(n_users, bool)
+    measured[metric_user] = True
+    unit, n_units, counted = user, n_users, keys
+    if clusters:
+        (codes,), n = key_codes([("assignment", assignment)], clusters)
+        if not in_several_variants(codes[alone], variant[alone], n).any():
+            unit, n_units, counted = codes, n, clusters
+    has_metrics = np.zeros(n_units, bool)
+    has_metrics[unit[measured[user]]] = True
+    cell, shape = group * len(shares) + variant, (len(groups), len(shares))
+    n_cells = len(groups) * len(shares)
+
+    def per_cell(own: Codes, n: int, chosen: Mask) -> Codes:
+        """How many of the chosen rows' users or clusters each cell has; repeated rows count once."""
+        once = distinct(cell[chosen] * n + own[chosen], n_cells * n) // max(n, 1)
+        return np.bincount(once, minlength=n_cells).reshape(shape)
+
+    hashed = hash_users(assignment[alone], counted, "assignment")
+    return groups[by_cols], shares, {
+        "n_assigned": per_cell(unit, n_units, alone),
+        "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
+        "n_multi_variant": per_cell(user, n_users, ~alone),
+        "n_unassigned": np.full(n_cells, n_users - len(distinct(user, n_users))),
+        "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
+    }  # fmt: skip
+
+
+def _health_table(
+    groups: pd.DataFrame, shares: Mapping[Any, float], counted: Mapping[str, Any], alpha: float
+) -> pd.DataFrame:
+    planned, assigned, measured = np.array([*shares.values()]), counted["n_assigned"], counted["n_with_metrics"]
+    repeat = np.repeat(np.arange(len(assigned)), len(planned))
+    srm = np.array([share_test(row, planned) for row in assigned])[repeat].T
+    lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])[repeat].T
+    with np.errstate(invalid="ignore"):
+        columns = {
+            "variant": pd.Series([*shares] * len(assigned)),
+            "n_assigned": assigned.ravel(),
+            "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
+            "expected_share": np.tile(planned / planned.sum(), len(assigned)),
+            "n_with_metrics": measured.ravel(),
+            "n_missing": (assigned - measured).ravel(),
+            "missing_rate": ((assigned - measured) / assigned).ravel(),
+            "n_multi_variant": counted["n_multi_variant"].ravel(),
+            "n_unassigned": counted["n_unassigned"],
+            "srm_chi2": srm[0],
+            "srm_p": srm[1],
+            "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
+            "missing_chi2": lost[0],
+            "missing_p": lost[1],
+            "missing_flag": np.where(lost[1] < alpha, "missing_metrics", ""),
+            "users_digest": counted["users_digest"],
+        }
+    result = pd.concat([groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
+    order = np.lexsort([pd.factorize(result["variant"], sort=True)[0], repeat])
+    return result.iloc[order].reset_index(drop=True)
+
+
+def planned_shares(expected: Mapping[Any, float] | None, variants: Sequence[Any]) -> dict[Any, float]:
+    """Planned share by variant: equal when not given; complete and positive when given."""
+    if expected is None:
+        return dict.fromkeys(variants, 1.0)
+    lacking = [name for name in variants if name not in expected]
+    if lacking:
+        raise OptionError(f"expected has no share for variant {examples(lacking)}; it has {examples(list(expected))}")
+    for name, value in expected.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+            raise OptionError(f"expected[{name!r}]={value!r}; a planned share is a number above 0")
+    return {name: float(value) for name, value in expected.items()}
+
+
+Hashes = npt.NDArray[np.uint64]
+
+# Users that a digest names: those with the smallest hashes. If all users with a hash of at most the largest of these
+# are named, other users are found out, and a part of the same users is not.
+NAMED = 16
+_DIGITS = 12
+
+
+def hash_users(frame: pd.DataFrame, keys: list[str], role: str) -> Hashes:
+    """Return a hash of the key of every row, which depends on the ids and not on how they are stored."""
+    hashed = np.zeros(len(frame), np.uint64)
+    for name in keys:
+        hashed = hashed * np.uint64(0x5851F42D4C957F2D) + _hash(read_ids(frame[name], f"{role}[{name!r}]"))
+    return np.asarray(hashed >> np.uint64(64 - 4 * _DIGITS))
+
+
+def _hash(ids: Ids) -> Hashes:
+    if ids.dictionary is not None:
+        return np.asarray(_hash(ids.dictionary)[ids.values])
+    values = ids.values
+    if isinstance(values, pa.ChunkedArray):
+        values = values.to_numpy()
+    elif values.dtype.kind == "M":
+        values = values.astype("datetime64[ns]")
+    elif values.dtype.kind == "i":
+        values = values.astype(np.int64)
+    return np.asarray(pd.util.hash_array(values, categorize=False))
+
+
+def digest_users(hashed: Hashes, cell: Codes, n_cells: int, keys: list[str]) -> list[str]:
+    """Return the digest of the users of every cell: their key, and the smallest hashes."""
+    smallest = [np.unique(hashed[rows])[:NAMED] for rows in split(cell, n_cells)]
+    names = json.dumps([str(name) for name in keys])
+    return [f"{names}:{''.join(f'{one:0{_DIGITS}x}' for one in named)}" for named in smallest]
+
+
+def key_of(digest: str) -> list[str]:
+    """Return the columns that a digest was made of."""
+    return list(json.loads(digest.rpartition(":")[0]))
+
+
+def others(digest: str, hashed: Hashes) -> Mask:
+    """Which of these users cannot be among those of a digest."""
+    text = digest.rpartition(":")[2]
+    named = np.array([int(text[i : i + _DIGITS], 16) for i in range(0, len(text), _DIGITS)], np.uint64)
+    within = hashed <= named[-1] if len(named) == NAMED else np.ones(len(hashed), bool)
+    return np.asarray(within & ~np.isin(hashed, named))

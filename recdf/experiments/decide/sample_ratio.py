@@ -1,0 +1,176 @@
+"""Whether the users per variant fit the plan, and are those of the health table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError, examples, kind_of
+from ...stats.shares import independence_test, share_test
+from ..experiment_columns import Codes, Floats, Mask, distinct, group_codes, key_codes, require
+from ..experiment_rows import ExperimentRows
+from .experiment_health import hash_users, key_of, others, planned_shares
+from .verdict import ALPHA
+
+__all__: list[str] = []
+
+
+class SampleRatio(NamedTuple):
+    """Per group: whether the users per variant do not fit the plan, whether that was tested at all, and the p of it."""
+
+    fails: Mask
+    checked: Mask
+    p: Floats
+
+
+class UnitCounts(NamedTuple):
+    """Units of every variant: those of each group (a row of the array), and of all groups, None if unknown."""
+
+    by_group: Floats
+    overall: Floats | None
+
+
+def check_sample_ratio(
+    expected: Mapping[Any, float] | None,
+    health: pd.DataFrame | None,
+    groups: pd.DataFrame,
+    variants: list[Any],
+    count: Callable[[], UnitCounts],
+    users: KnownUsers | None = None,
+) -> SampleRatio:
+    """Test the units that are compared against the planned shares, or against those of `experiment_health`."""
+    if expected is not None and health is not None:
+        raise OptionError("expected and health are both given; the health table has the expected shares already")
+    if health is not None:
+        return _from_health(health, groups, variants, count(), users)
+    if expected is not None:
+        return _from_plan(planned_shares(expected, variants), variants, count())
+    n = len(groups)
+    return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
+
+
+def _from_plan(shares: Mapping[Any, float], variants: list[Any], counts: UnitCounts) -> SampleRatio:
+    """Units per variant against the planned shares, in every group and over all of them."""
+    absent = [name for name in shares if name not in variants]
+    planned = [shares[name] for name in [*variants, *absent]]
+
+    def p_value(units: Floats) -> float:
+        return share_test([*units, *[0] * len(absent)], planned)[1]
+
+    p = np.array([p_value(units) for units in counts.by_group])
+    overall = np.nan if counts.overall is None else p_value(counts.overall)
+    return SampleRatio((p < ALPHA) | (overall < ALPHA), ~np.isnan(p) | ~np.isnan(overall), np.fmin(p, overall))
+
+
+class KnownUsers(NamedTuple):
+    """The rows that are compared, where they are known, to be set against the users of a health table."""
+
+    data: pd.DataFrame
+    rows: ExperimentRows
+
+    def counts(self, keys: list[str]) -> UnitCounts:
+        """Users per variant by the key of the health table."""
+        (codes,), _ = key_codes([("data", self.data)], keys)
+        return count_units(replace(self.rows, users=codes, clusters=None))
+
+    def any_other(self, digests: Any, keys: list[str]) -> bool:
+        """Whether users of a group and variant are not those of its digest."""
+        hashed = hash_users(self.data, keys, "data")
+        return any(others(one, hashed[mine]).any() for one, mine in zip(digests.ravel(), self.rows.cells, strict=True))
+
+
+def count_units(rows: ExperimentRows) -> UnitCounts:
+    """Distinct units of every variant, in each group and over all of them."""
+    n_groups, n_variants = len(rows.groups), len(rows.variants)
+    units = rows.randomised
+    unit = np.arange(len(rows.variant)) if units is None else units
+    n_units = int(unit.max(initial=-1)) + 1
+
+    def counts(cell: Codes, n: int) -> Floats:
+        once = distinct(cell * n_units + unit, n * n_variants * n_units)
+        return np.bincount(once // n_units, minlength=n * n_variants).reshape(n, -1).astype(np.float64)
+
+    by_group = counts(rows.group * n_variants + rows.variant, n_groups)
+    # Without a key, rows of several groups could be the same users, whose counts must not be added.
+    overall = counts(rows.variant, 1)[0] if units is not None or n_groups == 1 else None
+    return UnitCounts(by_group, overall)
+
+
+def _from_health(
+    health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any], counts: UnitCounts, known: KnownUsers | None
+) -> SampleRatio:
+    """Test the units that are compared by the planned shares of a health table, which must be of the same users.
+
+    Of the users of the table some may be left out, such as those who were not exposed, but alike in all variants.
+    """
+    table, at = _read_health(health, groups, variants)
+
+    def cells(name: str) -> Any:
+        return table[name].to_numpy().reshape(-1, len(variants))[at]
+
+    assigned = cells("n_assigned").astype(np.float64)
+    keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table.columns else []
+    by_key = known is not None and bool(keys) and all(name in known.data.columns for name in keys)
+    users = known.counts(keys) if known is not None and by_key else counts
+    # Rows without a key may be several of a user.
+    if by_key or known is None or known.rows.clusters is None:
+        whole = len(set(at.tolist())) == 1 and users.overall is not None
+        compared = users.overall[None] if whole and users.overall is not None else users.by_group
+        wrong = (compared > assigned[: len(compared)]).any(axis=1)
+        if wrong.any() or (known is not None and by_key and known.any_other(cells("users_digest"), keys)):
+            worst = int(np.argmax(wrong))
+            raise _other_users(variants, assigned[worst], compared[worst])
+    if len(table) > len(variants):  # each segment was checked by itself
+        counts = counts._replace(overall=None)
+    own = _from_plan(dict(zip(variants, cells("expected_share")[0], strict=True)), variants, counts)
+    left_out = np.full(len(groups), np.nan)
+    if np.array_equal(users.by_group, counts.by_group):  # else users came in clusters
+        pairs = zip(users.by_group, assigned, strict=True)
+        left_out = np.array([independence_test([some, of - some])[1] for some, of in pairs])
+    flagged = (cells("srm_flag") != "").any(axis=1)
+    tested = ~np.isnan(cells("srm_p").astype(np.float64)).all(axis=1)
+    p = np.fmin(own.p, left_out)
+    return SampleRatio(flagged | own.fails | (left_out < ALPHA), tested | own.checked, p)
+
+
+def _read_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]) -> tuple[pd.DataFrame, Codes]:
+    """The rows of a health table by group and variant, and which of its groups each group of the comparison is in."""
+    if not isinstance(health, pd.DataFrame):
+        raise TypeError(f"health is {kind_of(health)}; expected the table of rd.experiment_health")
+    require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
+    lacking = [name for name in variants if name not in health["variant"].tolist()]
+    if lacking:
+        raise OptionError(
+            f"health has no variant {examples(lacking)}; it has {examples(health['variant'])}. "
+            "Pass the table that experiment_health made of this experiment"
+        )
+    by = list(health.columns[: list(health.columns).index("variant")])
+    unknown = [name for name in by if name not in groups.columns]
+    if unknown:
+        raise OptionError(f"health is by {by}, but the comparison is not by {unknown}; make it without them")
+    of_row, labels = group_codes(health, "health", by)
+    variant = pd.Index(variants).get_indexer(pd.Index(health["variant"]))
+    order = np.lexsort([variant, of_row])
+    order = order[variant[order] >= 0]
+    if not np.array_equal(variant[order], np.tile(np.arange(len(variants)), len(labels))):
+        raise OptionError("health has not one row for each variant; pass the table of experiment_health with all rows")
+    place = {key: i for i, key in enumerate(labels[by].itertuples(index=False, name=None))} if by else {(): 0}
+    keys = list(groups[by].itertuples(index=False, name=None)) if by else [()] * len(groups)
+    absent = [key for key in keys if key not in place]
+    if absent:
+        raise OptionError(f"health has no rows for {by} {absent[0]}; make it with by={by} from the same assignment")
+    return health.iloc[order], np.array([place[key] for key in keys], np.int64)
+
+
+def _other_users(variants: list[Any], assigned: Floats, compared: Floats) -> OptionError:
+    def counts(n: Floats) -> str:
+        return ", ".join(f"{int(users):,} of {name!r}" for name, users in zip(variants, n, strict=True))
+
+    return OptionError(
+        f"health was made of other users than data: it counts {counts(assigned)}, and data has {counts(compared)}. "
+        "Pass what experiment_health gives for the assignment that data was joined with"
+    )

@@ -1,0 +1,261 @@
+"""From p-values to decisions: adjustment for many tests, and the verdict in plain words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError
+from ...inputs.options import as_columns
+from ...metrics.direction import direction_of
+from ...stats.many_tests import adjust_within
+from ..choices import Better, Correction, check_literal
+from ..experiment_columns import Floats, Mask, frame_of, group_codes, metric_values, require, share
+from ..samples import subset
+
+__all__ = ["adjust_pvalues"]
+
+
+def adjust_pvalues(
+    table: pd.DataFrame,
+    *,
+    p_col: str = "p_value",
+    method: Correction = "holm",
+    family: str | Sequence[str] | None = None,
+    alpha: float = 0.05,
+) -> pd.DataFrame:
+    """Adjust p-values for the number of tests read together, so that `alpha` holds for all of them.
+
+    With p₍₁₎ ≤ .. ≤ p₍ₘ₎ the p-values of a family: holm (family-wise error) min(1, max_{j≤i} (m − j + 1)·p₍ⱼ₎);
+    bonferroni min(1, m·p); bh (false discovery rate) min(1, min_{j≥i} m/j·p₍ⱼ₎).
+
+    Parameters
+    ----------
+    table : DataFrame
+        A comparison, or any frame with a column of p-values. Null p-values are not tests and are not counted.
+    p_col : str, default "p_value"
+        Column of p-values in [0, 1].
+    method : {"holm", "bh", "bonferroni", "none"}, default "holm"
+        Adjustment.
+    family : str or list of str, optional
+        Columns whose values tell families apart (`"metric"`: each metric is adjusted by itself). Default: the
+        whole table is one family.
+    alpha : float, default 0.05
+        Level of `reject`.
+
+    Returns
+    -------
+    DataFrame
+        The table with `p_adj` (float64, null where p is) and `reject` (bool: p_adj ≤ alpha); columns of these
+        names are replaced.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing.
+    OptionError
+        If `method` or `alpha` is not valid, or a p-value is outside [0, 1].
+
+    References
+    ----------
+    Holm 1979; Benjamini & Hochberg 1995.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> rd.adjust_pvalues(pd.DataFrame({"p_value": [0.01, 0.04, 0.03]}))
+       p_value  p_adj  reject
+    0     0.01   0.03    True
+    1     0.04   0.06   False
+    2     0.03   0.06   False
+    """
+    check_literal("method", method, Correction)
+    share("alpha", alpha)
+    require(frame_of("table", table), "table", as_columns(family))
+    p = metric_values(table, "table", p_col)
+    outside = (p < 0) | (p > 1)
+    if outside.any():
+        raise OptionError(
+            f"table[{p_col!r}] is outside [0, 1] in {int(outside.sum()):,} rows: {p[outside][:5].tolist()}"
+        )
+    result = table.copy()
+    result["p_adj"], result["reject"] = adjusted_columns(table, Families(method, family, alpha), p_col)
+    return result
+
+
+def directions(
+    columns: Mapping[str, str],
+    smaller_is_better: str | Collection[str] | None = None,
+    larger_is_better: str | Collection[str] | None = None,
+) -> dict[str, Better | None]:
+    """In which direction every metric (name → its column, "" for a ratio) is better; None where neither is.
+
+    What the caller names decides. Else a column of a registered metric, such as first_rank@10, has the direction of
+    that metric, and for any other column larger is better. With `smaller_is_better` given, all other metrics are
+    better when larger, unless `larger_is_better` is given too.
+    """
+    smaller = set(subset("smaller_is_better", smaller_is_better, columns))
+    larger = set(subset("larger_is_better", larger_is_better, columns))
+    both = sorted(smaller & larger)
+    if both:
+        raise OptionError(f"{both} are in smaller_is_better and in larger_is_better; name each in one of them")
+    found: dict[str, Better | None] = {}
+    for name, column in columns.items():
+        if name in smaller:
+            found[name] = "smaller"
+        elif name in larger or (smaller_is_better is not None and larger_is_better is None):
+            found[name] = "larger"
+        else:
+            known = direction_of(column)
+            found[name] = "larger" if known is None else known.better
+    return found
+
+
+@dataclass(frozen=True)
+class Families:
+    """Which tests are adjusted together, and how; `primary` metrics are a family of their own."""
+
+    correction: Correction
+    family: str | Sequence[str] | None
+    alpha: float
+    primary: Collection[str] = ()
+
+
+def adjusted_columns(table: pd.DataFrame, families: Families, p_col: str = "p_value") -> tuple[Floats, Mask]:
+    """Adjusted p-values and whether they reject, family by family."""
+    names = require(table, "the comparison", as_columns(families.family))
+    labelled = table[names].copy()
+    if families.primary:
+        labelled["primary metric"] = table["metric"].isin(list(families.primary)).to_numpy()
+    codes, _ = group_codes(labelled, "table", list(labelled.columns))
+    p_adj = adjust_within(metric_values(table, "table", p_col), codes, families.correction)
+    return p_adj, p_adj <= families.alpha
+
+
+def effect_words(table: pd.DataFrame, reject: Mask, better: Mapping[str, Better | None]) -> list[str]:
+    """"better" or "worse" of a rejected difference, "higher" or "lower" of a metric without direction."""
+    words = []
+    for metric, diff, shown in zip(table["metric"], table["diff"], reject, strict=True):
+        if not shown:
+            words.append("no difference shown")
+        elif better[metric] is None:
+            words.append("higher" if diff > 0 else "lower")
+        else:
+            words.append("better" if (diff > 0) == (better[metric] == "larger") else "worse")
+    return words
+
+
+# Level of the checks of the data: an experiment with thousands of users finds a broken one far beyond it.
+ALPHA = 0.001
+
+# Warnings that withhold the verdict of a comparison of variants, the most serious first.
+WITHHELD = {
+    "sample_ratio": "invalid: sample ratio",
+    "unequal_missing": "check: unequal missing values",
+    "shares_change": "check: shares of the variants change",
+    "covariate_after": "check: covariate after exposure",
+    "covariate_differs": "check: covariate differs",
+    "huge_values": "check: huge values",
+    "zero_denominator": "check: zero denominator",
+    "too_few_users": "check: tiny arms",
+    "tiny": "check: tiny arms",
+    "constant_arm": "check: constant arm",
+    "different_lists": "check: undefined for different lists",
+    "few_users_carry": "check: few users carry it",
+    "repeated_units": "check: repeated units",
+    "few_units": "check: few units decide",
+    "denominator_differs": "check: denominator differs",
+    "skewed": "check: skewed",
+}
+
+# Of these verdicts, those that say that the variants are not alike, or were not assigned alike.
+NOT_ALIKE = [WITHHELD[name] for name in ("sample_ratio", "shares_change", "covariate_after", "covariate_differs")]
+
+# A comparison of models has no verdict with fewer units, or with fewer that differ.
+FEW_UNITS = 20
+
+# What a warning of `compare_models` means to a reader.
+PAIR_WARNINGS = {
+    "zero_variance": "all users have the same difference, so that there is nothing to test",
+    "too_few_users": "fewer than two users have a value for both models",
+    "huge_values": "the values are too large to compute with",
+    "different_lists": "only one of the models has a value for some lists, and the difference is that of the others",
+    "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
+    "repeated_units": "a column that repeats looks like users, whose lists are not independent; unit_col= names it",
+    "mostly_zero": "95 % or more of the users get the same from both models, so that few users decide",
+    "few_users_carry": "a few users have most of the weight, so that there is no verdict",
+    "few_differ": "fewer than 50 users differ, so that the test errs more often than it says",
+    "skewed": "a few large differences decide, so that the test errs more often than it says",
+}
+
+
+def warning_sentences(table: pd.DataFrame) -> list[str]:
+    """Say what every warning of a comparison of models means, and how many of its rows carry it."""
+    words = Counter(word for text in table["warning"].astype(str) for word in text.split("; ") if word)
+    return [
+        f"{n} of {len(table)} comparisons {'carries' if n == 1 else 'carry'} the warning “{word.replace('_', ' ')}”"
+        f"{f': {PAIR_WARNINGS[word]}' if word in PAIR_WARNINGS else ''}."
+        for word, n in words.items()
+    ]
+
+
+NOT_CHECKED = " (sample ratio not checked)"
+
+
+def variant_verdicts(
+    table: pd.DataFrame, reject: Mask, better: Mapping[str, Better | None], ratio_checked: Mask
+) -> list[str]:
+    """Verdict of every row: withheld for a warning, else the effect in a word, and what has not been checked."""
+    verdicts = []
+    rows = zip(effect_words(table, reject, better), table["warning"], table["diff"], table["balance_p"], strict=True)
+    for (word, warning, diff, balance_p), checked in zip(rows, ratio_checked, strict=True):
+        named = warning.split("; ")
+        if "covariate_differs" in named and balance_p >= ALPHA:  # only a remark
+            named.remove("covariate_differs")
+        reason = next((text for name, text in WITHHELD.items() if name in named), "")
+        if not reason and "zero_variance" in named and diff != 0:
+            reason = "check: zero variance"
+        verdicts.append(reason or (word if checked else word + NOT_CHECKED))
+    return verdicts
+
+
+def model_verdicts(
+    table: pd.DataFrame, reject: Mask, equivalent: Mask, better: Mapping[str, Better | None], ranks: Mask | None
+) -> list[str]:
+    """Verdict of every pair; with `ranks` (the signed ranks are higher) it follows the ranks and not the mean."""
+    if ranks is None:
+        words = effect_words(table, reject, better)
+    else:
+        shown = np.where(ranks, "ranks higher", "ranks lower")
+        words = np.where(reject, shown, "no difference shown").tolist()
+    verdicts = []
+    for word, shown_effect, within, reason in zip(words, reject, equivalent, _withheld_pairs(table), strict=True):
+        if reason:
+            verdicts.append(reason)
+        elif within:
+            verdicts.append(f"{word}, within the margin" if shown_effect else "equivalent")
+        else:
+            verdicts.append(word)
+    return verdicts
+
+
+def _withheld_pairs(table: pd.DataFrame) -> list[str]:
+    """Why the verdict of each pair of models is withheld, or an empty text."""
+    found = []
+    differ = table["wins"] + table["losses"]
+    for n, n_differ, warning in zip(table["n_users"], differ, table["warning"], strict=True):
+        named = warning.split("; ")
+        if n < FEW_UNITS:
+            found.append("check: too few lists")
+        elif "zero_variance" in named and n_differ:
+            found.append("check: zero variance")
+        elif 0 < n_differ < FEW_UNITS:
+            found.append("check: too few lists differ")
+        else:
+            serious = ("huge_values", "different_lists", "few_users_carry")
+            found.append(next((WITHHELD[name] for name in serious if name in named), ""))
+    return found

@@ -1,0 +1,1 @@
+"""Per-user tables joined to who was in which variant."""

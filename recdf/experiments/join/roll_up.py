@@ -1,0 +1,228 @@
+"""From rows by session or day to one row per randomisation unit, without spoiling ratios."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import DataError, OptionError
+from ...inputs.frames import read_numbers
+from ...inputs.options import as_columns
+from ...inputs.per_user_columns import evaluated, list_columns
+from ...inputs.sums import exact_sums
+from ...metrics.direction import direction_of
+from ..choices import Roll, check_literal
+from ..experiment_columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
+
+__all__ = ["roll_up"]
+
+
+def roll_up(
+    per_user: pd.DataFrame,
+    unit: str | Sequence[str] = "user_id",
+    how: Roll | Mapping[str, Roll] = "mean",
+    *,
+    over: str | Sequence[str] | None = None,
+    rolled_by: Roll | None = None,
+) -> pd.DataFrame:
+    """Roll rows by session or day up to one row per unit, such as the user that was randomised.
+
+    With r the rows of a unit where metric m is defined: sum = Σ_r m, mean = Σ_r m / |r|. Beside every metric
+    that is averaged or can be undefined stands `<metric>__n` = |r|, so that no denominator is lost:
+
+    * after `how="sum"` the ratio `{"ctr": ("hits@10", "n_pred")}` is clicks per shown item, and
+      `{"ndcg by session": ("ndcg@10", "ndcg@10__n")}` the mean over sessions, both with an interval that knows
+      the unit;
+    * after `how="mean"` the metric itself is the mean over units, each counting once.
+
+    Parameters
+    ----------
+    per_user : DataFrame
+        One row per list, such as `result.per_user` evaluated with `user_col=["user_id", "session_id"]`.
+    unit : str or list of str, default "user_id"
+        Columns that name a unit. Add the `by` columns (`["model", "user_id"]`): rows of two models must not mix.
+    how : {"mean", "sum", "min", "max"} or mapping, default "mean"
+        One rule for every numeric column (bool counts as 0 and 1), or column → rule for the columns to keep.
+
+    over : str or list of str, optional
+        Columns that the rows of a unit differ in (session, day), and that are no metrics. Default: the columns of
+        the list key, where it is known that per_user came from `evaluate`.
+    rolled_by : {"mean", "sum", "min", "max"}, optional
+        Rule by which per_user was rolled up in a first step. Default: the rule of `roll_up`, where that is known.
+
+    Returns
+    -------
+    DataFrame
+        One row per unit in order of first appearance: unit columns, `n_rows` (int64: rows of the unit), then the
+        metrics. Sums of integers stay int64; everything else is float64, NaN where a unit has no defined row.
+        Columns that are not numeric (session ids, dates) and the other columns of the list key are left out.
+        Rolling up in two steps (session, day, user) by one rule equals one step: `n_rows` and `<metric>__n` of the
+        first step are summed and weigh its means.
+
+    Raises
+    ------
+    ColumnError
+        If a unit or mapped column is missing.
+    NullKeyError
+        If a unit is null.
+    OptionError
+        If `how` is unknown, or a frame rolled up by sums is now to be averaged (or the reverse).
+    DataError
+        If a metric is infinite or not numeric; if `per_user` was evaluated `by` columns that `unit` lacks; if a
+        merge has lost what tells sessions from models and ids from counts, and neither `over` nor `how` says it.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> sessions = pd.DataFrame({"user_id": [1, 1, 2], "n_pred": [10, 5, 10], "ndcg@10": [0.5, 0.2, None]})
+    >>> rd.roll_up(sessions, how="sum")
+       user_id  n_rows  n_pred  ndcg@10  ndcg@10__n
+    0        1       2      15      0.7           2
+    1        2       1      10      NaN           0
+    """
+    frame_of("per_user", per_user)
+    units = require(per_user, "per_user", as_columns(unit))
+    rolled_over = require(per_user, "per_user", as_columns(over))
+    _check_rule(per_user, how, rolled_by)
+    rules = _rules(per_user, units, how, rolled_over)
+    (codes,), n = key_codes([("per_user", per_user)], units)
+    first = first_rows(codes, n)
+    order = np.argsort(first)
+    result = per_user[units].iloc[first[order]].reset_index(drop=True)
+    rows = _counts(per_user, "n_rows", codes, n)
+    data: dict[str, Any] = {"n_rows": np.bincount(codes, minlength=n) if rows is None else rows}
+    for name, rule in rules.items():
+        if name == "n_rows" or _counted_metric(name, per_user):
+            continue
+        data.update(_rolled(per_user, name, rule, codes, n))
+    result = pd.concat([result, pd.DataFrame({name: values[order] for name, values in data.items()})], axis=1)
+    result.attrs = copy.deepcopy(per_user.attrs)
+    result.attrs["recdf_roll_up"] = {"unit": units, "how": how if isinstance(how, str) else dict(how)}
+    return result
+
+
+def _check_rule(per_user: pd.DataFrame, how: Roll | Mapping[str, Roll], rolled_by: Roll | None) -> None:
+    """One rule for all steps: a mean of sums would weigh the units by nothing that has a name."""
+    if isinstance(how, Mapping):
+        return
+    before = rolled_by
+    if before is None:
+        before = per_user.attrs.get("recdf_roll_up", {}).get("how")
+    if before is None and "n_rows" in per_user.columns:
+        raise OptionError(
+            "per_user has a column n_rows, so it was rolled up before; say by which rule in rolled_by=, such as "
+            f"rolled_by={how!r}"
+        )
+    if isinstance(before, str) and before != how:
+        raise OptionError(f"how={how!r}, but per_user was rolled up by how={before!r}; use one rule for all steps")
+
+
+def _rules(
+    per_user: pd.DataFrame, units: list[str], how: Roll | Mapping[str, Roll], over: list[str]
+) -> dict[str, Roll]:
+    """Column → rule, for the columns that are rolled up."""
+    if isinstance(how, Mapping):
+        require(per_user, "per_user", list(how))
+        for name, rule in how.items():
+            check_literal(f"how[{name!r}]", rule, Roll)
+        return dict(how)
+    check_literal("how", how, Roll)
+    keys = {*units, *over}
+    listed = [name for name in list_columns(per_user) if name not in keys]
+    _refuse_mixing(per_user, units, listed)
+    numbers = [name for name in per_user.columns if name not in {*keys, *listed} and is_metric(per_user[name])]
+    return dict.fromkeys(_without_ids(per_user, numbers), how)
+
+
+def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) -> None:
+    """Raise unless it is known that what is left of the list's columns are sessions or days and not models.
+
+    Which of the two a column is stands in attrs alone, which a merge loses; then the caller must say it.
+    """
+    spec = evaluated(per_user)
+    by = as_columns(spec.get("by"))
+    mixed = [name for name in by if name in per_user.columns and name not in units]
+    if mixed:
+        raise DataError(
+            f"per_user was evaluated by {mixed}, which unit={units} lacks; a unit would mix them: "
+            f"pass unit={[*mixed, *units]}, or select one of them first"
+        )
+    known = (*as_columns(spec.get("user_col")), *spec.get("carry", {}), spec.get("weight"))
+    unknown = [name for name in listed if name not in known]
+    if unknown:
+        raise DataError(
+            f"per_user has {unknown} before n_true, beside unit={units}; name in over= the columns that the rows of a "
+            "unit are rolled up over (sessions, days), and add to unit= those that must not be mixed (models)"
+        )
+
+
+def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
+    """The metrics among the numeric columns. Whole numbers of an unknown name may be ids: the caller must say it."""
+    spec = evaluated(per_user)
+    keys = as_columns(spec.get("user_col"))
+    unknown = [
+        name
+        for name in numbers
+        if not pd.api.types.is_float_dtype(per_user[name].dtype)
+        and direction_of(name) is None
+        and not (name.startswith("n_") or name.endswith("__n"))
+    ]
+    if unknown and not spec:
+        raise DataError(
+            f"per_user has whole numbers in {unknown}, which may be ids or counts; name in over= the columns that the "
+            "rows of a unit are rolled up over, or give every metric its rule, such as how={'clicks': 'sum'}"
+        )
+    return [name for name in numbers if name not in keys]
+
+
+def _counted_metric(name: str, per_user: pd.DataFrame) -> bool:
+    """Whether the column is the `<metric>__n` of another column."""
+    return name.endswith("__n") and name[:-3] in per_user.columns
+
+
+def _counts(per_user: pd.DataFrame, name: str, codes: Codes, n: int) -> Codes | None:
+    """Sums of an integer column of counts, None if there is no such column."""
+    if name not in per_user.columns:
+        return None
+    sums = np.zeros(n, np.int64)
+    np.add.at(sums, codes, read_numbers(per_user[name], f"per_user[{name!r}]").astype(np.int64))
+    return sums
+
+
+def _rolled(per_user: pd.DataFrame, name: str, rule: Roll, codes: Codes, n: int) -> dict[str, Any]:
+    """The rolled-up column and, where it can be undefined, its `<metric>__n`."""
+    dtype = per_user[name].dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub" and rule != "mean":
+        whole = per_user[name].to_numpy().astype(np.int64)
+        if rule == "sum":
+            sums = np.zeros(n, np.int64)
+            np.add.at(sums, codes, whole)
+            return {name: sums}
+        return {name: _extreme(whole, rule, codes, n)}
+    values = metric_values(per_user, "per_user", name)
+    defined = ~np.isnan(values)
+    if rule in ("min", "max"):
+        found = np.full(n, np.nan)
+        seen = np.unique(codes[defined])
+        found[seen] = _extreme(values[defined], rule, codes[defined], n)[seen]
+        return {name: found}
+    earlier = _counts(per_user, f"{name}__n", codes, n)
+    per_row = defined.astype(np.float64)
+    if earlier is not None and rule == "mean":
+        per_row *= metric_values(per_user, "per_user", f"{name}__n")
+    weighted = np.where(defined, values, 0.0) * (per_row if rule == "mean" else 1.0)
+    sums = exact_sums(weighted, codes, n)
+    counts = np.bincount(codes, weights=per_row, minlength=n).astype(np.int64) if earlier is None else earlier
+    rolled: Floats = np.where(counts > 0, sums / np.maximum(counts, 1) if rule == "mean" else sums, np.nan)
+    return {name: rolled, f"{name}__n": counts}
+
+
+def _extreme(values: Any, rule: Roll, codes: Codes, n: int) -> Any:
+    start = values.min(initial=0) if rule == "max" else values.max(initial=0)
+    found = np.full(n, start, dtype=values.dtype)
+    (np.maximum if rule == "max" else np.minimum).at(found, codes, values)
+    return found

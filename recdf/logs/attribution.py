@@ -1,0 +1,251 @@
+"""Attribution: which impression a click or a purchase belongs to.
+
+Contract: users and items are integer codes and times are numbers of one clock; there are no labels here. An event can
+belong only to impressions of its own pair of user and item that are at most `window` old. The shares of an event that
+belongs to any impression sum to 1.
+
+The rules at the edges:
+
+* The window is closed at both ends: an impression at the time of the event counts, and so does one that is exactly
+  `window` old.
+* Among impressions with the same time, "first" takes the one whose row comes first, and "last" the one whose row comes
+  last.
+* An event with no impression before it belongs to the next impression if that is at most `skew` later, since the
+  clocks of two machines may differ. Among several next impressions with the same time the rule chooses. An impression
+  before the event always takes precedence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ..inputs.sorting import BLOCK_ROWS, ascends, stable_order
+
+Attribution = Literal["last", "first", "all"]
+
+# The shares of an event that belongs to at most this many impressions are computed one by one.
+FEW = 64
+# This many shares are computed at a time.
+CHUNK_SHARES = 2**22
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Moments(NamedTuple):
+    """Impressions or events: the codes of user and item, and the time of each."""
+
+    user: np.ndarray
+    item: np.ndarray
+    time: np.ndarray
+
+    def pairs(self, rows: slice | np.ndarray, n_items: int) -> np.ndarray:
+        """Return one number for each pair of user and item of some rows."""
+        found: np.ndarray = self.user[rows].astype(np.int64)
+        found *= n_items
+        found += self.item[rows]
+        return found
+
+
+class Outcome(NamedTuple):
+    """What became of the events: bool arrays with one entry per event. For each event exactly one of them is true.
+
+    attributed : the event belongs to an impression · never_shown : its user was never shown its item ·
+    before_impression : all impressions of its item to its user came later · outside_window : the impressions before it
+    are older than the window.
+    """
+
+    attributed: np.ndarray
+    never_shown: np.ndarray
+    before_impression: np.ndarray
+    outside_window: np.ndarray
+
+
+class Credit(NamedTuple):
+    """The impressions that events belong to: their rows, ascending, and per row the sums of shares and of values."""
+
+    row: np.ndarray
+    share: np.ndarray
+    value: np.ndarray
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The impressions that each event may belong to.
+
+    `row` are rows of the log, sorted by pair, then by time, then by row. Event i may belong to the rows
+    `row[low[i]:high[i]]`.
+    """
+
+    row: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    outcome: Outcome
+
+
+def find_candidates(log: Moments, events: Moments, window: float | None, skew: float = 0) -> Candidates:
+    """Find for each event the impressions of its pair that are at most `window` older; with None, of any age.
+
+    Parameters
+    ----------
+    log, events : Moments
+        Impressions and events; a user or an item has the same code in both.
+    window : int or float, optional
+        Greatest age of an impression, in units of the times.
+    skew : int or float, default 0
+        How much later than the event an impression may be if there is none before it, in units of the times.
+    """
+    n_items = 1 + max(int(log.item.max(initial=0)), int(events.item.max(initial=0)))
+    pairs, group_of_event = np.unique(events.pairs(slice(None), n_items), return_inverse=True)
+    row = rows_of_pairs(log, pairs, n_items)
+    group = np.searchsorted(pairs, log.pairs(row, n_items))
+    time = log.time[row]
+    order = stable_order([group] if ascends(time) else [group, time])
+    row, time = row[order], time[order]
+    edge = np.zeros(len(pairs) + 1, np.int64)
+    np.cumsum(np.bincount(group, minlength=len(pairs)), out=edge[1:])
+
+    start, end = edge[group_of_event], edge[group_of_event + 1]
+    high = bisect(time, start, end, events.time, right=True)
+    oldest = start if window is None else bisect(time, start, high, _minus(events.time, window), right=False)
+    low, late = oldest.copy(), (high == start) & (end > start)
+    if skew > 0:
+        next_one = np.flatnonzero(late)
+        soon = next_one[_minus(time[high[next_one]], skew) <= events.time[next_one]]
+        late[soon] = False
+        high = high.copy()
+        # The impressions with the time of the next one are candidates too, of which the rule chooses as always.
+        high[soon] = bisect(time, high[soon], end[soon], time[high[soon]], right=True)
+    attributed = high > low
+    never = end == start
+    outcome = Outcome(attributed, never, late, ~(attributed | never | late))
+    return Candidates(row, low, high, outcome)
+
+
+def _minus(time: np.ndarray, span: float) -> np.ndarray:
+    """Return time - span, or the smallest integer where the difference would overflow."""
+    if time.dtype.kind == "f" or isinstance(span, float):
+        return time - span
+    least = np.iinfo(np.int64).min
+    return np.where(time < least + span, least, time - np.int64(span))
+
+
+def rows_of_pairs(log: Moments, pairs: np.ndarray, n_items: int) -> np.ndarray:
+    """Return the rows of the log, ascending, whose pair is among `pairs` (sorted, distinct).
+
+    Most impressions have no event. A table of flags, addressed by a hash of the pair, excludes nearly all of those, and
+    only the rest are looked up among the pairs.
+    """
+    if not len(pairs):
+        return np.empty(0, np.int64)
+    bits = min(max(int(16 * len(pairs)).bit_length(), 16), 26)
+    shift = np.uint64(64 - bits)
+    maybe = np.zeros(2**bits, bool)
+    maybe[(pairs.view(np.uint64) * GOLDEN) >> shift] = True
+    found = []
+    for start in range(0, len(log.time), BLOCK_ROWS):
+        block = log.pairs(slice(start, start + BLOCK_ROWS), n_items)
+        some = np.flatnonzero(maybe[(block.view(np.uint64) * GOLDEN) >> shift])
+        place = np.minimum(np.searchsorted(pairs, block[some]), len(pairs) - 1)
+        found.append(some[pairs[place] == block[some]] + start)
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def bisect(values: np.ndarray, low: np.ndarray, high: np.ndarray, target: np.ndarray, *, right: bool) -> np.ndarray:
+    """Return the first place in low..high whose value is at least the target (`right`: above it), or `high`.
+
+    The values from `low` to `high` must be ascending.
+    """
+    low, high = low.copy(), high.copy()
+    open_ = np.flatnonzero(low < high)
+    while len(open_):
+        middle = (low[open_] + high[open_]) >> 1
+        found, goal = values[middle], target[open_]
+        below = found <= goal if right else found < goal
+        low[open_[below]] = middle[below] + 1
+        high[open_[~below]] = middle[~below]
+        open_ = open_[low[open_] < high[open_]]
+    return low
+
+
+def give_credit(candidates: Candidates, rule: Attribution, value: np.ndarray | None = None) -> Credit:
+    """Distribute every event that belongs to an impression, and its value, over impressions by one rule.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        The result of `find_candidates`.
+    rule : {"last", "first", "all"}
+        The whole event goes to the last or to the first of its impressions, or all of them get equal shares.
+    value : float array, optional
+        Value of each event; 0 without it.
+    """
+    event = np.flatnonzero(candidates.outcome.attributed)
+    low, high = candidates.low[event], candidates.high[event]
+    worth = np.zeros(len(event)) if value is None else value[event]
+    n = len(candidates.row)
+    share, total = np.zeros(n), np.zeros(n)
+    touched = np.zeros(n, bool)
+    if rule == "all":
+        for place, part, gain in _shares(low, high, worth):
+            share += np.bincount(place, weights=part, minlength=n)
+            total += np.bincount(place, weights=gain, minlength=n)
+            touched[place] = True
+        _add_long_shares((share, total, touched), low, high, worth)
+    else:
+        place = high - 1 if rule == "last" else low
+        share = np.bincount(place, minlength=n).astype(np.float64)
+        total = np.bincount(place, weights=worth, minlength=n).astype(np.float64, copy=False)
+        touched[place] = True
+    some = np.flatnonzero(touched)
+    order = some[np.argsort(candidates.row[some], kind="stable")]
+    return Credit(candidates.row[order], share[order], total[order])
+
+
+def _shares(
+    low: np.ndarray, high: np.ndarray, worth: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield places, shares and shares of the value for events that belong to few impressions, some events at a time."""
+    short = np.flatnonzero(high - low <= FEW)
+    ends = np.cumsum(high[short] - low[short])
+    first = 0
+    while first < len(short):
+        above = 0 if first == 0 else int(ends[first - 1])
+        stop = max(int(np.searchsorted(ends, above + CHUNK_SHARES, side="right")), first + 1)
+        some = short[first:stop]
+        length = high[some] - low[some]
+        begin = np.cumsum(length) - length
+        place = np.repeat(low[some] - begin, length) + np.arange(int(length.sum()))
+        part = np.repeat(1.0 / length, length)
+        yield place, part, part * np.repeat(worth[some], length)
+        first = stop
+
+
+def _add_long_shares(
+    sums: tuple[np.ndarray, np.ndarray, np.ndarray], low: np.ndarray, high: np.ndarray, worth: np.ndarray
+) -> None:
+    """Add the shares of events that belong to many impressions, such as those of a bot.
+
+    A share is added where the impressions of its event begin and subtracted where they end; the running sum is then
+    what each impression gets. Time and memory do not grow with the number of impressions of an event.
+    """
+    long = np.flatnonzero(high - low > FEW)
+    if not len(long):
+        return
+    share, total, touched = sums
+    part = np.longdouble(1) / (high[long] - low[long])
+    for found, weight in ((share, part), (total, part * worth[long])):
+        step = np.zeros(len(found) + 1, np.longdouble)
+        np.add.at(step, low[long], weight)
+        np.subtract.at(step, high[long], weight)
+        found += np.cumsum(step)[:-1].astype(np.float64)
+    cover = np.zeros(len(touched) + 1, np.int64)
+    np.add.at(cover, low[long], 1)
+    np.subtract.at(cover, high[long], 1)
+    covered = np.cumsum(cover)[:-1] > 0
+    touched |= covered
+    # Outside of all ranges the running sum is only a rounding error.
+    share[~touched] = 0.0
+    total[~touched] = 0.0

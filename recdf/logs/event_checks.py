@@ -1,0 +1,126 @@
+"""Findings of `check_log` about clicks and purchases: without an impression, written twice, refunds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..inputs.groups import first_rows
+from ..inputs.sorting import run_heads, stable_order
+from ..stats.many_tests import adjust
+from ..tables.findings import Findings, row_objects
+from .attribution import Candidates, find_candidates
+from .impression_rows import EventRows, LogRows
+
+# Click rates are compared with those of the other users, of whom the 5 % with the highest are left out, so that
+# programs do not hide each other: a user must be beyond twice their rate and beyond 5 standard deviations of the users'
+# own rates (on the scale of the logit), with p < 0.01 after Holm's correction.
+FEWEST, KEPT, TIMES, DEVIATIONS, LEVEL = 20, 0.95, 2.0, 5.0, 0.01
+
+
+def check_events(found: Findings, log: LogRows, events: EventRows, window: float | None, names: list[str]) -> None:
+    """Report events that belong to no impression, by the reason. `names` are the columns that examples show."""
+    candidates = find_candidates(log.moments, events.moments, window)
+    outcome = candidates.outcome
+    what = events.name
+    for finding, flags, effect in (
+        (
+            f"{what} without an impression",
+            outcome.never_shown,
+            'they belong to no list; unattributed="true" keeps them in true, so that recall counts them',
+        ),
+        (
+            f"impressions after the {what}",
+            outcome.before_impression,
+            "all impressions of the item came later, so nothing is attributed; clock_skew= allows for two clocks",
+        ),
+        (f"{what} after the window", outcome.outside_window, "nothing is attributed; a longer window= would"),
+    ):
+        _add(found, finding, events, np.flatnonzero(flags), len(outcome.attributed), names, effect)
+    _check_named_lists(found, log, events, candidates, names)
+    _check_copies(found, events, names)
+
+
+def _add(
+    found: Findings, finding: str, events: EventRows, rows: np.ndarray, of: int, names: list[str], effect: str
+) -> None:
+    """Add a finding about some rows of the events, with the columns `names` of the first three."""
+    found.add(finding, "warning", len(rows), of, row_objects(events.frame[names].take(rows[:3])), effect)
+
+
+def _check_named_lists(
+    found: Findings, log: LogRows, events: EventRows, candidates: Candidates, names: list[str]
+) -> None:
+    """Report events that name one list in their columns, but belong to the impression of another one by time."""
+    if events.list_keys is None:
+        return
+    event = np.flatnonzero(candidates.outcome.attributed)
+    row = candidates.row[candidates.high[event] - 1]
+    named, other = np.ones(len(event), bool), np.zeros(len(event), bool)
+    for of_events, of_log in zip(events.list_keys, log.keys, strict=True):
+        named &= of_events[event] >= 0
+        other |= of_events[event] != of_log[row]
+    wrong = event[named & other]
+    effect = (
+        'attribution goes by time alone, and the last impression (attribution="last") is in another list than the one '
+        "that the event names; a shorter window= may separate the lists"
+    )
+    _add(found, f"{events.name} that name another list", events, wrong, len(event), names, effect)
+
+
+def _check_copies(found: Findings, events: EventRows, names: list[str]) -> None:
+    """Report events of the same user, item and time, which were probably written twice."""
+    keys = [*events.moments, *([] if events.paid is None else [events.paid])]
+    order = stable_order(keys)
+    again = np.ones(len(order), bool)
+    again[run_heads([key[order] for key in keys])] = False
+    copies = np.sort(order[again])
+    effect = f"each copy counts, also in what was paid; {events.name}.drop_duplicates() takes the copies out"
+    _add(found, f"{events.name} logged twice", events, copies, len(order), names, effect)
+
+
+def check_prices(found: Findings, events: EventRows, name: str) -> None:
+    """Report prices below 0, such as refunds. `name` is the column of what was paid."""
+    if events.paid is None:
+        return
+    below = np.flatnonzero(events.paid < 0)
+    effect = (
+        "a refund lowers what its impression brought in, and metrics of money refuse a negative value; leave refunds "
+        "out, with the purchases that they undo"
+    )
+    _add(found, "prices below 0", events, below, len(events.paid), [name], effect)
+
+
+def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: str) -> None:
+    """Report users who click far more often than all others, which their number of impressions cannot explain."""
+    n_users = int(max(log.user.max(initial=-1), clicks.moments.user.max(initial=-1))) + 1
+    shown = np.bincount(log.user, minlength=n_users)
+    clicked = np.minimum(np.bincount(clicks.moments.user, minlength=n_users), shown)
+    user = np.flatnonzero(shown)
+    n, rate = shown[user], clicked[user] / shown[user]
+    # Nobody counts for more than the busiest tenth does.
+    weight = np.minimum(n, np.quantile(n, 0.9))
+    usual = float(np.average(rate, weights=weight))
+    if len(user) < FEWEST or not 0 < usual < 1:
+        return
+    z = (rate - usual) * np.sqrt(n)
+    rest = z <= np.quantile(z, KEPT)
+    usual = float(np.average(rate[rest], weights=weight[rest]))
+    if not 0 < usual < 1:
+        return
+    chance = usual * (1 - usual)
+    own = float(np.average((rate[rest] - usual) ** 2 - chance / n[rest], weights=weight[rest]))
+    high = np.log(usual / (1 - usual)) + DEVIATIONS * np.sqrt(max(own, 0.0)) / chance
+    limit = max(min(TIMES * usual, 0.99), 1 / (1 + np.exp(-high)))
+    # Chernoff's bound of the binomial tail: exp(-n * divergence of the rate from the limit).
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divergence = rate * np.log(rate / limit) + np.nan_to_num((1 - rate) * np.log((1 - rate) / (1 - limit)))
+    p = np.where(rate > limit, np.exp(-n * np.nan_to_num(divergence)), 1.0)
+    odd = np.flatnonzero(adjust(p, "holm") < LEVEL)
+    odd = odd[np.argsort(p[odd], kind="stable")]
+    labels = log.frame[name].take(first_rows(log.user, n_users)[user[odd[:5]]]).tolist()
+    words = ", ".join(f"{label!r}: {rate[i]:.0%} of {n[i]:,}" for label, i in zip(labels, odd, strict=False))
+    effect = (
+        f"other users click on {usual:.1%} of their impressions; programs do not click like people, and ten can "
+        "decide an experiment: leave such users out"
+    )
+    found.add("users with implausible click rates", "warning", len(odd), len(user), words, effect)

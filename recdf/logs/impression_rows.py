@@ -1,0 +1,261 @@
+"""Read the rows of a log of impressions and of its events once, as codes, times and positions.
+
+Contract: `read_rows` checks every column that the arguments of `from_impressions` name. Rows with a null in one of them
+are refused or dropped, so that there is no null afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
+from ..inputs.codes import encode
+from ..inputs.frames import as_frame, column, read_numbers, read_values
+from ..inputs.ids import read_ids
+from .attribution import Attribution, Moments
+from .sessions import Lists, Repeats, arrange_lists, sessions_by_gap
+from .times import Clock, read_times
+
+SESSION = "session_id"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The checked arguments of `from_impressions`; the names are those of its parameters."""
+
+    user_col: str
+    item_col: str
+    rank_col: str | None
+    list_cols: tuple[str, ...]
+    time_col: str | None
+    clicked_col: str | None
+    value_col: str | None
+    window: Any
+    attribution: Attribution
+    relevance: Mapping[str, float]
+    repeats: Repeats
+    unattributed: Literal["count", "true"]
+    session_gap: Any
+    clock_skew: Any
+    value: Literal["paid", "shown"]
+    null_keys: Literal["raise", "drop"]
+
+    @property
+    def log_columns(self) -> list[str]:
+        """Columns of the log in which nulls are not allowed."""
+        names = [self.user_col, *self.source_lists, self.item_col, self.rank_col, self.time_col]
+        return [name for name in names if name is not None]
+
+    @property
+    def source_lists(self) -> tuple[str, ...]:
+        """Columns of the list key that the log already has."""
+        if self.session_gap is None:
+            return self.list_cols
+        return tuple(name for name in self.list_cols if name != SESSION)
+
+
+@dataclass(frozen=True)
+class EventRows:
+    """Clicks or purchases: their frame, the codes of user and item, the times, the prices paid, and the lists.
+
+    `list_keys` are codes of the user and of the list columns, with -1 for a null. It is None where the events have no
+    list columns.
+    """
+
+    name: str
+    frame: pd.DataFrame
+    moments: Moments
+    paid: np.ndarray | None
+    list_keys: list[np.ndarray] | None
+
+
+@dataclass(frozen=True)
+class LogRows:
+    """The log of impressions: its frame, and the codes of user, item and list, the times and the positions of its rows.
+
+    `keys` are the codes that together name a list, with the user first. `session` numbers the sessions that gaps in
+    time separate. `clicks` is the number of clicks from the column `clicked_col`.
+    """
+
+    frame: pd.DataFrame
+    keys: list[np.ndarray]
+    item: np.ndarray
+    n_items: int
+    lists: Lists
+    time: np.ndarray | None
+    position: np.ndarray | None
+    session: np.ndarray | None
+    clicks: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @property
+    def user(self) -> np.ndarray:
+        return self.keys[0]
+
+    @property
+    def moments(self) -> Moments:
+        return Moments(self.user, self.item, self.item if self.time is None else self.time)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The log and the events as read, and how many rows each frame lost because of a null."""
+
+    log: LogRows
+    events: list[EventRows]
+    clock: Clock
+    dropped: dict[str, int]
+
+
+def read_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Rows:
+    """Read the log and its events (`clicks`, `purchases`) by the rules."""
+    frames, dropped = _frames(log, events, rules)
+    roles = list(frames)
+    users = _encoded(frames, roles, rules.user_col)[0]
+    items, n_items = _encoded(frames, roles, rules.item_col)
+    clock, times = Clock("datetime", "ns"), {}
+    if rules.time_col is not None:
+        named = [(f"{role}[{rules.time_col!r}]", frames[role][rules.time_col]) for role in roles]
+        clock, found = read_times(named)
+        times = {role: one.values for role, one in zip(roles, found, strict=True)}
+    wanted = rules.unattributed == "true" and rules.session_gap is None  # lists that events name
+    named_lists = [role for role in roles[1:] if wanted and set(rules.list_cols) <= set(frames[role].columns)]
+    keys = {role: [users[role]] for role in ("log", *named_lists)}
+    for name in rules.source_lists:
+        for role, codes in _encoded(frames, list(keys), name)[0].items():
+            keys[role].append(codes)
+    read_events = []
+    for role in roles[1:]:
+        paid = None
+        if role == "purchases" and rules.value_col is not None and rules.value == "paid":
+            paid = read_values(frames[role], rules.value_col, role)
+        moments = Moments(users[role], items[role], times[role])
+        read_events.append(EventRows(role, frames[role], moments, paid, keys.get(role)))
+    read_log = _log_rows(frames["log"], keys["log"], (items["log"], n_items), (clock, times.get("log")), rules)
+    return Rows(read_log, read_events, clock, dropped)
+
+
+def _log_rows(
+    frame: pd.DataFrame,
+    keys: list[np.ndarray],
+    items: tuple[np.ndarray, int],
+    clock: tuple[Clock, np.ndarray | None],
+    rules: Rules,
+) -> LogRows:
+    """Return the log with its lists, given the codes of the columns that name a list."""
+    position, time, session = _read_position(frame, rules), clock[1], None
+    gap = clock[0].span(rules.session_gap, "session_gap")
+    if gap is not None and time is not None:
+        session = sessions_by_gap(keys, time, gap)
+        keys = [*keys, session]
+    lists = arrange_lists(keys, position, time)
+    return LogRows(frame, keys, *items, lists, time, position, session, _read_clicked(frame, rules))
+
+
+def _frames(log: Any, events: Mapping[str, Any], rules: Rules) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
+    """Return the frames without the rows that have a null, and how many such rows each frame had."""
+    frames, dropped = {}, {}
+    for role, data in {"log": log, **events}.items():
+        frame = _frame(data, role)
+        of_event = [name for name in (rules.user_col, rules.item_col, rules.time_col) if name is not None]
+        names = rules.log_columns if role == "log" else of_event
+        _require_columns(frame, role, names, rules)
+        frames[role], dropped[role] = _without_nulls(frame, role, names, rules)
+    return frames, dropped
+
+
+def _frame(data: Any, role: str) -> pd.DataFrame:
+    if isinstance(data, Mapping):
+        raise TypeError(f"{role} is a mapping; expected a DataFrame or an Arrow stream with one row each")
+    frame = as_frame(data, role)
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()].tolist()
+        raise ColumnError(f"{role} has several columns named {twice[0]!r}; expected one of each name")
+    return frame
+
+
+def _require_columns(frame: pd.DataFrame, role: str, names: Sequence[str], rules: Rules) -> None:
+    if role == "log" and rules.session_gap is not None and SESSION in frame.columns:
+        raise OptionError(
+            f"log has a column {SESSION!r}, and session_gap makes one; leave session_gap out, or drop the column"
+        )
+    for name in names:
+        if role == "log" and name not in frame.columns:
+            if rules.list_cols == (SESSION,) == (name,):
+                raise ColumnError(
+                    f"log has no column {SESSION!r}; name the columns of a list in list_cols=, make sessions with "
+                    'session_gap="30min", or pass list_cols=() for one list per user'
+                )
+            if name == rules.rank_col == "position":
+                raise ColumnError(
+                    "log has no column 'position'; name it in rank_col=, or pass rank_col=None to rank by time"
+                )
+        if role != "log" and name not in frame.columns and name in rules.log_columns and len(frame.columns):
+            have = ", ".join(map(repr, frame.columns))
+            raise ColumnError(
+                f"{role} has no column {name!r}; it has {have}. Columns are named as in the log: "
+                f'{role}.rename(columns={{"...": {name!r}}})'
+            )
+        column(frame, name, role)
+
+
+def _without_nulls(frame: pd.DataFrame, role: str, names: list[str], rules: Rules) -> tuple[pd.DataFrame, int]:
+    """Return the rows without a null in these columns, and how many rows were dropped."""
+    null = {name: frame[name].isna().to_numpy(dtype=bool) for name in names}
+    null = {name: flags for name, flags in null.items() if flags.any()}
+    if not null:
+        return frame, 0
+    if rules.null_keys == "raise":
+        counts = {f"{role}[{name!r}]": int(flags.sum()) for name, flags in null.items()}
+        ids = [name for name in null if name not in (rules.rank_col, rules.time_col)]
+        found = ", ".join(f"{n:,} in {where}" for where, n in counts.items())
+        if ids:
+            raise NullKeyError(f'{role} has null ids: {found}; drop these rows or pass null_keys="drop"')
+        raise DataError(f'{role} has null times or positions: {found}; drop these rows or pass null_keys="drop"')
+    gone = np.logical_or.reduce(list(null.values()))
+    return frame[~gone].reset_index(drop=True), int(gone.sum())
+
+
+def _encoded(frames: Mapping[str, pd.DataFrame], roles: Sequence[str], name: str) -> tuple[dict[str, np.ndarray], int]:
+    """Code one id column of several frames, and return the codes and a number that they are below."""
+    codes = encode([read_ids(frames[role][name], f"{role}[{name!r}]") for role in roles])
+    return dict(zip(roles, codes.codes, strict=True)), max(codes.n, 1)
+
+
+def _read_position(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
+    if rules.rank_col is None:
+        return None
+    position = read_numbers(frame[rules.rank_col], f"log[{rules.rank_col!r}]")
+    if position.dtype.kind == "f" and np.isinf(position).any():
+        raise DataError(f"log[{rules.rank_col!r}] holds {np.isinf(position).sum():,} infinite positions")
+    if position.dtype == np.uint64:
+        position = position.astype(np.int64) if position.max(initial=0) < 2**63 else position.astype(np.float64)
+    return position
+
+
+def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
+    """Read the number of clicks of each row from a column of bools or of numbers."""
+    if rules.clicked_col is None:
+        return None
+    name = rules.clicked_col
+    clicks = read_numbers(column(frame, name, "log"), f"log[{name!r}]").astype(np.float64)
+    bad = ~np.isfinite(clicks) | (clicks < 0)
+    shares = clicks % 1 > 0
+    if shares.any() and not bad.any():
+        raise DataError(
+            f"log[{name!r}] holds {int(shares.sum()):,} fractions ({examples(clicks[shares])}); expected True and "
+            "False, or numbers of clicks; a probability of a click is no click"
+        )
+    if bad.any():
+        raise DataError(
+            f"log[{name!r}] holds {bad.sum():,} null, infinite or negative values ({examples(clicks[bad])}); expected "
+            f"True and False, or numbers of clicks; where null means no click, pass log.fillna({{{name!r}: 0}})"
+        )
+    return clicks

@@ -1,0 +1,357 @@
+"""Make the two tables from rows and rules: the events of each impression, and the events without an impression.
+
+Contract: everything before the last step is arrays with one entry per row of the log. The last step takes the labels
+from the frames, in the order of their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError
+from ..inputs.frames import read_values
+from ..inputs.sorting import dense_codes, run_heads, stable_order
+from .attribution import Moments, Outcome, bisect, find_candidates, give_credit, rows_of_pairs
+from .impression_rows import EventRows, LogRows, Rows, Rules
+from .sessions import Ranking, rank_lists, repeated_rows, standing_rows
+from .times import Clock
+
+CLICKS, PURCHASES, VALUE = "clicks", "purchases", "value"
+SHOWN, CLICKED, BOUGHT = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Response:
+    """What users did with each row of the log, or with each row that is added to `true`.
+
+    `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row. `sums` are CLICKS and PURCHASES, sums of shares
+    of events, and VALUE, the sum of what was paid, as far as the inputs have their data.
+    """
+
+    depth: np.ndarray
+    sums: dict[str, np.ndarray]
+
+    def settled(self, stays: np.ndarray, moved: np.ndarray, standing: np.ndarray) -> Response:
+        """Return the response of the rows that stay, after adding that of each `moved` row to its `standing` row."""
+        place = np.searchsorted(np.flatnonzero(stays), standing)
+        found = Response(self.depth[stays], {name: part[stays] for name, part in self.sums.items()})
+        np.maximum.at(found.depth, place, self.depth[moved])
+        for name, part in self.sums.items():
+            np.add.at(found.sums[name], place, part[moved])
+        return found
+
+    def gathered(self, place: np.ndarray, n: int) -> Response:
+        """Combine these rows into `n` rows, each at its `place`: take the deepest event, and add up the rest."""
+        depth = np.zeros(n, np.int8)
+        np.maximum.at(depth, place, self.depth)
+        sums = {
+            name: np.bincount(place, weights=part, minlength=n).astype(np.float64, copy=False)
+            for name, part in self.sums.items()
+        }
+        return Response(depth, sums)
+
+    def gains(self, rules: Rules) -> np.ndarray:
+        """Return the relevance of each row."""
+        gain = np.full(len(self.depth), rules.relevance["shown"])
+        for depth, name in ((CLICKED, "clicked"), (BOUGHT, "bought")):
+            gain[self.depth == depth] = rules.relevance[name]
+        return gain
+
+    def columns(self, rules: Rules) -> dict[str, pd.Series]:
+        """Return the columns of `true` that hold the response."""
+        names = {name: name for name in self.sums} | {VALUE: rules.value_col or ""}
+        found = {"relevance": self.gains(rules)} | {names[name]: part for name, part in self.sums.items()}
+        # A frame takes a Series without a copy, but copies an array.
+        return {name: pd.Series(part, copy=False) for name, part in found.items()}
+
+
+class Tables(NamedTuple):
+    """The two tables, and the counts made with them."""
+
+    true: pd.DataFrame
+    pred: pd.DataFrame
+    clock: Clock
+    dropped: dict[str, int]
+    ranking: Ranking
+    n_impressions: int
+    n_repeated: int
+    n_better_later: int
+    outcomes: dict[str, dict[str, int]]
+
+
+def make_tables(rows: Rows, rules: Rules) -> Tables:
+    """Attribute the events, settle repeated items, rank the lists, and write `true` and `pred`."""
+    log = rows.log
+    window = rows.clock.span(rules.window, "window")
+    skew = rows.clock.span(rules.clock_skew, "clock_skew") or 0
+    response, outcomes = _respond(log, rows.events, rules, window, skew)
+    counted = {name: _counts(outcome) for name, outcome in outcomes.items()}
+    added = []
+    if rules.unattributed == "true":
+        left = [np.flatnonzero(~outcomes[events.name].attributed) for events in rows.events]
+        named = _named_lists(log, rows.events, left)
+        for events, row, lists in zip(rows.events, left, named, strict=True):
+            added.append(_unattributed(log, events, row, lists, rules))
+        for one in added:
+            counted[one.events.name] |= one.counts
+    more = _added_rows(log, added, response, rules)
+    stays, response, n_repeated = _settle_repeats(log, response, rules)
+    ranking = rank_lists(log.lists, log.position, stays)
+    n_better_later, shown_value = 0, response.sums.get(VALUE)
+    if n_repeated and rules.repeats == "each":
+        n_better_later, shown_value = _best_first(log, response, rules, ranking.rank)
+    rank, nothing = ranking.rank, pd.DataFrame()
+    ranking = ranking._replace(rank=rank[:0])
+    tables = Tables(nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, n_better_later, counted)
+    frame = log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
+    del rows, log, added  # Free them here: codes and times take as much memory as the tables.
+    labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
+    value = None if shown_value is None else pd.Series(shown_value, copy=False)
+    pred = _pred(labels, frame, rules, stays, rank, value)
+    true = labels.assign(**response.columns(rules))
+    return tables._replace(true=true if more is None else pd.concat([true, more], ignore_index=True), pred=pred)
+
+
+def _counts(outcome: Outcome) -> dict[str, int]:
+    found = {name: int(np.count_nonzero(flags)) for name, flags in outcome._asdict().items()}
+    return {"events": len(outcome.attributed), **found}
+
+
+# -------------------------------------------------------------------------------------- what rows got
+
+
+def _respond(
+    log: LogRows, all_events: Sequence[EventRows], rules: Rules, window: float | None, skew: float
+) -> tuple[Response, dict[str, Outcome]]:
+    """Return the response of every row of the log, and what became of every event."""
+    n = len(log)
+    depth, sums, outcomes = np.zeros(n, np.int8), {}, {}
+    if log.clicks is not None:
+        sums[CLICKS] = log.clicks
+        depth[log.clicks > 0] = CLICKED
+    for events in all_events:
+        candidates = find_candidates(log.moments, events.moments, window, skew)
+        credit = give_credit(candidates, rules.attribution, events.paid)
+        outcomes[events.name] = candidates.outcome
+        depth[credit.row] = CLICKED if events.name == CLICKS else BOUGHT
+        for name, part in ((events.name, credit.share), (VALUE, credit.value)):
+            if name != VALUE or events.paid is not None:
+                sums[name] = np.zeros(n)
+                sums[name][credit.row] = part
+    if rules.value_col is not None and rules.value == "shown" and PURCHASES in sums:
+        sums[VALUE] = read_values(log.frame, rules.value_col, "log") * sums[PURCHASES]
+    return Response(depth, sums), outcomes
+
+
+def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.ndarray | None, Response, int]:
+    """Return which rows stay (None: all), their response, and how many rows repeat an item of their list."""
+    lists = log.lists.code
+    repeated = repeated_rows(lists, log.item, log.n_items)
+    if not len(repeated):
+        return None, response, 0
+    if rules.repeats == "each":
+        return None, response, len(repeated) - dense_codes([lists[repeated], log.item[repeated]])[1]
+    sign = 1 if rules.repeats == "first" else -1
+    order = [sign * key[repeated] for key in (log.time, log.position) if key is not None]
+    standing = standing_rows(repeated, lists, log.item, [*order, sign * repeated])
+    moved = standing != repeated
+    stays = np.ones(len(log), bool)
+    stays[repeated[moved]] = False
+    return stays, response.settled(stays, repeated[moved], standing[moved]), int(moved.sum())
+
+
+def _best_first(log: LogRows, response: Response, rules: Rules, rank: np.ndarray) -> tuple[int, np.ndarray | None]:
+    """Count the lists in which a later impression of an item is more relevant than an earlier one.
+
+    `true` has no ranks, so that `evaluate` takes the most relevant row of an item for its first impression. The second
+    result is the value of each row of `pred` in that order, so that a hit has the value of its row of `true`.
+    """
+    rows = repeated_rows(log.lists.code, log.item, log.n_items)
+    pair, gain = dense_codes([log.lists.code[rows], log.item[rows]])[0], response.gains(rules)[rows]
+    by_rank = stable_order([pair, rank[rows]])
+    by_gain = stable_order([pair, -gain, rank[rows]])
+    later = (pair[by_rank][1:] == pair[by_rank][:-1]) & (gain[by_rank][1:] > gain[by_rank][:-1])
+    n_lists = len(np.unique(log.lists.code[rows[by_rank[1:][later]]]))
+    if VALUE not in response.sums:
+        return n_lists, None
+    value = response.sums[VALUE].copy()
+    value[rows[by_rank]] = response.sums[VALUE][rows[by_gain]]
+    return n_lists, value
+
+
+# ------------------------------------------------------------------------------------------ the tables
+
+
+def _some_rows(frame: pd.DataFrame, names: list[str], stays: np.ndarray | None) -> pd.DataFrame:
+    """Take some columns of the rows that stay (None: all), with a new index; one column at a time saves memory."""
+    if stays is None:
+        return frame[names].reset_index(drop=True)
+    n = int(np.count_nonzero(stays))
+    columns = [pd.Series(frame[name].array[stays], name=name, copy=False) for name in names]
+    return pd.concat(columns, axis=1) if columns else pd.DataFrame(index=pd.RangeIndex(n))
+
+
+def _pred(
+    labels: pd.DataFrame,
+    log: pd.DataFrame,
+    rules: Rules,
+    stays: np.ndarray | None,
+    rank: np.ndarray,
+    value: pd.Series | None,
+) -> pd.DataFrame:
+    """Make `pred`: the log with ranks and with what was paid; its other columns are kept."""
+    taken = {*labels.columns, rules.clicked_col}
+    names = {name: name for name in log.columns if name not in taken}
+    if rules.rank_col == "rank":
+        names["rank"] = "position"
+    if value is not None and rules.value_col in names:
+        names[rules.value_col] = f"{rules.value_col}_shown"
+    written = {"rank": pd.Series(rank.astype(np.int64), copy=False)}
+    if value is not None:
+        written[str(rules.value_col)] = value
+    ends = list(names.values())
+    clash = [name for name in ends if ends.count(name) > 1 or name in (*labels.columns, *written)]
+    if clash:
+        raise DataError(f"log has a column {clash[0]!r}, which from_impressions writes; rename it in the log")
+    rest = _some_rows(log, list(names), stays).set_axis(ends, axis=1)
+    return pd.concat([labels.assign(**written), rest], axis=1)
+
+
+# ------------------------------------------------------------------------- events without an impression
+
+
+@dataclass(frozen=True)
+class _Added:
+    """Events without an impression that stay in `true`: their rows, their lists, their response and their counts.
+
+    `log_row` is a row of the log that has the labels of the event's list; -1 where the event names its list itself.
+    """
+
+    events: EventRows
+    row: np.ndarray
+    lists: np.ndarray
+    log_row: np.ndarray
+    response: Response
+    counts: dict[str, int]
+
+
+def _unattributed(log: LogRows, events: EventRows, row: np.ndarray, lists: np.ndarray, rules: Rules) -> _Added:
+    """Give each event without an impression a list; `row` are these events, and `lists` the lists that they name.
+
+    This is the list that the event names itself, or else the last list of its user that began at or before it, or
+    else the first list of its user. An event whose user has no list cannot be placed. An event is left out if its list
+    shows its item, since it would count as a hit although the window or the times exclude it.
+    """
+    log_row = np.full(len(row), -1, np.int64)
+    by_time = np.flatnonzero(lists < 0)
+    if len(by_time):
+        some = row[by_time]
+        log_row[by_time] = _current_row(log, events.moments.user[some], events.moments.time[some])
+        lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]  # row -1 reads the last entry: no list
+    placed = lists >= 0
+    entries = Moments(lists, events.moments.item[row], lists)
+    pair = entries.pairs(slice(None), log.n_items)
+    pair[~placed] = -1
+    placed_pairs = np.unique(pair[placed])
+    shown = Moments(log.lists.code, log.item, log.lists.code)
+    found = np.unique(shown.pairs(rows_of_pairs(shown, placed_pairs, log.n_items), log.n_items))
+    in_list = np.isin(pair, found) & placed
+    keep = np.flatnonzero(placed & ~in_list)
+    clicked, paid = events.name == CLICKS, events.paid
+    sums = {events.name: np.ones(len(keep))}
+    if rules.value_col is not None and not clicked:
+        sums[VALUE] = np.zeros(len(keep)) if paid is None else paid[row[keep]]
+    response = Response(np.full(len(keep), CLICKED if clicked else BOUGHT, np.int8), sums)
+    counts = {"kept_in_true": len(keep), "shown_in_list": int(in_list.sum()), "without_list": int((~placed).sum())}
+    return _Added(events, row[keep], lists[keep], log_row[keep], response, counts)
+
+
+def _named_lists(log: LogRows, all_events: Sequence[EventRows], rows: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return for some events of each kind the code of the list that each names, or -1 if it names none.
+
+    A list that the log has keeps its code. Other lists get new codes; a list that both a click and a purchase name has
+    one code.
+    """
+    found = [np.full(len(row), -1, np.int64) for row in rows]
+    naming = [number for number, events in enumerate(all_events) if events.list_keys is not None]
+    if not naming:
+        return found
+    n_lists = int(log.lists.code.max(initial=-1)) + 1
+    a_row = np.empty(n_lists, np.int64)
+    a_row[log.lists.code] = np.arange(len(log))
+    given = [[key[rows[number]] for key in all_events[number].list_keys or ()] for number in naming]
+    columns = [np.concatenate([own[a_row], *parts]) for own, *parts in zip(log.keys, *given, strict=True)]
+    together, n = dense_codes(columns)
+    code = np.arange(n_lists, n_lists + n)  # a list that the log does not have gets a number beyond its lists
+    code[together[:n_lists]] = np.arange(n_lists)
+    ends = np.cumsum([n_lists, *(len(rows[number]) for number in naming)])
+    for number, keys, start, stop in zip(naming, given, ends[:-1], ends[1:], strict=True):
+        null = np.logical_or.reduce([key < 0 for key in keys])
+        found[number] = np.where(null, -1, code[together[start:stop]])
+    return found
+
+
+def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """Return a row of each user's last list that began by a given time, else of the first list; -1 without lists."""
+    if log.time is None or not len(log):
+        return np.full(len(user), -1, np.int64)
+    order = stable_order([log.lists.code, log.time])
+    heads = order[run_heads([log.lists.code[order]])]  # the earliest row of each list
+    heads = heads[stable_order([log.user[heads], log.time[heads]])]
+    owner, begin = log.user[heads], log.time[heads]
+    low = np.searchsorted(owner, user, side="left")
+    high = np.searchsorted(owner, user, side="right")
+    last = bisect(begin, low, high, time, right=True) - 1
+    place = np.maximum(last, low)
+    return np.where(high > low, heads[np.minimum(place, len(heads) - 1)], -1)
+
+
+def _added_rows(log: LogRows, added: list[_Added], response: Response, rules: Rules) -> pd.DataFrame | None:
+    """Return rows of `true` for the events without an impression, one for each (list, item); None if there are none."""
+    added = [one for one in added if len(one.row)]
+    if not added:
+        return None
+    lists = np.concatenate([one.lists for one in added])
+    item = np.concatenate([one.events.moments.item[one.row] for one in added])
+    pair, n = dense_codes([lists, item])
+    first = np.full(n, len(pair), np.int64)
+    np.minimum.at(first, pair, np.arange(len(pair)))
+    responses = [one.response for one in added]
+    sums = {
+        name: np.concatenate([one.sums.get(name, np.zeros(len(one.depth))) for one in responses])
+        for name in response.sums
+    }
+    together = Response(np.concatenate([one.depth for one in responses]), sums).gathered(pair, n)
+    labels = pd.concat([_event_labels(log, one, rules) for one in added], ignore_index=True)
+    order = np.argsort(first, kind="stable")
+    rows = labels.take(first[order]).reset_index(drop=True)
+    more = pd.DataFrame(together.columns(rules)).take(order).reset_index(drop=True)
+    return pd.concat([rows, more], axis=1)
+
+
+def _list_labels(log: LogRows, row: np.ndarray, rules: Rules) -> pd.DataFrame:
+    """Return the labels of the lists of some rows of the log."""
+    found = log.frame[list(rules.source_lists)].take(row).reset_index(drop=True)
+    return found if log.session is None else found.assign(**{rules.list_cols[-1]: log.session[row]})
+
+
+def _event_labels(log: LogRows, added: _Added, rules: Rules) -> pd.DataFrame:
+    """Return user, list and item of events as labels; the labels of a list may come from a row of the log."""
+    own = added.events.frame.take(added.row).reset_index(drop=True)
+    found = own[[rules.user_col]]
+    of_log = _list_labels(log, np.maximum(added.log_row, 0), rules) if len(log) else None
+    for name in rules.list_cols:
+        if name in own.columns and of_log is not None and added.events.list_keys is not None:
+            values = own[name].where(added.log_row < 0, of_log[name])
+            whole = pd.api.types.is_integer_dtype(of_log[name].dtype) and pd.api.types.is_float_dtype(values.dtype)
+            if whole:  # Events that name no list have a null there, which made the integers floats.
+                values = values.astype(of_log[name].dtype)
+        else:
+            values = own[name] if of_log is None else of_log[name]
+        found = found.assign(**{name: values})
+    return found.assign(**{rules.item_col: own[rules.item_col]})

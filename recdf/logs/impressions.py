@@ -1,0 +1,334 @@
+"""`from_impressions`: a log of impressions, clicks and purchases to the two tables `true` and `pred`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DuplicateWarning, NoOverlapWarning, OptionError, closest, warn_user
+from ..inputs.options import as_columns, check_choice
+from ..progress import Progress
+from .impression_rows import SESSION, Rules, read_rows
+from .impression_tables import Tables, make_tables
+
+__all__ = ["Impressions", "from_impressions"]
+
+# The rules that the record of a call has.
+SPANS = ("window", "clock_skew", "session_gap")
+RECORDED = (
+    *("user_col", "list_cols", "item_col", "time_col", "clicked_col", "value_col"),
+    *SPANS,
+    *("attribution", "relevance", "repeats", "unattributed", "value"),
+)
+RELEVANCE = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Impressions:
+    """The result of `from_impressions`. It unpacks into the two tables: `true, pred = rd.from_impressions(...)`.
+
+    `rd.evaluate(*lists, metrics, **lists.options)` evaluates them by the columns that they have.
+
+    Attributes
+    ----------
+    true : DataFrame
+        One row per (list key, item) shown, and per item that is relevant without having been shown.
+    pred : DataFrame
+        One row per (list key, item) shown, with its rank.
+    events : DataFrame
+        One row per kind of event (`clicks`, `purchases`) with the number of events and what became of them.
+    spec : dict
+        JSON-safe record of the rules and of what was counted. Also in `attrs["recdf_impressions"]` of both tables.
+    """
+
+    true: pd.DataFrame
+    pred: pd.DataFrame
+    events: pd.DataFrame
+    spec: dict[str, Any]
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        return iter((self.true, self.pred))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options with which `evaluate` reads these tables: `rd.evaluate(*lists, "ctr@10", **lists.options)`."""
+        found: dict[str, Any] = {
+            "user_col": [self.spec["user_col"], *self.spec["list_cols"]],
+            "item_col": self.spec["item_col"],
+            "rank_col": "rank",
+            "relevance_col": "relevance",
+        }
+        if self.spec["value_col"] is not None:
+            found["value_col"] = self.spec["value_col"]
+        if self.spec["repeats"] == "each":
+            found["duplicates"] = "keep"
+        return found
+
+    def __repr__(self) -> str:
+        positions = self.spec["positions"]
+        lines = [
+            f"{self.spec['counts']['impressions']:,} impressions in {self.spec['counts']['lists']:,} lists",
+            f"true {self.true.shape[0]:,} × {self.true.shape[1]}, pred {self.pred.shape[0]:,} × {self.pred.shape[1]}",
+        ]
+        if positions["column"] is not None:
+            lines.append(
+                f"positions from {positions['start']:g}, holes in {positions['lists_with_holes']:,} lists, "
+                f"a position twice in {positions['lists_with_ties']:,}"
+            )
+        if len(self.events):
+            lines.append(self.events.to_string(index=False))
+        return "\n".join(lines)
+
+
+def from_impressions(
+    log: Any,
+    *,
+    user_col: str = "user_id",
+    item_col: str = "item_id",
+    rank_col: str | None = "position",
+    list_cols: str | Sequence[str] = (SESSION,),
+    time_col: str | None = None,
+    clicked_col: str | None = None,
+    clicks: Any = None,
+    purchases: Any = None,
+    value_col: str | None = None,
+    window: Any = None,
+    attribution: Literal["last", "first", "all"] = "last",
+    relevance: Mapping[str, float] | None = None,
+    repeats: Literal["first", "last", "each"] = "first",
+    unattributed: Literal["count", "true"] = "count",
+    session_gap: Any = None,
+    clock_skew: Any = None,
+    value: Literal["paid", "shown"] = "paid",
+    null_keys: Literal["raise", "drop"] = "raise",
+) -> Impressions:
+    """Turn a raw log of impressions, with its clicks and purchases, into `true` and `pred`.
+
+    Parameters
+    ----------
+    log : DataFrame or Arrow stream
+        One row per impression: an item shown to a user. `pred` keeps all its columns except `clicked_col`.
+    user_col, item_col : str, default "user_id", "item_id"
+        Columns of the user and of the item, in `log`, `clicks` and `purchases` alike.
+    rank_col : str or None, default "position"
+        Position of the item on the page, from 0 or from 1, with or without holes. `pred` keeps it unchanged and gets a
+        column `rank` from 1 without holes. None ranks a list by time, or by row where there are no times.
+    list_cols : str or list of str, default ("session_id",)
+        Columns that, with the user, name one list: a session, or a request. An empty list makes one list per user.
+    time_col : str, optional
+        Time of the impression in `log` and of the event in `clicks` and `purchases`: datetimes of any unit, all with
+        a time zone (not necessarily the same) or all without one, or plain numbers of one unit.
+    clicked_col : str, optional
+        Column of `log` that tells whether the impression was clicked: bool, or the number of clicks.
+    clicks, purchases : DataFrame or Arrow stream, optional
+        One row per event with user, item and time.
+    value_col : str, optional
+        What was paid, in `purchases`.
+    window : str, timedelta or number, optional
+        Longest time from the impression to the event, such as "24h"; a number where times are numbers. None sets no
+        limit.
+    attribution : {"last", "first", "all"}, default "last"
+        Impression that an event belongs to: the last or the first of its item to its user within `window` before it,
+        or all of these with equal shares.
+    relevance : mapping, default {"shown": 0, "clicked": 1, "bought": 3}
+        Gain of an impression by its deepest event.
+    repeats : {"first", "last", "each"}, default "first"
+        What counts where a list shows an item twice: only the first or the last impression, which gets the events of
+        all of them, or each impression. With "each", pass `duplicates="keep"` to `evaluate`, which takes the most
+        relevant impression of an item for the first one; a warning counts the lists in which that is not so.
+    unattributed : {"count", "true"}, default "count"
+        What happens to events that belong to no impression: they are only counted, or they are also kept in `true`.
+    session_gap : str, timedelta or number, optional
+        Make sessions of the log: a pause longer than this between two impressions of a user begins a new one. The
+        column `session_id` numbers them from 1 for each user. Other `list_cols` separate sessions too.
+    clock_skew : str, timedelta or number, optional
+        How much later than its event an impression may be, where two machines wrote the times. By default it may not
+        be later.
+    value : {"paid", "shown"}, default "paid"
+        Value of a purchase: `value_col` of `purchases`, or `value_col` of `log` (the price shown) at the impression.
+    null_keys : {"raise", "drop"}, default "raise"
+        What happens to rows with a null user, item, list column, position or time: they raise an error, or they are
+        dropped and counted.
+
+    Returns
+    -------
+    Impressions
+        It unpacks into `true` and `pred`; `.events` and `.spec` hold the counts.
+
+        `true`: user, list columns, item, `relevance`, `clicks` and `purchases` (number of events, or the sum of their
+        shares), `value_col` (sum of what was paid); float64, one row per (list, item) shown, also where nobody
+        clicked, so that lists without a click are in the population.
+
+        `pred`: user, list columns, item, `rank`, `value_col` (as in `true`, so that `revenue` is what was paid), and
+        the other columns of the log. A column of the log named like `value_col` becomes `<value_col>_shown`.
+
+        `events`: `event`, `events` (how many), `attributed`, `never_shown` (its user was never shown its item),
+        `before_impression` (all its impressions came later), `outside_window`, which add up; with
+        `unattributed="true"` also `kept_in_true`, `shown_in_list` and `without_list`.
+
+    Raises
+    ------
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError
+        If the log or the events break a rule; the message names the argument, the column and how to mend it.
+
+    Notes
+    -----
+    The rules at the edges:
+
+    * The window is closed: an impression at the time of the event counts, and so does one exactly `window` old.
+    * Of impressions at the same time, "first" takes the one whose row comes first, and "last" the one whose row comes
+      last.
+    * An event before every impression of its item belongs to none, unless the next one is within `clock_skew`.
+    * An event counts once: its shares sum to 1. Several events of one impression add up in `clicks`, `purchases` and
+      value, and count once in `relevance`, which is that of the deepest event.
+    * A purchase needs no click: it belongs to the impression, clicked or not.
+    * A pause of exactly `session_gap` does not end a session; clicks and purchases neither make nor lengthen one.
+    * "first" and "last" of a repeated item go by time, then by position, then by row. Two items at one position are
+      ranked by time, then by row.
+    * With `unattributed="true"`, an event goes to the list that it names itself in the list columns, else to the last
+      list of its user that began at or before it, else to the first list of its user. It is left out where that list
+      shows the item (`shown_in_list`: it would count as a hit against the window), and where its user has no list
+      (`without_list`); with one list per user, users without impressions have a list in `true`.
+
+    Use it for a log of what was really shown. For candidates with labels and scores, use `from_labelled`.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> log = pd.DataFrame({
+    ...     "user_id": ["ann", "ann", "bob"], "session_id": [1, 1, 7], "item_id": ["tea", "mug", "tea"],
+    ...     "position": [0, 3, 0], "time": pd.to_datetime(["2026-09-01 10:00"] * 3)})
+    >>> bought = pd.DataFrame({
+    ...     "user_id": ["ann"], "item_id": ["mug"], "time": pd.to_datetime(["2026-09-01 12:00"]), "price": [8.5]})
+    >>> true, pred = rd.from_impressions(log, time_col="time", purchases=bought, value_col="price", window="24h")
+    >>> true
+      user_id  session_id item_id  relevance  purchases  price
+    0     ann           1     tea        0.0        0.0    0.0
+    1     ann           1     mug        3.0        1.0    8.5
+    2     bob           7     tea        0.0        0.0    0.0
+    >>> lists = rd.from_impressions(log, time_col="time", purchases=bought, value_col="price", window="24h")
+    >>> rd.evaluate(*lists, ["hits@10", "revenue@10"], **lists.options).per_user
+      user_id  session_id  n_true  n_pred  hits@10  revenue@10
+    0     ann           1       1       2      1.0         8.5
+    1     bob           7       0       1      0.0         0.0
+    """
+    lists = tuple(as_columns(list_cols))
+    if session_gap is not None:
+        lists = (*(name for name in lists if name != SESSION), SESSION)
+    rules = Rules(
+        user_col, item_col, rank_col, lists, time_col, clicked_col, value_col, window, attribution,
+        _levels(relevance), repeats, unattributed, session_gap, clock_skew, value, null_keys,
+    )  # fmt: skip
+    events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
+    _check_rules(rules, list(events))
+    with Progress(2, "from_impressions") as progress:
+        read = [read_rows(log, events, rules)]
+        progress.add()
+        tables = make_tables(read.pop(), rules)  # which frees the rows as soon as it can
+    spec = _spec(tables, rules)
+    warn_of_counts(spec["counts"], list(tables.outcomes))
+    for frame in (tables.true, tables.pred):
+        frame.attrs = {"recdf_impressions": spec}
+    found = pd.DataFrame([{"event": name, **counts} for name, counts in tables.outcomes.items()])
+    return Impressions(tables.true, tables.pred, found, spec)
+
+
+def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
+    given = {} if relevance is None else dict(relevance)
+    for name, gain in given.items():
+        if name not in RELEVANCE:
+            raise OptionError(
+                f"relevance has {name!r}; it gives the gains of {', '.join(RELEVANCE)}{closest(str(name), RELEVANCE)}"
+            )
+        if isinstance(gain, str) or not np.isfinite(gain) or gain < 0:
+            raise OptionError(f"relevance[{name!r}]={gain!r}; expected a finite number, 0 for not relevant")
+    return {name: float(given.get(name, gain)) for name, gain in RELEVANCE.items()}
+
+
+def _check_rules(rules: Rules, events: list[str]) -> None:
+    for name, kind in get_type_hints(Rules).items():
+        if get_origin(kind) is Literal:
+            check_choice(name, getattr(rules, name), get_args(kind))
+    if rules.clicked_col is not None and "clicks" in events:
+        raise OptionError("clicked_col and clicks both say what was clicked, and a click would count twice; pass one")
+    if rules.clicked_col is None and not events:
+        raise OptionError("nothing says what was relevant; pass clicked_col=, clicks= or purchases=")
+    for name in ("window", "clock_skew", "unattributed"):
+        if getattr(rules, name) not in (None, "count") and not events:
+            raise OptionError(f"{name}= is about events; pass clicks= or purchases=")
+    if rules.time_col is None and (events or rules.session_gap is not None):
+        what = f"{events[0]}=" if events else "session_gap="
+        raise OptionError(f"{what} needs time_col=, the column of the time")
+    if rules.value_col is not None and "purchases" not in events:
+        raise OptionError(f"value_col={rules.value_col!r} is what was paid; pass purchases=")
+    _check_distinct(rules)
+
+
+def _check_distinct(rules: Rules) -> None:
+    named = [rules.user_col, *rules.list_cols, rules.item_col, rules.rank_col, rules.time_col, rules.clicked_col]
+    names = [name for name in named if name is not None]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise OptionError(
+            f"{twice[0]!r} is named for two purposes; user, list, item, position and time are columns of their own"
+        )
+    written = ["rank", "relevance", "clicks", "purchases", *as_columns(rules.value_col)]
+    taken = [name for name in (rules.user_col, *rules.list_cols, rules.item_col) if name in written]
+    if taken:
+        raise OptionError(f"{taken[0]!r} is a column that from_impressions writes; rename it in the log")
+
+
+def warn_of_counts(counts: Mapping[str, Any], events: Sequence[str]) -> None:
+    """Warn where the counts of a spec say that metrics will mislead; `events` are the kinds of events."""
+    for name in events:
+        _warn_no_overlap(name, counts[name], counts["impressions"])
+    if counts["better_later"]:
+        warn_user(
+            f"in {counts['better_later']:,} of {counts['lists']:,} lists a later impression of an item is more relevant"
+            " than an earlier one; evaluate takes the most relevant for the first, so that metrics that look at ranks "
+            'come out too high there (counts and sums over whole lists do not); repeats="first" or "last" avoids this',
+            DuplicateWarning,
+        )
+
+
+def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -> None:
+    """Warn if none of the events of a kind belongs to an impression: probably ids or times do not match."""
+    if counts["events"] and not counts["attributed"] and n_impressions:
+        reasons = {what: counts[what] for what in ("never_shown", "before_impression", "outside_window")}
+        found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
+        warn_user(
+            f"none of the {counts['events']:,} {name} belongs to an impression ({found}); compare the ids, the units "
+            "and the time zones of the two frames",
+            NoOverlapWarning,
+        )
+
+
+def _spec(tables: Tables, rules: Rules) -> dict[str, Any]:
+    """Return the rules and the counts, in types that JSON has."""
+    ranking = tables.ranking
+    given = {name: getattr(rules, name) for name in RECORDED}
+    spans = {name: str(given[name]) for name in SPANS if not isinstance(given[name], int | float | None)}
+    return {
+        **given,
+        **spans,
+        "list_cols": list(rules.list_cols),
+        "clock": {"kind": tables.clock.kind, "unit": tables.clock.unit} if rules.time_col else None,
+        "positions": {
+            "column": "position" if rules.rank_col == "rank" else rules.rank_col,
+            "start": ranking.start,
+            "lists_with_holes": ranking.lists_with_holes,
+            "lists_with_ties": ranking.lists_with_ties,
+        },
+        "counts": {
+            "impressions": tables.n_impressions,
+            "lists": ranking.n_lists,
+            "repeated": tables.n_repeated,
+            "better_later": tables.n_better_later,
+            "null_rows": {name: n for name, n in tables.dropped.items() if n},
+            **tables.outcomes,
+        },
+    }

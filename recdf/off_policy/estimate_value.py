@@ -1,0 +1,335 @@
+"""`ope_estimate`: one tidy row per group, estimator and clip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError
+from ..inputs.options import as_columns
+from ..progress import Progress
+from .estimators import Interaction, Request
+from .flags import Evidence, Method, find_flags, trust
+from .importance_weights import EffectiveNumbers, WeightNumbers, effective_numbers, weight_numbers
+from .influence import Estimates, estimate
+from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals, without_variation
+from .log_columns import Groups, Record, beside_groups, log_frame, split_groups
+from .model_check import model_mismatch_z
+from .plan import Plan, Ranges, check_bounded, model_columns, read_plan, read_range, read_requests
+from .read_log import Log, LogColumns, read_log
+from .rows import Codes, Rows
+from .slates import Kind
+
+__all__ = ["ope_estimate"]
+
+COLUMNS = (
+    "estimator", "clip", "value", "se", "ci_low", "ci_high", "logging_value", "lift", "lift_se", "lift_ci_low",
+    "lift_ci_high", "rel_lift", "n_rows", "n_units", "n_clusters", "ess", "ess_share", "ess_reward",
+    "ess_reward_expected", "ess_influence", "weight_mean", "weight_max", "max_weight_share", "n_clipped",
+    "clipped_mass", "unsupported_mass", "n_matched", "method", "confidence", "flags", "trust",
+)  # fmt: skip
+
+
+def ope_estimate(
+    log: Any,
+    *,
+    estimators: str | Sequence[str] = ("ips", "snips"),
+    reward_col: str = "reward",
+    propensity_col: str = "propensity",
+    target_col: str = "target_propensity",
+    unit: str | Sequence[str] | None = None,
+    position_col: str = "position",
+    interaction: Interaction | None = None,
+    propensity_kind: Kind = "item",
+    slate_propensity_col: str | None = None,
+    ragged: Literal["raise", "as_logged"] = "raise",
+    cluster: str | Sequence[str] | None = "user_id",
+    sample_weight_col: str | None = None,
+    q_logged: str | None = None,
+    q_target: str | None = None,
+    clip: float | Sequence[float | None] | None = None,
+    by: str | Sequence[str] | None = None,
+    confidence: float = 0.95,
+    method: Method = "delta",
+    reward_range: tuple[float, float] | None = None,
+    weight_range: tuple[float, float] | None = None,
+    n_resamples: int = 2000,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Estimate what a policy that did not run would have earned per decision, from a log of propensities.
+
+    Larger is better where a larger reward is. Read `trust` before `value`: the interval of an estimate that says
+    "do not use" does not hold what it says.
+
+    Formula
+    -------
+    w = π_e/π_b is the target policy's probability of the logged item over that of the logging policy, r its reward,
+    n the number of rows, q_l the reward model at the logged item, q_t its mean under the target policy, L the clip:
+
+    * ips: Σ w·r/n; with a clip, min(w, L) stands for w everywhere below.
+    * snips: Σ w·r/Σ w.
+    * dm: Σ q_t/n.
+    * dr: Σ (q_t + w·(r − q_l))/n; sndr divides w by its mean.
+    * switch_dr: dr with w·1[w ≤ L]; dros: dr with L·w/(w² + L).
+
+    For slates the value is per unit, the sum over positions, and w depends on `interaction`: the ratio of the
+    position (independent; iips, sniips), the product down to the position (cascade; rips, snrips), or the product over
+    the slate (standard; sips, snsips). Self-normalised forms divide by the mean weight of the position.
+
+    se = √(U/(U − 1)·Σ_c(Σ ψ)²)/n over U clusters; the influence ψ is w·r − v, and w·(r − v)/mean(w) for snips.
+
+    Parameters
+    ----------
+    log : DataFrame, or any object with the Arrow stream interface
+        One row per item that was shown, with or without a reward.
+    estimators : str or list of str, default ("ips", "snips")
+        Any of ips, snips, dm, dr, sndr, switch_dr, dros; for slates ips, snips, iips, sniips, rips, snrips, sips,
+        snsips.
+    reward_col : str, default "reward"
+        Column of the reward: a click, an amount, a rating.
+    propensity_col : str, default "propensity"
+        Column of the probability, in (0, 1], with which the logging policy showed the item.
+    target_col : str, default "target_propensity"
+        Column of the probability, in [0, 1], with which the target policy would have shown it.
+    unit : str or list of str, optional
+        Key of a slate. Without it every row is a decision of its own.
+    position_col : str, default "position"
+        Position in the slate; read only with `unit`.
+    interaction : {"independent", "cascade", "standard"}, optional
+        Which other positions the reward of a position depends on: none, those above, all.
+    propensity_kind : {"item", "conditional", "prefix", "slate"}, default "item"
+        What both probability columns hold. "item": the probability of the item at its position. "conditional": the
+        same, given the items above it. "prefix": that of all items down to the position. "slate": that of the slate.
+        cascade and standard both follow from conditional.
+    slate_propensity_col : str, optional
+        Logged probability of the slate, to check that conditional propensities multiply to it.
+    ragged : {"raise", "as_logged"}, default "raise"
+        Units of different length are an error, or are taken as logged, which assumes that no policy sets the length.
+    cluster : str, list of str or None, default "user_id"
+        Key of the rows that belong together. Rows of one user are not independent: with None intervals are too narrow.
+    sample_weight_col : str, optional
+        1/(probability that the row was kept in the log), which is at least 1, for logs whose rows without reward were
+        sampled down.
+    q_logged : str, optional
+        Column of a reward model at the logged item, which dm and the dr family need; `reward_table` makes it.
+    q_target : str, optional
+        Column of the mean of that model under the target policy.
+    clip : float or list of float, optional
+        Largest weight; the result has a row for each of a list, where None is no clip. switch_dr and dros need one, and
+        dm ignores it.
+    by : str or list of str, optional
+        Columns such as the model of a stacked log. Each of their values is estimated alone.
+    confidence : float, default 0.95
+        Coverage of the intervals.
+    method : {"delta", "bootstrap", "bounded"}, default "delta"
+        "delta": a normal interval with the standard error above. "bootstrap": percentiles of `n_resamples` Poisson
+        resamples of clusters. "bounded": an empirical-likelihood interval (Cressie–Read), which holds with few rewards,
+        for ips and snips without a clip.
+    reward_range, weight_range : (float, float), optional
+        Smallest and largest reward and weight that are possible, seen or not. `method="bounded"` needs both.
+    n_resamples : int, default 2000
+        Resamples of the bootstrap.
+    seed : int, default 0
+        Seed of the bootstrap.
+    progress : bool, optional
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
+        and only after two seconds.
+
+    Returns
+    -------
+    DataFrame
+        One row per group, estimator and clip:
+
+        * the `by` columns, `estimator`, `clip` (null without one);
+        * `value`, `se`, `ci_low`, `ci_high`;
+        * `logging_value` (mean reward of the log), `lift` = value − logging_value with `lift_se`, `lift_ci_low` and
+          `lift_ci_high` (paired: on the same rows), `rel_lift` = lift/logging_value;
+        * `n_rows`, `n_units`, `n_clusters`;
+        * `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` = (Σ|wr|)²/Σ(wr)²,
+          `ess_reward_expected` = ess·(Σw|r|)²/(Σw·Σwr²), which for a reward of 0 or 1 is ess times the value of snips,
+          `ess_influence` = (Σψ²)²/Σψ⁴ over clusters; of slates, those of the worst position;
+        * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`, `clipped_mass` =
+          mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w > 0);
+        * `method`, `confidence`, `flags` (joined by ", ") and `trust`.
+
+    Raises
+    ------
+    ColumnError, NullKeyError, OptionError
+        If a column is missing (also "user_id": pass cluster=None), a key is null, or options cannot go together.
+    DataError
+        If a propensity is outside (0, 1], a target outside [0, 1], a reward outside `reward_range`, no weight is above
+        0, or propensities cannot be what `propensity_kind` says.
+
+    Notes
+    -----
+    Use it to choose which policies deserve an experiment. Do not use it where the logging policy was deterministic,
+    where propensities were not logged at serving time, or where `trust` says so. The flags, in the order in which they
+    decide `trust`:
+
+    * `no_variation`: all rows (or slates) of a weight above 0 have the same reward, as in a log of clicked rows only.
+      Standard errors and intervals are then null, and so they are without any reward.
+    * `few_rewards`: ess_reward or ess_reward_expected is below 100; the second sees heavy rows that happen to have
+      no reward. `low_ess`: ess is below 300, or below 1 % of the rows.
+    * `dominated`: one row has more than a tenth of the weight.
+    * `unsupported`: the mean weight is below 1 beyond chance (z below −2, as it is by chance for one correct log in
+      44), because the target policy shows what the log never does, or propensities are wrong. `mean_weight`: it is not
+      1 (z beyond 3), so propensities are wrong.
+    * `model_mismatch`: the weighted mean of q_logged is not the mean of q_target (z beyond 3), so q_target is not that
+      of the target policy.
+    * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 20, or the influence is skewed, so
+      that few rows or users carry the standard error.
+    * `clip_bias`: clipping may have moved the value by 0.3 standard errors. `model_only`: the interval of dm knows
+      nothing of the model's error. `unclustered`: cluster=None, but a user of the column user_id has several rows, so
+      that the interval is too narrow.
+    * `mean_weight_untestable`: ess is too small to test the mean weight. `same_policy`: target and propensity are equal
+      in all rows, so the value is that of the log. They do not forbid use.
+
+    Without a flag that forbids use, `trust` is "wide" if half the interval is above a fifth of the value, else "ok".
+
+    References
+    ----------
+    Horvitz and Thompson (1952); Swaminathan and Joachims (2015), self-normalised; Dudík et al. (2011), doubly robust;
+    Wang et al. (2017), switch; Su et al. (2020), shrinkage; Li et al. (2018) and McInerney et al. (2020), slates.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> log = pd.DataFrame({
+    ...     "item_id": ["a", "a", "a", "a", "b", "b", "c", "c"],
+    ...     "reward": [1, 1, 1, 1, 3, 3, 10, 10],
+    ...     "propensity": [.5] * 4 + [.25] * 4,
+    ...     "target_propensity": [.25] * 6 + [.5] * 2,
+    ... })
+    >>> found = rd.ope_estimate(log, cluster=None)
+    >>> found[["estimator", "value", "logging_value", "lift", "trust"]]
+      estimator  value  logging_value  lift                    trust
+    0       ips    6.0           3.75  2.25  do not use: few rewards
+    1     snips    6.0           3.75  2.25  do not use: few rewards
+    """
+    frame = log_frame(log)
+    ranges = Ranges(read_range("reward_range", reward_range), read_range("weight_range", weight_range))
+    requests = read_requests(estimators, clip, interaction, as_columns(unit), propensity_kind, ragged)
+    plan = read_plan(requests, confidence, method, ranges, (n_resamples, seed))
+    columns = LogColumns(
+        reward_col, propensity_col, target_col, position_col, sample_weight_col, slate_propensity_col,
+        *model_columns(requests, q_logged, q_target), tuple(as_columns(unit)), tuple(as_columns(cluster)),
+        propensity_kind, ragged == "as_logged", ranges.reward, method == "bootstrap",
+    )  # fmt: skip
+    check_bounded(plan, columns)
+    groups = split_groups(frame, by, COLUMNS)
+    arrays = read_log(frame, columns, as_columns(by))
+    found = []
+    with Progress(len(groups.rows), "ope_estimate", progress) as shown:
+        for g in range(len(groups.rows)):
+            found.append(_named_group(arrays, groups, g, plan))
+            shown.add()
+    return beside_groups(groups.labels, found, COLUMNS)
+
+
+# -------------------------------------------------------------------------------------------- one group
+
+
+def _named_group(log: Log, groups: Groups, g: int, plan: Plan) -> list[Record]:
+    """Rows of one group; an error says which group it is about."""
+    try:
+        return group_rows(log, groups.rows[g], plan)
+    except DataError as error:
+        label = ", ".join(f"{name}={value!r}" for name, value in groups.labels.iloc[g].to_dict().items())
+        raise DataError(f"{label}: {error}" if label else str(error)) from None
+
+
+def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Record]:
+    """Rows of the result of one group, in the order of the requests."""
+    found: dict[Request, Record] = {}
+    for interaction in dict.fromkeys(request.interaction for request in plan.requests):
+        asked = [request for request in plan.all_requests if request.interaction == interaction]
+        rows = log.rows(some, interaction)
+        weights = weight_numbers(rows)
+        check_weights(rows, weights, plan, log.columns)
+        estimates = estimate(rows, asked)
+        intervals = find_intervals(rows, asked, estimates, plan)
+        effective: dict[object, EffectiveNumbers] = {}
+        model_z = model_mismatch_z(rows)
+        for j, request in enumerate(asked):
+            if request not in plan.requests:
+                continue
+            key = (request.estimator.rule, request.clip)
+            if key not in effective:
+                effective[key] = effective_numbers(rows, *key)
+            evidence = Evidence(log, request, estimates, estimates.rows[j], weights, effective[key], model_z)
+            found[request] = _row(rows, evidence, intervals[j], plan)
+    return [found[request] for request in plan.requests]
+
+
+def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogColumns) -> None:
+    """Refuse rows from which nothing can be estimated, and weights outside the range that was given."""
+    target = f"log[{columns.target!r}]"
+    if not weights.n_matched:
+        raise DataError(
+            f"{target} is 0 in all {len(rows):,} rows: the log has nothing that the target policy shows; "
+            "nothing can be estimated"
+        )
+    if rows.position is not None:
+        empty = np.bincount(rows.position, rows.weight, rows.n_positions) == 0
+        if empty.any() and any(request.estimator.normalised for request in plan.requests):
+            raise DataError(
+                f"all weights are 0 at {np.count_nonzero(empty)} of {rows.n_positions} positions, where a "
+                "self-normalised estimator is not defined; use the estimator without normalisation"
+            )
+    if plan.weight_range is not None:
+        low, high = plan.weight_range
+        # A range that was computed from the columns may differ from these weights by the rounding of a division.
+        slack = 1e-9 * max(abs(low), abs(high))
+        outside = int(np.count_nonzero((rows.weight < low - slack) | (rows.weight > high + slack)))
+        if outside:
+            raise DataError(
+                f"{target}/log[{columns.propensity!r}] is outside weight_range=({low:g}, {high:g}) in {outside:,} rows "
+                f"(from {rows.weight.min():g} to {weights.max:g}); widen the range"
+            )
+
+
+def find_intervals(rows: Rows, asked: Sequence[Request], estimates: Estimates, plan: Plan) -> list[Interval]:
+    """Intervals of all requests by the method of the call."""
+    if plan.method == "bootstrap":
+        return bootstrap_intervals(rows, asked, plan.confidence, plan.n_resamples, plan.seed)
+    if plan.method == "bounded" and plan.reward_range is not None and plan.weight_range is not None:
+        return bounded_intervals(rows, estimates, plan.reward_range, plan.weight_range, plan.confidence)
+    return delta_intervals(estimates, plan.confidence)
+
+
+def log_record(rows: Rows, found: Evidence) -> Record:
+    """What a row of the result says about the log and its weights, whatever the estimator."""
+    return {
+        "n_rows": len(rows),
+        "n_units": rows.n_units,
+        "n_clusters": found.estimates.n_clusters,
+        "n_matched": found.weights.n_matched,
+        "logging_value": found.estimates.logging_value,
+        "weight_mean": found.weights.mean,
+        "weight_max": found.weights.max,
+        "unsupported_mass": max(1 - found.weights.mean, 0.0),
+        **found.effective._asdict(),
+    }
+
+
+def _row(rows: Rows, found: Evidence, interval: Interval, plan: Plan) -> Record:
+    one, logging, flags = found.estimate, found.estimates.logging_value, find_flags(found)
+    interval = without_variation(interval, found.weights.constant_reward, plan.method == "bounded")
+    return {
+        **log_record(rows, found),
+        **interval._asdict(),
+        "estimator": found.request.label,
+        "clip": np.nan if found.request.clip is None else found.request.clip,
+        "value": one.value,
+        "lift": one.lift,
+        "rel_lift": one.lift / logging if logging else np.nan,
+        "ess_influence": one.ess_influence,
+        "method": plan.method,
+        "confidence": plan.confidence,
+        "flags": ", ".join(flags),
+        "trust": trust(flags, one.value, interval.ci_low, interval.ci_high, plan.method),
+    }

@@ -1,0 +1,140 @@
+"""`ope_diagnostics`: what the weights of a log say, before any estimate is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..errors import OptionError
+from ..inputs.options import as_columns, says_as
+from .estimate_value import check_weights, log_record, ope_estimate
+from .estimators import Interaction
+from .flags import Evidence, find_flags, trust
+from .importance_weights import effective_numbers, weight_numbers
+from .influence import estimate
+from .intervals import delta_intervals, without_variation
+from .log_columns import Record, beside_groups, log_frame, split_groups
+from .plan import Plan, Ranges, read_plan, read_requests
+from .read_log import Log, LogColumns, read_log
+from .rows import Codes
+from .slates import Kind
+
+__all__ = ["ope_diagnostics"]
+
+# The share of the rows, those of the largest weights, whose share of all weight is shown.
+WORST = 0.01
+
+
+COLUMNS = (
+    "n_rows", "n_units", "n_clusters", "n_matched", "logging_value", "propensity_min", "weight_mean", "weight_mean_z",
+    "weight_p50", "weight_p99", "weight_max", "max_weight_share", "worst_rows_share", "zero_weight_share",
+    "unsupported_mass", "ess", "ess_share", "ess_reward", "ess_reward_expected", "flags", "trust",
+)  # fmt: skip
+
+
+@says_as(ope_estimate)
+def ope_diagnostics(
+    log: Any,
+    *,
+    reward_col: str = "reward",
+    propensity_col: str = "propensity",
+    target_col: str = "target_propensity",
+    unit: str | Sequence[str] | None = None,
+    position_col: str = "position",
+    interaction: Interaction | None = None,
+    propensity_kind: Kind = "item",
+    ragged: Literal["raise", "as_logged"] = "raise",
+    cluster: str | Sequence[str] | None = "user_id",
+    sample_weight_col: str | None = None,
+    by: str | Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Show whether a log can tell what a target policy would have earned: overlap, support and rewards.
+
+    Formula
+    -------
+    With w = π_e/π_b: `ess` = (Σw)²/Σw² is the number of rows of equal weight that would be as precise, `ess_reward` the
+    same of w·r, and `weight_mean_z` = (mean(w) − 1)/se, which is large only where propensities are wrong or the target
+    policy shows what the log never does, because the expected weight is 1.
+
+    Parameters
+    ----------
+    {log, reward_col, propensity_col, target_col, unit, position_col, interaction, propensity_kind, ragged, cluster}
+    {sample_weight_col}
+    by : str or list of str, optional
+        Columns each of whose values is diagnosed alone.
+
+    Returns
+    -------
+    DataFrame
+        One row per group: the `by` columns, `n_rows`, `n_units`, `n_clusters`, `n_matched` (rows with w > 0),
+        `logging_value`, `propensity_min`, `weight_mean`, `weight_mean_z`, `weight_p50`, `weight_p99`, `weight_max`,
+        `max_weight_share`, `worst_rows_share` (share of all weight on the 1 % of rows with the largest weights),
+        `zero_weight_share` (share of rows that the target policy would not show), `unsupported_mass`, `ess`,
+        `ess_share`, `ess_reward`, `ess_reward_expected`, `flags` and `trust` (those of ips, whose interval may still
+        make it "wide").
+
+    Raises
+    ------
+    ColumnError, NullKeyError, OptionError, DataError
+        As `ope_estimate`.
+
+    Notes
+    -----
+    Use it before `ope_estimate`, and `propensity_check` before both. It cannot see propensities that are wrong in a way
+    that keeps the mean weight at 1, such as those of another event of the same policy.
+
+    References
+    ----------
+    Kong (1992), effective sample size; Li et al. (2015), "Toward predicting the outcome of an A/B experiment".
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> log = rd.from_dict({1: {"a": .5, "b": .5}, 2: {"a": .5, "b": .5}}, value_name="propensity")
+    >>> log = log.assign(reward=[1, 0, 0, 1], target_propensity=[.9, .1, .9, .1])
+    >>> found = rd.ope_diagnostics(log)
+    >>> found[["weight_mean", "ess", "ess_reward", "trust"]].round(3)
+       weight_mean    ess  ess_reward                    trust
+    0          1.0  2.439        1.22  do not use: few rewards
+    """
+    frame = log_frame(log)
+    if as_columns(unit) and interaction is None:
+        raise OptionError("unit= makes slates; say interaction='independent', 'cascade' or 'standard'")
+    requests = read_requests("ips", None, interaction, as_columns(unit), propensity_kind, ragged)
+    plan = read_plan(requests, 0.95, "delta", Ranges(None, None), (2, 0))
+    columns = LogColumns(
+        reward_col, propensity_col, target_col, position_col, sample_weight_col, unit=tuple(as_columns(unit)),
+        cluster=tuple(as_columns(cluster)), kind=propensity_kind, ragged=ragged == "as_logged",
+    )  # fmt: skip
+    groups = split_groups(frame, by, COLUMNS)
+    arrays = read_log(frame, columns, as_columns(by))
+    return beside_groups(groups.labels, [[_diagnose(arrays, some, plan)] for some in groups.rows], COLUMNS)
+
+
+def _diagnose(log: Log, some: Codes | None, plan: Plan) -> Record:
+    request = plan.requests[0]
+    rows = log.rows(some, request.interaction)
+    weights, effective = weight_numbers(rows), effective_numbers(rows, "cap", None)
+    check_weights(rows, weights, plan, log.columns)
+    found = estimate(rows, plan.requests)
+    evidence = Evidence(log, request, found, found.rows[0], weights, effective, 0.0)
+    limits = without_variation(delta_intervals(found, plan.confidence)[0], weights.constant_reward, False)
+    flags = find_flags(evidence)
+    p50, p99 = np.quantile(rows.weight, [0.5, 0.99])
+    n_worst = max(int(np.ceil(WORST * len(rows))), 1)
+    worst = np.partition(rows.weight, len(rows) - n_worst)[-n_worst:]
+    propensity = log.propensity if some is None else log.propensity[some]
+    return {
+        **log_record(rows, evidence),
+        "propensity_min": float(propensity.min()),
+        "weight_mean_z": weights.mean_z,
+        "weight_p50": float(p50),
+        "weight_p99": float(p99),
+        "worst_rows_share": float(worst.sum() / rows.weight.sum()),
+        "zero_weight_share": 1 - weights.n_matched / len(rows),
+        "flags": ", ".join(flags),
+        "trust": trust(flags, evidence.estimate.value, limits.ci_low, limits.ci_high, "delta"),
+    }

@@ -1,0 +1,98 @@
+"""Poisson bootstrap: replicates of means and ratios, and their spread, quantiles and p-value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from .arms import Sample
+from .numbers import Alternative, Floats
+from .resampling_weights import Seed, distinct_columns, poisson_sums
+
+__all__: list[str] = []
+
+Percentile = Literal["percentile", "basic"]
+
+
+def replicate_estimates(
+    samples: Sequence[Sample],
+    thetas: Sequence[float],
+    xs: Sequence[float],
+    n_resamples: int,
+    seed: Seed,
+    unordered: bool = False,
+) -> Floats:
+    """Return replicates (n_resamples, samples) of ΣN/ΣD − θ(ΣX/ΣX_d − x) over the same units; a missing D is 1.
+
+    `unordered` units have no ids to sort by. They are sorted by their own values, which makes the replicates the same
+    for any order of the rows. A missing covariate (x_num None) adds nothing.
+    """
+    ones = np.ones(len(samples[0].num))
+    given = [ones if values is None else values for sample in samples for values in sample]
+    columns, places = distinct_columns([ones, *given])
+    if unordered:
+        order = np.lexsort(columns)
+        columns = [values[order] for values in columns]
+    sums = poisson_sums(columns, n_resamples, seed)
+    replicates = np.empty((n_resamples, len(samples)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for j, sample in enumerate(samples):
+            num, den, x_num, x_den = places[1 + 4 * j : 5 + 4 * j]
+            replicates[:, j] = sums[:, num] / sums[:, den]
+            if sample.x_num is not None:
+                replicates[:, j] -= thetas[j] * (sums[:, x_num] / sums[:, x_den] - xs[j])
+    # A replicate in which every unit with a denominator has weight 0 has no ratio.
+    replicates[np.isinf(replicates)] = np.nan
+    return replicates
+
+
+def standard_error(replicates: Floats) -> Floats:
+    """Return the standard deviation of the replicates (B, columns)."""
+    return _by_column(lambda part: np.asarray(part.std(axis=0, ddof=1)), replicates)
+
+
+def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
+    """Return p of "the effect is 0": the share of replicates on the other side of 0, with 1 added to both counts.
+
+    `replicates` (B, columns) are replicates of the effect. A two-sided p is twice the smaller tail.
+    """
+
+    def p_value(part: Floats) -> Floats:
+        below = (1 + (part <= 0).sum(axis=0)) / (len(part) + 1)
+        above = (1 + (part >= 0).sum(axis=0)) / (len(part) + 1)
+        if alternative == "two-sided":
+            return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)))
+        return np.asarray(below if alternative == "greater" else above)
+
+    return _by_column(p_value, replicates)
+
+
+def quantile_interval(
+    replicates: Floats,
+    estimate: Floats,
+    *,
+    alternative: Alternative,
+    confidence: float,
+    method: Percentile = "percentile",
+) -> tuple[Floats, Floats]:
+    """Return the percentile interval of replicates (B, columns), or the basic one: 2·estimate − opposite percentile."""
+    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+    low, high = _by_column(lambda part: np.asarray(np.quantile(part, [tail, 1 - tail], axis=0)), replicates)
+    if method == "basic":
+        low, high = 2 * estimate - high, 2 * estimate - low
+    if alternative == "greater":
+        high = np.where(np.isnan(high), np.nan, np.inf)
+    elif alternative == "less":
+        low = np.where(np.isnan(low), np.nan, -np.inf)
+    return low, high
+
+
+def _by_column(statistic: Callable[[Floats], Floats], replicates: Floats) -> Floats:
+    """Compute a statistic of every column of replicates, without replicates that have no value (NaN)."""
+    if not np.isnan(replicates).any():
+        return statistic(replicates)
+    width = np.full_like(statistic(np.zeros((2, 1))), np.nan)
+    parts = [column[~np.isnan(column)][:, None] for column in replicates.T]
+    return np.concatenate([statistic(part) if len(part) > 1 else width for part in parts], axis=-1)

@@ -1,0 +1,119 @@
+"""Permutation tests of two arms: the labels of the arms are shuffled over the units, and the statistic is studentised.
+
+The shuffled statistics show how skewed the t statistic of these values is where one arm is small. Each of them is
+divided by its own standard error, so that the test also holds for unequal variances (Janssen 1997). The p of a random
+split itself comes from a formula in place of shuffles.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..progress import Progress
+from .moments import moments_of
+from .numbers import Alternative, Floats
+from .resampling_weights import random_words
+from .scipy_extra import scipy_module
+from .sign_flips import sign_flip_p
+
+__all__: list[str] = []
+
+# A block of shuffles has so many cells: 4 million random numbers take 32 MB.
+_CELLS = 1 << 22
+
+
+def permuted_t(values: Floats, n_treatment: int, n_resamples: int, seed: int) -> Floats:
+    """Return Welch's t of every column of `values` (units, columns) under shuffled labels: (n_resamples, columns).
+
+    In each replicate every unit has a random number, and the units with the smallest numbers are the treatment. So the
+    result depends only on the seed and on the order of the units.
+    """
+    n = len(values)
+    centred = values - values.mean(axis=0)
+    sums = np.concatenate([centred, centred**2], axis=1)
+    total = sums.sum(axis=0)
+    found = np.empty((n_resamples, values.shape[1]))
+    rows = max(1, _CELLS // n)
+    with Progress(n_resamples, "the permutations") as progress:
+        for start in range(0, n_resamples, rows):
+            block = range(start, min(start + rows, n_resamples))
+            words = np.stack([random_words((seed, b), 0, 0, n) for b in block])
+            cut = np.partition(words, n_treatment - 1, axis=1)[:, n_treatment - 1]
+            treated = (words <= cut[:, None]).astype(np.float64) @ sums
+            found[block.start : block.stop] = _welch_t(total - treated, treated, n - n_treatment, n_treatment)
+            progress.add(len(block))
+    return found
+
+
+def observed_t(control: Floats, treatment: Floats) -> Floats:
+    """Return Welch's t of every column, computed in the same way as for shuffled labels."""
+    both = np.concatenate([control, treatment])
+    centred = both - both.mean(axis=0)
+    sums = np.concatenate([centred, centred**2], axis=1)
+    n_c = len(control)
+    one = _welch_t(sums[:n_c].sum(axis=0)[None], sums[n_c:].sum(axis=0)[None], n_c, len(treatment))
+    return np.asarray(one[0])
+
+
+def _welch_t(control: Floats, treatment: Floats, n_c: int, n_t: int) -> Floats:
+    """Return t from sums and sums of squares, which are the two halves of the last axis."""
+    half = control.shape[-1] // 2
+    diff = treatment[:, :half] / n_t - control[:, :half] / n_c
+    var = np.zeros_like(diff)
+    for sums, n in ((control, n_c), (treatment, n_t)):
+        squares = sums[:, half:] - sums[:, :half] ** 2 / n
+        # Rounding leaves 1e-17 where the values of an arm are all equal.
+        var += np.where(squares > 1e-12 * np.abs(sums[:, half:]), squares, 0.0) / (n - 1) / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(var > 0, diff / np.sqrt(var), np.where(diff == 0, 0.0, np.sign(diff) * np.inf)))
+
+
+def permutation_p(shuffled: Floats, observed: Floats, alternative: Alternative) -> Floats:
+    """Return p = (1 + #{t* at least as extreme as t})/(B + 1); values within a relative 1e-9 count as tied."""
+    return sign_flip_p(shuffled, observed, alternative, 1e-9)
+
+
+def permutation_quantiles(shuffled: Floats, alternative: Alternative, confidence: float) -> tuple[Floats, Floats]:
+    """Return how many standard errors the interval reaches below and above the difference."""
+    with np.errstate(invalid="ignore"):
+        if alternative == "two-sided":
+            width = np.quantile(np.abs(shuffled), confidence, axis=0, method="higher")
+            return width, width
+        below = np.quantile(shuffled, confidence, axis=0, method="higher")
+        above = -np.quantile(shuffled, 1 - confidence, axis=0, method="lower")
+    return below, above
+
+
+# Skewness of the difference below which a normal distribution is as good, and above which ranks are compared.
+_SYMMETRIC, _SKEWED = 1e-3, 0.2
+
+
+def random_split_p(control: Floats, treatment: Floats) -> float:
+    """Return the two-sided p of the difference of two means over all splits of the units into arms of these sizes.
+
+    Over these splits the difference has mean 0, a known variance and the skewness
+    γ(N − 2n_t)√(N − 1)/((N − 2)√(n_t n_c)), where γ is that of all N values. p is that of Pearson's distribution of
+    type III with these moments (Mielke & Berry 2007). Where the skewness is large, the tail is of another form, and
+    ranks take the place of values. NaN where all values are equal.
+    """
+    both = np.concatenate([control, treatment])
+    n_c, n_t = len(control), len(treatment)
+    n = n_c + n_t
+    units = moments_of(both)
+    if min(n_c, n_t) < 2 or not units.var > 0:
+        return np.nan
+    turn = (n - 2 * n_t) * math.sqrt(n - 1) / ((n - 2) * math.sqrt(n_c * n_t))
+    if abs(float(units.skewness * turn)) > _SKEWED:
+        _, place, count = np.unique(both, return_inverse=True, return_counts=True)
+        both = (np.cumsum(count) - (count - 1) / 2)[place]
+        units = moments_of(both)
+    spread = math.sqrt(float(units.var) * n / (n - 1) * (1 / n_c + 1 / n_t))
+    z, skewness = float(both[n_c:].mean() - both[:n_c].mean()) / spread, float(units.skewness * turn)
+    if abs(skewness) < _SYMMETRIC:
+        return math.erfc(abs(z) / math.sqrt(2))
+    special = scipy_module("special")
+    shape = 4 / skewness**2
+    at = max(shape + 2 * z / skewness, 0.0)
+    return min(1.0, 2 * min(float(special.gammaincc(shape, at)), float(special.gammainc(shape, at))))

@@ -1,0 +1,128 @@
+"""Tests of counts: users per variant against planned shares, equal shares in all variants, and two shares compared."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from .effect_sizes import Effect
+from .numbers import Alternative, Floats
+from .scipy_extra import scipy_module
+
+__all__: list[str] = []
+
+# The χ² approximation is unreliable below this expected count.
+LEAST_EXPECTED = 8.0
+
+# Two tables count as equally likely if their probabilities differ only by rounding.
+_EQUAL = 1 + 1e-7
+
+
+def share_test(counts: npt.ArrayLike, shares: npt.ArrayLike, least: float = LEAST_EXPECTED) -> tuple[float, float]:
+    """Return Pearson's χ² of counts against planned shares, and its p; NaN if an expected count is below `least`."""
+    observed = np.asarray(counts, dtype=np.float64)
+    planned = np.asarray(shares, dtype=np.float64)
+    expected = observed.sum() * planned / planned.sum()
+    if len(observed) < 2 or expected.min() < least:
+        return np.nan, np.nan
+    chi2 = float(((observed - expected) ** 2 / expected).sum())
+    return chi2, chi2_tail(chi2, len(observed) - 1)
+
+
+def chi2_tail(chi2: float, df: int) -> float:
+    """Return P(χ² ≥ chi2); one degree of freedom needs no SciPy."""
+    return math.erfc(math.sqrt(chi2 / 2)) if df == 1 else float(scipy_module("special").chdtrc(df, chi2))
+
+
+def independence_test(table: npt.ArrayLike) -> tuple[float, float]:
+    """Return Pearson's χ² of a contingency table (no continuity correction), and its p; NaN if a margin is empty."""
+    observed = np.asarray(table, dtype=np.float64)
+    rows, cols = observed.sum(axis=1), observed.sum(axis=0)
+    if min(observed.shape) < 2 or not rows.all() or not cols.all():
+        return np.nan, np.nan
+    expected = np.outer(rows, cols) / observed.sum()
+    chi2 = float(((observed - expected) ** 2 / expected).sum())
+    return chi2, chi2_tail(chi2, (observed.shape[0] - 1) * (observed.shape[1] - 1))
+
+
+def equal_shares_test(yes: npt.ArrayLike, total: npt.ArrayLike) -> tuple[float, float]:
+    """Test whether `yes` of `total` units is the same share in every group; return χ² and its p, or an exact p.
+
+    If an expected count is below 8, p is exact, although χ² is still returned. For two groups it is the p of Fisher's
+    test. For more groups it is the smallest Fisher p of a group against all others, times the number of groups. The
+    result is NaN if nobody or everybody is "yes".
+    """
+    n_yes, n = np.asarray(yes, dtype=np.int64), np.asarray(total, dtype=np.int64)
+    present = n > 0
+    n_yes, n = n_yes[present], n[present]
+    chi2, p = independence_test([n_yes, n - n_yes])
+    share = n_yes.sum() / max(n.sum(), 1)
+    if np.isnan(p) or n.min() * min(share, 1 - share) >= LEAST_EXPECTED:
+        return chi2, p
+    others = [fisher_p(int(a), int(b), int(n_yes.sum() - a), int(n.sum() - b)) for a, b in zip(n_yes, n, strict=True)]
+    return chi2, others[0] if len(n) == 2 else min(1.0, len(n) * min(others))
+
+
+def fisher_p(yes_1: int, n_1: int, yes_2: int, n_2: int, alternative: Alternative = "two-sided") -> float:
+    """Return p of Fisher's exact test of `yes_1` of `n_1` against `yes_2` of `n_2`; "greater": group 1 is larger.
+
+    The two-sided p is the probability of all tables with these margins that are at most as likely as the observed one.
+    """
+    total = yes_1 + yes_2
+    possible = np.arange(max(0, total - n_2), min(n_1, total) + 1)
+    log_p = _log_choose(n_1, possible) + _log_choose(n_2, total - possible)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    at = yes_1 - possible[0]
+    if alternative == "greater":
+        tail = p[at:]
+    elif alternative == "less":
+        tail = p[: at + 1]
+    else:
+        tail = p[p <= p[at] * _EQUAL]
+    return min(1.0, float(np.sort(tail).sum()))
+
+
+def _log_choose(n: int, k: npt.NDArray[np.int64]) -> Floats:
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    return np.asarray(log_factorial[n] - log_factorial[k] - log_factorial[n - k])
+
+
+def is_binary(values: Floats) -> bool:
+    """Whether all values are 0 or 1."""
+    return bool(((values == 0) | (values == 1)).all())
+
+
+def wilson(share: float, n: int, z: float) -> tuple[float, float]:
+    """Return the score interval of one share (Wilson 1927)."""
+    centre = share + z * z / (2 * n)
+    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return (centre - half) / scale, (centre + half) / scale
+
+
+def compare_shares(
+    yes: tuple[int, int], n: tuple[int, int], *, alternative: Alternative = "two-sided", confidence: float = 0.95
+) -> Effect:
+    """Compare the shares of "yes" in control and treatment by Fisher's p and an interval that needs no variance.
+
+    With l and u the Wilson limits of each share, the interval of Newcombe 1998 (method 10) is
+    d − √((p_t − l_t)² + (u_c − p_c)²) to d + √((u_t − p_t)² + (p_c − l_c)²). The standard error
+    √(p_c q_c/n_c + p_t q_t/n_t) is only for information.
+    """
+    (yes_c, yes_t), (n_c, n_t) = yes, n
+    p_c, p_t = yes_c / n_c, yes_t / n_t
+    tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
+    z = -NormalDist().inv_cdf(tail)
+    (l_c, u_c), (l_t, u_t) = wilson(p_c, n_c, z), wilson(p_t, n_t, z)
+    diff = p_t - p_c
+    low = diff - math.hypot(p_t - l_t, u_c - p_c) if alternative != "less" else -math.inf
+    high = diff + math.hypot(u_t - p_t, p_c - l_c) if alternative != "greater" else math.inf
+    se = math.sqrt(p_c * (1 - p_c) / n_c + p_t * (1 - p_t) / n_t)
+    p_value = fisher_p(yes_t, n_t, yes_c, n_c, alternative)
+    relative = p_t / p_c - 1 if p_c > 0 else np.nan
+    nan = np.nan
+    return Effect(diff, se, low, high, relative, nan, nan, nan, nan, p_value)

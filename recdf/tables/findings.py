@@ -1,0 +1,102 @@
+"""Findings about data: rows are collected one after another and become one table, errors first, that shows itself."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from .cells import Align, Cell, number, to_html, to_text, visible
+from .shown_frames import SHOWN_ROWS, AnyFrame, html_of_pandas
+
+Severity = Literal["error", "warning", "info"]
+
+FINDING_COLUMNS = {
+    "finding": "str", "severity": "str", "count": "int64", "share": "float64", "examples": "str", "effect": "str",
+}  # fmt: skip
+FINDING_EXAMPLES = 5
+NARROWEST = 30  # columns of a terminal for the effect of a finding
+
+
+@dataclass
+class Findings:
+    """Rows of the result, in the order in which they are found.
+
+    `refused_numbers` tells that no lists can be made, because of null scores or of relevances that cannot be gains.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    refused_numbers: bool = False
+
+    def add(self, finding: str, severity: Severity, count: Any, of: Any, examples: Any, effect: str) -> None:
+        """Add a finding that concerns `count` of `of` rows or lists, unless `count` is 0."""
+        if count:
+            words = examples if isinstance(examples, str) else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
+            share = count / of if of else float("nan")
+            values = (finding, severity, int(count), share, words, effect)
+            self.rows.append(dict(zip(FINDING_COLUMNS, values, strict=True)))
+
+    def table(self) -> pd.DataFrame:
+        """Return all findings as a table: errors, then warnings, then infos."""
+        table = pd.DataFrame(self.rows, columns=list(FINDING_COLUMNS)).astype(FINDING_COLUMNS)
+        order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
+        return ShownFindings(table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True))
+
+
+def row_objects(frame: pd.DataFrame) -> list[Any]:
+    """Return rows as tuples of Python objects; the rows of a single column are the objects themselves."""
+    rows = frame.astype(object).to_numpy().tolist()
+    return [row[0] if len(row) == 1 else tuple(row) for row in rows]
+
+
+class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
+    """What `check` returns: a DataFrame that shows every finding with the whole text of its effect."""
+
+    def _whole(self) -> bool:
+        return all(name in self.columns for name in FINDING_COLUMNS)
+
+    def __repr__(self) -> str:
+        return findings_text(self) if self._whole() else super().__repr__()
+
+    def _repr_html_(self) -> str | None:
+        if not self._whole():
+            return html_of_pandas(self)
+        if not len(self):
+            return "<p>no findings</p>"
+        rows = [
+            [Cell(str(row["severity"]), bold=row["severity"] == "error"), Cell(row["finding"]), *_numbers(row),
+             Cell(row["effect"]), Cell(str(row["examples"]))]
+            for row in self.head(SHOWN_ROWS).to_dict("records")
+        ]  # fmt: skip
+        head = ["severity", "finding", "count", "share", "effect", "examples"]
+        return to_html(head, rows, ["left", "left", "right", "right", "left", "left"])
+
+
+def _numbers(row: dict[Any, Any]) -> tuple[Cell, Cell]:
+    return Cell(f"{int(row['count']):,}"), Cell(number(row["share"], ".1%"))
+
+
+def findings_text(findings: pd.DataFrame) -> str:
+    """Return findings for a terminal, the effect wrapped to its width and the examples below it."""
+    if not len(findings):
+        return "no findings"
+    sides: list[Align] = ["left", "left", "right", "right"]
+    head = ["severity", "finding", "count", "share"]
+    shown = findings.head(SHOWN_ROWS).to_dict("records")
+    cells = [[Cell(str(row["severity"])), Cell(row["finding"]), *_numbers(row)] for row in shown]
+    left = to_text(head, cells, sides).splitlines()
+    margin = max(map(len, left)) + 2
+    width = max(NARROWEST, shutil.get_terminal_size((120, 24)).columns - margin)
+    lines = [left[0].ljust(margin) + "effect, examples"]
+    for start, row in zip(left[1:], shown, strict=True):
+        texts = [part for part in (visible(row["effect"]), visible(row["examples"])) if part]
+        wrapped = [line for part in texts for line in textwrap.wrap(part, width)] or [""]
+        lines.append((start.ljust(margin) + wrapped[0]).rstrip())
+        lines += [" " * margin + line for line in wrapped[1:]]
+    if len(findings) > len(shown):
+        lines.append(f"... and {len(findings) - len(shown):,} more findings")
+    return "\n".join(lines)
