@@ -12,13 +12,14 @@ from recdf.stats import (
     always_valid,
     arms,
     bootstrap,
-    effects,
+    effect_sizes,
     many_tests,
     regression,
+    resampling_weights,
     sign_flips,
     student,
-    weights,
 )
+from recdf.stats import shares as share_tests
 
 RUNS = 2000
 TRUTH = 1.0
@@ -50,7 +51,7 @@ def check(found, truth=0.0):
 
 def test_mean(rng):
     (c, _), (t, _) = users(rng, 300), users(rng, 200)
-    found = effects.effect(arms.arm(c), arms.arm(t))
+    found = effect_sizes.effect(arms.arm(c), arms.arm(t))
     check(found)
     relative = np.mean((found.rel_ci_low <= 0) & (found.rel_ci_high >= 0))
     assert 0.935 <= relative <= 0.965
@@ -59,7 +60,7 @@ def test_mean(rng):
 @pytest.mark.parametrize("alternative", ["greater", "less"])
 def test_one_sided_mean(rng, alternative):
     (c, _), (t, _) = users(rng, 300), users(rng, 300)
-    check(effects.effect(arms.arm(c), arms.arm(t), alternative=alternative))
+    check(effect_sizes.effect(arms.arm(c), arms.arm(t), alternative=alternative))
 
 
 def ratio(rng, n):
@@ -69,7 +70,7 @@ def ratio(rng, n):
 
 
 def test_ratio(rng):
-    check(effects.effect(arms.arm(*ratio(rng, 400)), arms.arm(*ratio(rng, 300))))
+    check(effect_sizes.effect(arms.arm(*ratio(rng, 400)), arms.arm(*ratio(rng, 300))))
 
 
 def cuped(control, treatment):
@@ -80,7 +81,7 @@ def cuped(control, treatment):
 def test_cuped(rng):
     (c, cx), (t, tx) = users(rng, 300), users(rng, 200)
     control, treatment = cuped(arms.Sample(c, None, cx), arms.Sample(t, None, tx))
-    check(effects.effect(control, treatment))
+    check(effect_sizes.effect(control, treatment))
     # The covariate is worth having, or the test would show little.
     assert np.mean(control.var / arms.arm(c).var) < 0.85
 
@@ -90,7 +91,7 @@ def test_ratio_cuped(rng):
     for n in (400, 300):
         num, den = ratio(rng, n)
         samples.append(arms.Sample(num, den, num + rng.binomial(5, 0.5, num.shape), den + 5.0))
-    check(effects.effect(*cuped(*samples)))
+    check(effect_sizes.effect(*cuped(*samples)))
 
 
 def test_stratified(rng):
@@ -102,7 +103,7 @@ def test_stratified(rng):
     for _ in range(2):
         values = level[strata] + spread[strata] * (rng.gamma(2, 0.5, (RUNS, len(strata))) - 1)
         sides.append(arms.stratified_arm(values, strata, shares))
-    check(effects.effect(*sides))
+    check(effect_sizes.effect(*sides))
 
 
 def test_regression_on_covariates_with_gaps(rng):
@@ -114,7 +115,7 @@ def test_regression_on_covariates_with_gaps(rng):
         design = np.column_stack([np.where(gaps, x[~gaps, 0].mean(), x[:, 0]), x[:, 1], gaps])
         centre = design.mean(axis=0)
         sides = [regression.regression_arm(y[part], design[part], centre) for part in (slice(100), slice(100, None))]
-        found = effects.effect(*sides)
+        found = effect_sizes.effect(*sides)
         covered += bool(found.ci_low <= 0 <= found.ci_high)
     assert stats.binom.ppf(0.0005, runs, 0.95) <= covered <= stats.binom.ppf(0.9995, runs, 0.95)
 
@@ -128,9 +129,9 @@ def test_clustered(rng):
         sums = np.add.reduceat(values, np.cumsum(size) - size, axis=1)
         sides.append(arms.arm(sums, np.broadcast_to(size.astype(float), sums.shape)))
         naive.append(arms.arm(values))
-    check(effects.effect(*sides))
+    check(effect_sizes.effect(*sides))
     # Taking rows for independent is what the cluster option is there against.
-    assert np.mean(effects.effect(*naive).p_value < 0.05) > 0.2
+    assert np.mean(effect_sizes.effect(*naive).p_value < 0.05) > 0.2
 
 
 def looks(rng, n, every):
@@ -159,7 +160,7 @@ def test_sequential_holds_under_fifty_looks(rng):
 
 def test_paired_t(rng):
     d = users(rng, 300)[0] - users(rng, 300)[0]
-    check(effects.one_sample(arms.arm(d)))
+    check(effect_sizes.one_sample(arms.arm(d)))
 
 
 def test_equivalence_at_the_margin(rng):
@@ -178,7 +179,7 @@ class Found:
 def test_sign_flips(rng):
     d = (users(rng, 200)[0] - users(rng, 200)[0]).T
     n, mean = len(d), d.mean(axis=0)
-    sums = weights.sign_sums([*d.T, np.ones(n)], 1000, 0)
+    sums = resampling_weights.sign_sums([*d.T, np.ones(n)], 1000, 0)
     flipped, ones = sums[:, :-1], sums[:, -1:]
     centred = (flipped - mean * ones) / n * np.sqrt(n / (n - 1))
     interval = sign_flips.sign_flip_interval(centred, mean, alternative="two-sided", confidence=0.95)
@@ -187,7 +188,7 @@ def test_sign_flips(rng):
 
 def test_poisson_bootstrap_of_differences(rng):
     d = (users(rng, 300)[0] - users(rng, 300)[0]).T
-    sums = weights.poisson_sums([*d.T, np.ones(len(d))], 1000, 0)
+    sums = resampling_weights.poisson_sums([*d.T, np.ones(len(d))], 1000, 0)
     means = sums[:, :-1] / sums[:, -1:]
     interval = bootstrap.quantile_interval(means, d.mean(axis=0), alternative="two-sided", confidence=0.95)
     check(Found(bootstrap.bootstrap_p(means, "two-sided"), interval))

@@ -6,6 +6,7 @@ import pytest
 from matching.watched import N_ITEMS, Watch, assert_same, refuse, result, shuffled
 
 import recdf as rd
+from recdf.evaluation import value_moments
 from recdf.matching import grouping, ranked
 from recdf.matching.grouping import offsets, pair_within, rank_within
 
