@@ -85,29 +85,13 @@ class _ANdcg(ListMetric):
     """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        aspects: Rows,
-        k: int = 10,
-        alpha: float = 0.5,
-        *,
-        ideal: Literal["greedy", "even"] = "greedy",
-        aspect_col: str | None = None,
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
+        ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        aspects: Rows,
-        k: int = 10,
-        alpha: float = 0.5,
-        *,
-        ideal: Literal["greedy", "even"] = "greedy",
-        aspect_col: str | None = None,
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
+        ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -117,24 +101,12 @@ class _Accuracy(ListMetric):
     """Share of the candidates that are rightly recommended or rightly left out; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 accuracy: _Accuracy
@@ -143,23 +115,11 @@ class _Aclt(ListMetric):
     """Number of recommended items that are in the long tail; a count, at least 0."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        head: float = 0.8,
-        items: Ids | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        head: float = 0.8,
-        items: Ids | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -169,23 +129,11 @@ class _Aplt(ListMetric):
     """Share of the recommended items that are in the long tail; neither direction is better, in [0, 1]."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        head: float = 0.8,
-        items: Ids | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        head: float = 0.8,
-        items: Ids | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -195,22 +143,10 @@ class _Arhr(ListMetric):
     """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i)."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 arhr: _Arhr
@@ -219,24 +155,12 @@ class _ArpRatio(ListMetric):
     """Popularity of the recommended items over that of the user's past; above 1 is more popular, at least 0."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 arp_ratio: _ArpRatio
@@ -245,28 +169,14 @@ class _Auc(ListMetric):
     """Share of (hit, miss) pairs in the right order, equal scores counting half; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        within: Literal["shown", "catalogue"] = "shown",
-        tied: Literal["half", "ranked"] = "half",
-        one_class: Literal["undefined", "share"] = "undefined",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
+        tied: Literal["half", "ranked"] = "half", one_class: Literal["undefined", "share"] = "undefined",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        within: Literal["shown", "catalogue"] = "shown",
-        tied: Literal["half", "ranked"] = "half",
-        one_class: Literal["undefined", "share"] = "undefined",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
+        tied: Literal["half", "ranked"] = "half", one_class: Literal["undefined", "share"] = "undefined",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 auc: _Auc
@@ -275,22 +185,10 @@ class _Bought(ListMetric):
     """Number of items in the first k that were bought; larger is better, at least 0. The numerator of `conversion`."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 bought: _Bought
@@ -299,22 +197,10 @@ class _Bpref(ListMetric):
     """Preference of judged relevant over judged other items; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 bpref: _Bpref
@@ -324,30 +210,14 @@ class _Calibration(ListMetric):
     0."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        divergence: Literal["kl", "js"] = "kl",
-        smoothing: float = 0.01,
-        separator: str = "|",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divergence: Literal["kl", "js"] = "kl", smoothing: float = 0.01, separator: str = "|",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        divergence: Literal["kl", "js"] = "kl",
-        smoothing: float = 0.01,
-        separator: str = "|",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divergence: Literal["kl", "js"] = "kl", smoothing: float = 0.01, separator: str = "|",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 calibration: _Calibration
@@ -357,25 +227,13 @@ class _Categories(ListMetric):
     one)."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        divisor: Literal["k", "shown", "catalogue"] = "k",
-        separator: str = "|",
-        items: Ids | None = None,
+        self, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divisor: Literal["k", "shown", "catalogue"] = "k", separator: str = "|", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        divisor: Literal["k", "shown", "catalogue"] = "k",
-        separator: str = "|",
-        items: Ids | None = None,
+        self, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divisor: Literal["k", "shown", "catalogue"] = "k", separator: str = "|", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -385,24 +243,12 @@ class _CategoryEntropy(ListMetric):
     """Shannon entropy of the recommended categories, in bits; larger is better, at least 0."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        separator: str = "|",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        separator: str = "|",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 category_entropy: _CategoryEntropy
@@ -411,22 +257,10 @@ class _Clicked(ListMetric):
     """Number of items in the first k that were clicked; larger is better, at least 0. The numerator of `ctr`."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 clicked: _Clicked
@@ -435,24 +269,12 @@ class _Confusion(ListMetric):
     """Confusion counts of the first k, in the four columns tp, fp, fn, tn; counts, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> dict[str, float]: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 confusion: _Confusion
@@ -461,24 +283,12 @@ class _Conversion(ListMetric):
     """Conversion rate: items bought in the first k over items shown or clicked; larger is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        per: Literal["shown", "clicked"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        per: Literal["shown", "clicked"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 conversion: _Conversion
@@ -487,11 +297,7 @@ class _Coverage(Metric):
     """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        items: Ids,
-        pred: Rows,
-        k: int | None = None,
-        **options: Unpack[OptionArguments],
+        self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
 
 coverage: _Coverage
@@ -501,22 +307,10 @@ class _Ctr(ListMetric):
     1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 ctr: _Ctr
@@ -525,30 +319,14 @@ class _Dcg(ListMetric):
     """Discounted gain of the list; larger is better within one list, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
-        log_base: float = 2,
-        tied: Literal["ranked", "averaged"] = "ranked",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
-        log_base: float = 2,
-        tied: Literal["ranked", "averaged"] = "ranked",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 dcg: _Dcg
@@ -557,28 +335,12 @@ class _Efd(ListMetric):
     """Expected free discovery, the surprise, in bits, of what is relevant and high up; larger is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        relevant: bool = True,
-        discount: Literal["log", "none"] = "log",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        relevant: bool = True,
-        discount: Literal["log", "none"] = "log",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 efd: _Efd
@@ -587,12 +349,7 @@ class _Entropy(Metric):
     """Shannon entropy of exposure, in bits; larger is better, at least 0."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        normalize: bool = False,
-        items: Ids | None = None,
+        self, pred: Rows, k: int = 10, *, normalize: bool = False, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
 
@@ -602,28 +359,12 @@ class _Epc(ListMetric):
     """Expected popularity complement, the novelty of what is relevant and high up; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        relevant: bool = True,
-        discount: Literal["log", "none"] = "log",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        relevant: bool = True,
-        discount: Literal["log", "none"] = "log",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 epc: _Epc
@@ -632,23 +373,11 @@ class _Err(ListMetric):
     """Expected reciprocal rank of the item that satisfies the user; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        max_gain: float | None = None,
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, max_gain: float | None = None, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        max_gain: float | None = None,
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, max_gain: float | None = None, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -658,16 +387,9 @@ class _ExposureRatio(Metric):
     """Share of a group in the exposure over its share in the relevant items; 1 is proportional, at least 0."""
 
     def __call__(
-        self,
-        true: Rows | None,
-        pred: Rows,
-        k: int = 10,
-        *,
-        group_col: str = "group",
-        discount: Literal["log", "none"] = "log",
-        relative_to: Literal["relevance", "catalogue"] = "relevance",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows | None, pred: Rows, k: int = 10, *, group_col: str = "group",
+        discount: Literal["log", "none"] = "log", relative_to: Literal["relevance", "catalogue"] = "relevance",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> dict[object, float]: ...
 
 exposure_ratio: _ExposureRatio
@@ -676,14 +398,8 @@ class _ExposureShare(Metric):
     """Share of the rank-discounted exposure that each group of items gets; neither direction is better, in [0, 1]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        group_col: str = "group",
-        discount: Literal["log", "none"] = "log",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, pred: Rows, k: int = 10, *, group_col: str = "group", discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> dict[object, float]: ...
 
 exposure_share: _ExposureShare
@@ -692,23 +408,11 @@ class _F1(ListMetric):
     """Weighted harmonic mean of precision and recall; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        beta: float = 1.0,
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        beta: float = 1.0,
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -718,24 +422,12 @@ class _Fallout(ListMetric):
     """Share of the irrelevant candidates that are recommended; smaller is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 fallout: _Fallout
@@ -744,22 +436,10 @@ class _FirstRank(ListMetric):
     """Rank of the first hit; smaller is better, at least 1. Undefined without a hit."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 first_rank: _FirstRank
@@ -768,11 +448,7 @@ class _Gini(Metric):
     """Gini index of exposure over the catalogue; smaller is better, in [0, 1]."""
 
     def __call__(
-        self,
-        items: Ids,
-        pred: Rows,
-        k: int | None = None,
-        **options: Unpack[OptionArguments],
+        self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
 
 gini: _Gini
@@ -781,12 +457,7 @@ class _Hhi(Metric):
     """Herfindahl-Hirschman index, the concentration of exposure; smaller is better, in [0, 1]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
 
 hhi: _Hhi
@@ -795,22 +466,10 @@ class _Hitrate(ListMetric):
     """Share of lists with at least one hit in the first k; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 hitrate: _Hitrate
@@ -819,22 +478,10 @@ class _Hits(ListMetric):
     """Number of hits in the first k; a count, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 hits: _Hits
@@ -843,25 +490,15 @@ class _Ild(ListMetric):
     """Intra-list diversity, the mean dissimilarity of two recommended items; larger is better, in [0, 2]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
+        self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        features: Features | None = None,
+        separator: str = "|", items: Ids | None = None, features: Features | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
+        self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        features: Features | None = None,
+        separator: str = "|", items: Ids | None = None, features: Features | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -871,25 +508,15 @@ class _Ils(ListMetric):
     """Intra-list similarity, the mean similarity of two recommended items; smaller is better, in [−1, 1]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
+        self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        features: Features | None = None,
+        separator: str = "|", items: Ids | None = None, features: Features | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
+        self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        features: Features | None = None,
+        separator: str = "|", items: Ids | None = None, features: Features | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -899,22 +526,10 @@ class _Mae(ListMetric):
     """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 mae: _Mae
@@ -923,23 +538,13 @@ class _Mapr(ListMetric):
     """Average precision at the ranks of the hits (MAP over lists); larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant",
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant",
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -949,23 +554,13 @@ class _Mar(ListMetric):
     """Average recall at the ranks of the hits; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits",
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits",
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -975,24 +570,12 @@ class _Mcc(ListMetric):
     """Matthews correlation between being recommended and being relevant; larger is better, in [−1, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 mcc: _Mcc
@@ -1001,24 +584,12 @@ class _MoneyNdcg(ListMetric):
     """NDCG whose gain is the value for which an item was bought; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 money_ndcg: _MoneyNdcg
@@ -1027,24 +598,12 @@ class _MoneyPrecision(ListMetric):
     """Share of the value of the first k items that belongs to hits; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 money_precision: _MoneyPrecision
@@ -1053,24 +612,12 @@ class _MoneyRecall(ListMetric):
     """Value of the hits over the value of all that was bought; larger is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 money_recall: _MoneyRecall
@@ -1079,23 +626,11 @@ class _Mrr(ListMetric):
     """Reciprocal rank of the first hit, 0 without one; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        of: Literal["first", "all"] = "first",
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        of: Literal["first", "all"] = "first",
-        items: Ids | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -1105,32 +640,16 @@ class _Ndcg(ListMetric):
     """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
-        log_base: float = 2,
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-        tied: Literal["ranked", "averaged"] = "ranked",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
-        log_base: float = 2,
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-        tied: Literal["ranked", "averaged"] = "ranked",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 ndcg: _Ndcg
@@ -1139,22 +658,10 @@ class _Pap(ListMetric):
     """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 pap: _Pap
@@ -1163,22 +670,10 @@ class _Pauc(ListMetric):
     """Area under the ROC curve up to k misses, over the whole list; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 pauc: _Pauc
@@ -1187,12 +682,7 @@ class _Personalization(Metric):
     """How different the lists of two users are on average, by the items in both; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
 
 personalization: _Personalization
@@ -1201,13 +691,7 @@ class _PooledMae(Metric):
     """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
 
 pooled_mae: _PooledMae
@@ -1216,13 +700,7 @@ class _PooledRmse(Metric):
     """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
 
 pooled_rmse: _PooledRmse
@@ -1231,16 +709,8 @@ class _PopReo(Metric):
     """Inequality between groups in the chance that a relevant item is recommended; smaller is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        group_col: str | None = None,
-        head: float = 0.8,
-        items: Ids | None = None,
-        log: Rows | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
 
 pop_reo: _PopReo
@@ -1249,15 +719,8 @@ class _PopRsp(Metric):
     """Inequality between groups in the chance that an item is recommended; smaller is better, at least 0."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        group_col: str | None = None,
-        head: float = 0.8,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
 
 pop_rsp: _PopRsp
@@ -1266,24 +729,12 @@ class _Popularity(ListMetric):
     """Mean popularity of the recommended items; neither direction is better, in [0, 1]."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 popularity: _Popularity
@@ -1292,24 +743,12 @@ class _Precision(ListMetric):
     """Share of the first k that is relevant; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["k", "shown", "achievable"] = "k",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["k", "shown", "achievable"] = "k",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["k", "shown", "achievable"] = "k",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["k", "shown", "achievable"] = "k",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 precision: _Precision
@@ -1318,26 +757,12 @@ class _Rbp(ListMetric):
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        p: float = 0.8,
-        gain: Literal["linear", "binary"] = "linear",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        p: float = 0.8,
-        gain: Literal["linear", "binary"] = "linear",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 rbp: _Rbp
@@ -1346,24 +771,12 @@ class _Recall(ListMetric):
     """Share of the relevant items that are among the first k; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["relevant", "achievable"] = "relevant",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["relevant", "achievable"] = "relevant",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 recall: _Recall
@@ -1372,24 +785,12 @@ class _Revenue(ListMetric):
     """Value of the hits in the first k, in the unit of the value column; larger is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 revenue: _Revenue
@@ -1398,22 +799,10 @@ class _Rmse(ListMetric):
     """Root mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 rmse: _Rmse
@@ -1422,22 +811,10 @@ class _Rprecision(ListMetric):
     """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1]. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 rprecision: _Rprecision
@@ -1447,38 +824,18 @@ class _Serendipity(ListMetric):
     1]."""
 
     def __call__(
-        self,
-        true: Rows | None,
-        pred: Rows,
-        k: int = 10,
-        *,
-        threshold: float = 0.7,
-        relevant: bool = True,
+        self, true: Rows | None, pred: Rows, k: int = 10, *, threshold: float = 0.7, relevant: bool = True,
         top: int | None = None,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        features: Features | None = None,
-        popular: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
+        popular: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows | None,
-        pred: Rows,
-        k: int = 10,
-        *,
-        threshold: float = 0.7,
-        relevant: bool = True,
+        self, true: Rows | None, pred: Rows, k: int = 10, *, threshold: float = 0.7, relevant: bool = True,
         top: int | None = None,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        features: Features | None = None,
-        popular: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
+        popular: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 serendipity: _Serendipity
@@ -1487,22 +844,10 @@ class _Shown(ListMetric):
     """Number of items shown in the first k; a count, at least 0, and the denominator of `ctr`."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 shown: _Shown
@@ -1511,24 +856,12 @@ class _Specificity(ListMetric):
     """Share of the irrelevant candidates that are not recommended; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 specificity: _Specificity
@@ -1537,26 +870,12 @@ class _SubtopicRecall(ListMetric):
     """Share of the aspects of the relevant items that the hits cover; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        aspects: Rows,
-        k: int = 10,
-        *,
-        aspect_col: str | None = None,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, aspect_col: str | None = None,
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        aspects: Rows,
-        k: int = 10,
-        *,
-        aspect_col: str | None = None,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, aspect_col: str | None = None,
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 subtopic_recall: _SubtopicRecall
@@ -1565,27 +884,13 @@ class _Surprisal(ListMetric):
     """Mean self-information of the recommended items, in bits; larger is better, at least 0."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        normalize: bool = False,
-        divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        normalize: bool = False,
-        divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -1595,24 +900,12 @@ class _Unexpectedness(ListMetric):
     """Share of the recommended items that a baseline does not recommend; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        base: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        base: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 unexpectedness: _Unexpectedness
@@ -1621,22 +914,10 @@ class _Unseen(ListMetric):
     """Share of the recommended items that the user has not had; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
 unseen: _Unseen
@@ -1645,13 +926,7 @@ class _UserCoverage(Metric):
     """Share of the lists of the population with at least one item; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
 
 user_coverage: _UserCoverage
