@@ -12,7 +12,7 @@ from ..stats.numbers import Alternative, Correction
 
 Columns = str | Sequence[str]
 
-Method = Literal["welch", "bootstrap", "permutation"]
+VariantMethod = Literal["welch", "bootstrap", "permutation"]
 VariantTest = Literal["mean", "proportion"]
 Better = Literal["larger", "smaller"]
 PairTest = Literal["t", "randomization", "bootstrap", "wilcoxon"]
@@ -22,8 +22,20 @@ RaiseOrDrop = Literal["raise", "drop"]
 Roll = Literal["mean", "sum", "min", "max"]
 
 __all__ = [
-    "Alternative", "Better", "Columns", "Correction", "Method", "Missing", "PairTest", "PairUsers", "Percentile",
-    "RaiseOrDrop", "Relative", "Roll", "VariantTest", "check_literal",
+    "Alternative",
+    "Better",
+    "Columns",
+    "Correction",
+    "Missing",
+    "PairTest",
+    "PairUsers",
+    "Percentile",
+    "RaiseOrDrop",
+    "Relative",
+    "Roll",
+    "VariantMethod",
+    "VariantTest",
+    "check_literal",
 ]  # fmt: skip
 
 

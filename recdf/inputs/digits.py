@@ -34,6 +34,8 @@ FIRST_ROWS = 1000
 LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
 HIGH_HALVES = np.uint64(0xF0F0F0F0F0F0F0F0)
 SIXES = np.uint64(0x0606060606060606)  # added to a digit, they carry into the high half if it is above 9
+# Multiplying by it spreads neighbouring integers over all 64 bits: 2**64 over the golden ratio.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
 
 

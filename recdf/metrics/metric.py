@@ -17,7 +17,7 @@ from ..matching.counts import ListCounts
 from ..matching.side_tables.given import Given
 from ..matching.side_tables.records import SIDES
 from .call import Call, check_k
-from .compute import compute, compute_counts, mean, settled
+from .compute import compute, compute_counts, mean, settle_undefined
 from .per_user import per_user_frame
 from .record import Kernel, MetricRecord, show
 
@@ -108,8 +108,11 @@ class ExposureMetric(Metric):
                 raise OptionError(f"{self.name}(...) is one number; with by= use evaluate")
             value = compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
             if isinstance(value, dict):
-                return {group: float(settled(np.array(part), request, call.options)) for group, part in value.items()}
-            return float(settled(np.array(value), request, call.options))
+                return {
+                    group: float(settle_undefined(np.array(part), request, call.options))
+                    for group, part in value.items()
+                }
+            return float(settle_undefined(np.array(value), request, call.options))
 
     @property
     def per_user(self) -> NoReturn:

@@ -29,7 +29,7 @@ from ..experiment_columns import (
     share,
     split,
 )
-from ..samples import Metric, read_metrics
+from ..samples import MetricRows, read_metrics
 
 __all__ = ["bootstrap_ci"]
 
@@ -116,7 +116,7 @@ def bootstrap_ci(
     frame_of("per_user", per_user)
     if not len(per_user):
         raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")
-    by_cols = by_columns(per_user, "per_user", by, RESULT_COLUMNS)
+    by_cols = by_columns(per_user, "per_user", by, INTERVAL_COLUMNS)
     units = require(per_user, "per_user", as_columns(unit_col if unit is None else unit))
     specs = metric_specs(metrics, per_user, "per_user")
     refuse_mixed_models(per_user, by_cols, units, "drop them from per_user")
@@ -136,15 +136,15 @@ def bootstrap_ci(
     which = np.repeat(np.arange(len(groups)), len(columns))
     table = pd.DataFrame(rows).assign(method=method, n_resamples=n_resamples, seed=seed)
     result = pd.concat([groups[by_cols].iloc[which].reset_index(drop=True), table], axis=1)
-    return result[[*by_cols, *RESULT_COLUMNS]]
+    return result[[*by_cols, *INTERVAL_COLUMNS]]
 
 
-RESULT_COLUMNS = [
+INTERVAL_COLUMNS = [
     "metric", "value", "se", "ci_low", "ci_high", "n_units", "n_undefined", "method", "n_resamples", "seed", "warning",
 ]  # fmt: skip
 
 
-def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:
+def _unit_sums(metrics: list[MetricRows], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:
     """Numerator and denominator of every metric per unit, units in the order of their ids, and defined units.
 
     With one row per unit and nothing undefined the denominator is None.
@@ -170,7 +170,7 @@ def _intervals(
     samples: list[Sample], n_units: list[int], n_resamples: int, seed: int, confidence: float, method: Percentile
 ) -> list[dict[str, Any]]:
     """Return the value, standard error and interval of every metric of one group, from one set of replicates."""
-    found = [_point(sample, n) for sample, n in zip(samples, n_units, strict=True)]
+    found = [_point_estimate(sample, n) for sample, n in zip(samples, n_units, strict=True)]
     tested = [j for j, row in enumerate(found) if not row["warning"]]
     if not tested:
         return found
@@ -184,7 +184,7 @@ def _intervals(
     return found
 
 
-def _point(sample: Sample, n_units: int) -> dict[str, Any]:
+def _point_estimate(sample: Sample, n_units: int) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan) | {"n_units": n_units}
     if n_units and np.abs(sample.num).max() >= HUGE:
         return row | {"warning": "huge_values"}

@@ -181,10 +181,10 @@ def compare_models(
         warn_of_weights(runs.parts[0][1], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
     else:
         runs = runs.weighted(weight_col)
-    pairs = _pairs(runs.models, baseline)
+    pairs = _model_pairs(runs.models, baseline)
     steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
     with Progress(steps, "compare_models", progress) as shown:
-        result = _table(_compare(names, runs, pairs, settings, shown), runs, settings)
+        result = _table(_compare_model_pairs(names, runs, pairs, settings, shown), runs, settings)
     if users == "zero":
         _refuse_zeros(result, better)
     families = Families(correction, family, alpha)
@@ -194,7 +194,7 @@ def compare_models(
     verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
     result["verdict"] = pd.Series(verdicts, dtype=str)
     result["confidence"] = confidence
-    result = result[RESULT_COLUMNS]
+    result = result[MODEL_RESULT_COLUMNS]
     result.attrs["recdf_comparison"] = {
         "kind": "models",
         "by": [],
@@ -206,7 +206,7 @@ def compare_models(
     return Comparison.of(result)
 
 
-RESULT_COLUMNS = [
+MODEL_RESULT_COLUMNS = [
     "metric", "baseline", "model", "n_users", "n_lists", "n_only_baseline", "n_only_model", "mean_baseline",
     "mean_model", "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df",
     "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed",
@@ -225,7 +225,7 @@ def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None
             )
 
 
-def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
+def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
     """(baseline, model) as positions: all pairs without a baseline."""
     if baseline is None:
         return [(b, m) for b in range(len(models)) for m in range(b + 1, len(models))]
@@ -235,7 +235,7 @@ def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
     return [(b, m) for m in range(len(models)) if m != b]
 
 
-def _compare(
+def _compare_model_pairs(
     names: list[str], runs: Runs, pairs: list[tuple[int, int]], settings: PairSettings, progress: Progress
 ) -> list[dict[str, Any]]:
     """One row of numbers per metric and pair."""

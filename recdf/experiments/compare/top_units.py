@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...stats.student import t_p_value
-from ..estimates import Estimate
+from ..estimates import ArmsEstimate
 from ..experiment_columns import Codes, Floats
 from ..units import Units
 from .two_sample import TINY, Row, Settings, but
@@ -28,7 +28,7 @@ _BLOCK = 1024
 _TIED = 1e-12
 
 
-class _Side(NamedTuple):
+class _ArmTop(NamedTuple):
     """One arm: numerators and denominators (None: a mean), and the part of each top unit that is left out."""
 
     num: Floats
@@ -54,7 +54,7 @@ class _Side(NamedTuple):
         return (float(z @ z) - float(self.out @ z[self.top] ** 2)) * n / (n - 1) / self.total**2
 
 
-def without_top(row: Row, units: Units, found: Estimate, settings: Settings) -> Row:
+def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings) -> Row:
     """The row with its difference without the top units, and with a warning where they decide.
 
     Ratios are recomputed. Adjusted means move as the values do that are compared.
@@ -67,7 +67,7 @@ def without_top(row: Row, units: Units, found: Estimate, settings: Settings) -> 
     sides = []
     for values, sample, (top, out) in zip(found.values, units.sides, tops, strict=True):
         num, den = (values, None) if found.how or sample.den is None else (sample.num, sample.den)
-        sides.append((_Side(num, den, top, 0.0 * out), _Side(num, den, top, out)))
+        sides.append((_ArmTop(num, den, top, 0.0 * out), _ArmTop(num, den, top, out)))
     before, after = zip(*sides, strict=True)
     moved = (after[1].mean - before[1].mean) - (after[0].mean - before[0].mean)
     if np.isnan(moved):  # the others have no denominator

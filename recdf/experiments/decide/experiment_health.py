@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ...errors import DataError, OptionError, examples
-from ...inputs.ids import Ids, read_ids
+from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import as_columns
 from ...stats.shares import equal_shares_test, share_test
 from ..assigned_users import in_several_variants
@@ -20,7 +20,7 @@ from ..experiment_columns import (
     Codes,
     Mask,
     by_columns,
-    distinct,
+    distinct_codes,
     frame_of,
     group_codes,
     key_codes,
@@ -108,11 +108,11 @@ def experiment_health(
     if not len(assignment):
         raise DataError("assignment has no rows; expected one per assigned user")
     clusters = require(assignment, "assignment", as_columns(cluster))
-    counted = _count_users(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
+    counted = _users_of_variants(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
     return _health_table(*counted, alpha)
 
 
-def _count_users(
+def _users_of_variants(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
     keys: list[str],
@@ -146,7 +146,7 @@ def _count_users(
 
     def per_cell(own: Codes, n: int, chosen: Mask) -> Codes:
         """How many of the chosen rows' users or clusters each cell has; repeated rows count once."""
-        once = distinct(cell[chosen] * n + own[chosen], n_cells * n) // max(n, 1)
+        once = distinct_codes(cell[chosen] * n + own[chosen], n_cells * n) // max(n, 1)
         return np.bincount(once, minlength=n_cells).reshape(shape)
 
     hashed = hash_users(assignment[alone], counted, "assignment")
@@ -154,7 +154,7 @@ def _count_users(
         "n_assigned": per_cell(unit, n_units, alone),
         "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
         "n_multi_variant": per_cell(user, n_users, ~alone),
-        "n_unassigned": np.full(n_cells, n_users - len(distinct(user, n_users))),
+        "n_unassigned": np.full(n_cells, n_users - len(distinct_codes(user, n_users))),
         "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
     }  # fmt: skip
 
@@ -219,7 +219,7 @@ def hash_users(frame: pd.DataFrame, keys: list[str], role: str) -> Hashes:
     return np.asarray(hashed >> np.uint64(64 - 4 * _DIGITS))
 
 
-def _hash(ids: Ids) -> Hashes:
+def _hash(ids: IdColumn) -> Hashes:
     if ids.dictionary is not None:
         return np.asarray(_hash(ids.dictionary)[ids.values])
     values = ids.values

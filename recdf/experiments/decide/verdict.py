@@ -150,7 +150,7 @@ def effect_words(table: pd.DataFrame, reject: Mask, better: Mapping[str, Better 
 
 
 # Level of the checks of the data: an experiment with thousands of users finds a broken one far beyond it.
-ALPHA = 0.001
+HEALTH_ALPHA = 0.001
 
 # Warnings that withhold the verdict of a comparison of variants, the most serious first.
 WITHHELD = {
@@ -214,7 +214,7 @@ def variant_verdicts(
     rows = zip(effect_words(table, reject, better), table["warning"], table["diff"], table["balance_p"], strict=True)
     for (word, warning, diff, balance_p), checked in zip(rows, ratio_checked, strict=True):
         named = warning.split("; ")
-        if "covariate_differs" in named and balance_p >= ALPHA:  # only a remark
+        if "covariate_differs" in named and balance_p >= HEALTH_ALPHA:  # only a remark
             named.remove("covariate_differs")
         reason = next((text for name, text in WITHHELD.items() if name in named), "")
         if not reason and "zero_variance" in named and diff != 0:
