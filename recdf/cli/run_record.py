@@ -28,7 +28,7 @@ from .output import COMPARISON_FILES
 __all__ = ["RunRecord", "can_be_retried"]
 
 RECORD = "run.json"
-BLOCK, MOST_BLOCKS = 2**20, 64  # of a larger file, so many blocks are hashed
+HASHED_AT_ONCE, MOST_BLOCKS = 2**20, 64  # of a larger file, so many blocks are hashed
 # Errors of the machine and not of the call: with more room, memory or time the same call may work.
 PASSING = {
     errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.EAGAIN,
@@ -109,11 +109,11 @@ def _state(path: str) -> tuple[int, int] | None:
 def _file_record(path: str) -> dict[str, Any]:
     """Return size and SHA-256 of a file; of a large one, the digest is that of blocks at equal distances."""
     size, digest = os.path.getsize(path), hashlib.sha256()
-    whole = size <= BLOCK * MOST_BLOCKS
+    whole = size <= HASHED_AT_ONCE * MOST_BLOCKS
     with open(path, "rb") as file:
-        for start in [0] if whole else np.linspace(0, size - BLOCK, MOST_BLOCKS).astype(int):
+        for start in [0] if whole else np.linspace(0, size - HASHED_AT_ONCE, MOST_BLOCKS).astype(int):
             file.seek(start)
-            digest.update(file.read(-1 if whole else BLOCK))
+            digest.update(file.read(-1 if whole else HASHED_AT_ONCE))
     return {"path": path, "bytes": size, "sha256" if whole else f"sha256_of_{MOST_BLOCKS}_mib": digest.hexdigest()}
 
 

@@ -26,7 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 # The label of a result that was evaluated without by=.
 ONLY = "all lists"
 JOINED_BY = " · "
-MANY = 10_000  # more runs of equal values than this are no models that stand together
+MANY_RUNS = 10_000  # more runs of equal values than this are no models that stand together
 SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined")
 
 
@@ -76,7 +76,7 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
     if not by:
         return {ONLY: np.arange(len(frame))}
     starts = _starts(frame, by)
-    names = labels(frame.take(starts), by) if len(starts) <= MANY else []
+    names = labels(frame.take(starts), by) if len(starts) <= MANY_RUNS else []
     if names and len(set(names)) == len(names):  # the rows of each value stand together, as evaluate leaves them
         ends = [*starts[1:], len(frame)]
         return {name: np.arange(first, end) for name, first, end in zip(names, starts, ends, strict=True)}

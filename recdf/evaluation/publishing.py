@@ -63,7 +63,7 @@ __all__ = [
 RESULT_FILES = PER_USER, SUMMARY_FILE = ("per_user.parquet", "summary.parquet")
 HIDDEN_NAME = "_recdf"  # in a folder of files: what belongs to the rows, which other readers of parquet skip
 OLD = "old"  # in a hidden folder: the older result, or files, that are being replaced
-NEW, NAMES, REPLACED = "new", "names", "replaced"  # of several files: the new ones, what they are called, the end
+NEW, NAMES_FILE, REPLACED = "new", "names", "replaced"  # of several files: the new ones, what they are called, the end
 PREFIX = ".recdf-writing-"
 RUN = "recdf_run"  # in the attrs of tables that one run writes, which pandas stores: a digest of all of them
 DAY = 24 * 60 * 60
@@ -205,7 +205,7 @@ def _publish_files(staging: Path, target: Path, held: list[str]) -> None:
     if held in ([], new) and len(new) == 1:  # then one rename is enough, and the older file is never missing
         _replace(staging / NEW / new[0], target / new[0])
         return
-    (staging / NAMES).write_text("\n".join(new), encoding="utf-8")
+    (staging / NAMES_FILE).write_text("\n".join(new), encoding="utf-8")
     (staging / OLD).mkdir()
     for name in held:
         _replace(target / name, staging / OLD / name)
@@ -261,7 +261,7 @@ def _sweep_one(staging: Path, target: Path) -> None:
 
 def _take_back(staging: Path, target: Path) -> None:
     """Undo the first renames if the last one did not happen."""
-    if (staging / NAMES).exists():
+    if (staging / NAMES_FILE).exists():
         _take_back_files(staging, target)
         return
     begun = (staging / PER_USER).exists() and not (staging / SUMMARY_FILE).exists()
@@ -278,7 +278,7 @@ def _take_back_files(staging: Path, target: Path) -> None:
     """Bring the older files back. A process may end here too: the next one goes on where this one ended."""
     if not (staging / OLD).exists():
         return
-    for name in (staging / NAMES).read_text(encoding="utf-8").splitlines():
+    for name in (staging / NAMES_FILE).read_text(encoding="utf-8").splitlines():
         if not (staging / NEW / name).exists() and (target / name).exists():
             os.replace(target / name, staging / NEW / name)
     for path in (staging / OLD).iterdir():

@@ -30,7 +30,7 @@ TIME_UNITS = ["s", "ms", "us", "ns"]
 
 # A column of strings is encoded in pieces of at least this many rows at the same time. Every piece has its own
 # dictionary, and one thread then joins the dictionaries, so there are few pieces.
-PIECE_ROWS, MOST_PIECES = 2**19, 4
+CODED_AT_ONCE, MOST_PIECES = 2**19, 4
 
 # The codes of a column of strings keep its chunks if there are at most this many; else the chunks are joined.
 MOST_PARTS = 1000
@@ -278,7 +278,7 @@ def _dictionary_positions(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray]
     A long column is split into pieces, which several threads encode. Positions stay in Arrow's chunks unless there are
     very many chunks.
     """
-    n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // PIECE_ROWS))
+    n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // CODED_AT_ONCE))
     edges = np.linspace(0, len(array), n_pieces + 1).astype(np.int64).tolist()
     pieces = []
     for encoded in each(lambda part: part.dictionary_encode(), [array[a:z] for a, z in pairwise(edges)]):

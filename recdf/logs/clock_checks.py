@@ -16,9 +16,9 @@ SOON = 600
 # Offsets between time zones, in half hours.
 OFFSETS = range(-28, 29)
 # Two clocks differ if after a shift by some offset at least ENOUGH events follow soon, which must be at least the share
-# MOST of the events, and TIMES as many as without a shift. Purchases that come hours later have no common offset, so
-# they do not count.
-ENOUGH, MOST, TIMES = 10, 0.5, 20
+# SHARE_SOON of the events, and TIMES_CHANCE as many as without a shift. Purchases that come hours later have no common
+# offset, so they do not count.
+ENOUGH, SHARE_SOON, TIMES_CHANCE = 10, 0.5, 20
 
 
 def check_clocks(found: Findings, rows: ImpressionRows) -> None:
@@ -34,7 +34,7 @@ def check_clocks(found: Findings, rows: ImpressionRows) -> None:
     for events in rows.events:
         soon, n_shown = _soon_by_offset(rows.log, events, second)
         best = max(soon, key=lambda offset: (soon[offset], -abs(offset)))
-        if best and soon[best] >= max(ENOUGH, MOST * n_shown, TIMES * soon[0]):
+        if best and soon[best] >= max(ENOUGH, SHARE_SOON * n_shown, TIMES_CHANCE * soon[0]):
             words = f"{events.name} {abs(best) / 2:g} h {'behind' if best > 0 else 'ahead of'} the log"
             effect = "one of the two frames is in another time zone; give both their zone with tz_localize"
             found.add("clocks in two zones", "warning", soon[best], n_shown, words, effect)

@@ -26,7 +26,7 @@ __all__ = ["METRICS", "Metric", "metric", "metrics_table"]
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, str] = {}
 
-P = ParamSpec("P")
+KernelArguments = ParamSpec("KernelArguments")
 
 
 class Metric(MetricRecord, ABC):
@@ -125,8 +125,8 @@ class ExposureMetric(Metric):
 # -------------------------------------------------------------------------------------------- decorator
 
 
-class MetricDecorator(Protocol[P]):
-    """`@metric`, or `@metric(...)` with the keywords P: those of the record.
+class MetricDecorator(Protocol[KernelArguments]):
+    """`@metric`, or `@metric(...)` with keywords: those of the record.
 
     For a type checker both make a `ListMetric`, which is what a user's metric nearly always is.
     """
@@ -134,12 +134,14 @@ class MetricDecorator(Protocol[P]):
     @overload
     def __call__(self, kernel: Kernel, /) -> ListMetric: ...
     @overload
-    def __call__(self, *args: P.args, **keywords: P.kwargs) -> Callable[[Kernel], ListMetric]: ...
+    def __call__(
+        self, *args: KernelArguments.args, **keywords: KernelArguments.kwargs
+    ) -> Callable[[Kernel], ListMetric]: ...
 
 
 def _keywords_of(
-    record: Callable[Concatenate[Kernel, P], MetricRecord],
-) -> Callable[[Callable[..., Any]], MetricDecorator[P]]:
+    record: Callable[Concatenate[Kernel, KernelArguments], MetricRecord],
+) -> Callable[[Callable[..., Any]], MetricDecorator[KernelArguments]]:
     """Give a decorator the keywords of a record, so that they are written once: as the record's fields."""
 
     def give(decorator: Any) -> Any:

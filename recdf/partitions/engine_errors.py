@@ -28,7 +28,7 @@ NOISE = (
     r"\[[A-Z][A-Z0-9_.]+\] ?",
     r"[ .]*\bSQLSTATE: \w+.*$",
 )
-MOST = 300  # letters of the engine's own message
+MOST_LETTERS = 300  # letters of the engine's own message
 
 
 class Cause(NamedTuple):
@@ -181,7 +181,7 @@ def plain_line(line: str) -> str:
 
 
 def _short_line(line: str) -> str:
-    return (line if len(line) <= MOST else f"{line[:MOST]}...").rstrip(".")
+    return (line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}...").rstrip(".")
 
 
 def reword(error: RecdfError, advice: Mapping[str, str]) -> None:

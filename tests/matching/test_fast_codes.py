@@ -85,7 +85,7 @@ def test_pieces_of_a_long_column_of_strings_are_encoded_at_once(frames, monkeypa
     texts = [frame.astype(STRINGS) for frame in map(shuffled, frames)]
     texts[1].loc[[0, 7], "item_id"] = None
     slow = result(*texts, null_keys="drop")
-    monkeypatch.setattr(coding, "PIECE_ROWS", 2)
+    monkeypatch.setattr(coding, "CODED_AT_ONCE", 2)
     for n in (2, 3):
         monkeypatch.setattr(coding, "n_threads", lambda n=n: n)
         assert_same(result(*texts, null_keys="drop"), slow)
@@ -105,7 +105,7 @@ def test_rows_of_chunks_of_strings(rows):
 @pytest.mark.parametrize("most", [1000, 1])
 def test_codes_stay_in_the_chunks_of_a_column(most, monkeypatch):
     monkeypatch.setattr(coding, "MOST_PARTS", most)
-    monkeypatch.setattr(coding, "PIECE_ROWS", 6)
+    monkeypatch.setattr(coding, "CODED_AT_ONCE", 6)
     chunks = pa.chunked_array([["a", "bb"], [], ["c", "a"], ["bb"], ["d", "a", "c"]], pa.large_string())
     (column,) = coding.encode([ids.IdColumn("a", "string", chunks)]).columns
     assert (len(column.parts) > 2) == (most > 1)
