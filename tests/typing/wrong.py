@@ -38,7 +38,7 @@ def calls() -> None:
     rd.join_experiment(pred, pred, missing="zeros")  # error: arg-type
     rd.join_experiment(pred, pred, unexposed="keep")  # error: arg-type
     rd.roll_up(pred, how="median")  # error: arg-type
-    rd.bootstrap_ci(pred, "ndcg@10", method="bca")  # error: arg-type
+    rd.bootstrap_ci(pred, "ndcg@10", interval="bca")  # error: arg-type
     rd.ndgc(true, pred)  # error: attr-defined
     rd.metric(better="bigger")  # error: call-overload
     rd.metric(bound=(0, 1))  # error: call-overload
