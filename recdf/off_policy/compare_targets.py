@@ -90,7 +90,7 @@ def ope_compare(
     Raises
     ------
     OptionError
-        If there are fewer than two targets, the baseline is none of them, or there is neither `cluster` nor `slate_col`.
+        If there are fewer than two targets, the baseline is none of them, or `cluster` and `slate_col` are both None.
     DataError
         If the targets do not stand on the same rows; and as `ope_estimate`.
 

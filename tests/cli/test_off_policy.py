@@ -88,8 +88,8 @@ def test_slates_and_options(tmp_path, capsys):
         out,
     )
     expected = rd.ope_estimate(
-        log, slate_col="slate", estimators=["rips", "snsips"], propensity_col="p_conditional", target_col="e_conditional",
-        propensity_kind="conditional",
+        log, slate_col="slate", estimators=["rips", "snsips"], propensity_col="p_conditional",
+        target_col="e_conditional", propensity_kind="conditional",
     )  # fmt: skip
     pd.testing.assert_frame_equal(pd.read_parquet(out / "ope.parquet"), expected, check_dtype=False)
     text = run(

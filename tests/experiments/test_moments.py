@@ -231,7 +231,7 @@ BAD_CALLS = [
     ({"nan": "drop"}, rd.OptionError, "nan= is about users.*rd.variant_moments"),
     ({"user_col": "user_id"}, rd.OptionError, "user_col= is about users"),
     *(
-        ({name: value}, rd.OptionError, f"^{name}= needs one row per user.*to_pandas.*a sample of the users by a hash")
+        ({name: value}, rd.OptionError, f"^{name}=.*needs one row per user.*to_pandas.*a sample of the users by a hash")
         for name, value in {
             "covariates": "x", "strata": "x", "cluster": "x", "test": "bootstrap", "n_resamples": 10, "seed": 1,
             "cap": {"m": 0.9}, "time_col": "day", "weight_col": "w",

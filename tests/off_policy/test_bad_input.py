@@ -38,7 +38,7 @@ TABLE = [
         ["'propensity'", "did you mean 'propensty'?"],
     ),
     (LOG.drop(columns="user_id"), {}, rd.ColumnError, ["'user_id'", "pass cluster=None"]),
-    (LOG, {"slate_col": "slate", "interaction": "cascade", "propensity_kind": "conditional"}, rd.ColumnError, ["'slate'"]),
+    (LOG, {"slate_col": "no", "interaction": "cascade", "propensity_kind": "conditional"}, rd.ColumnError, ["'no'"]),
     (some("user_id", [None, None]), {}, rd.NullKeyError, ["log['user_id'] is null in 2 of 40 rows", "cluster=None"]),
     (LOG.assign(model=None), {"by": "model"}, rd.NullKeyError, ["log['model'] is null in 40 of 40 rows"]),
     (LOG.assign(value=1), {"by": "value"}, rd.OptionError, ["by='value' is also a column of the result"]),

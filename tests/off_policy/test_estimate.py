@@ -176,7 +176,8 @@ def test_prefix_and_slate_propensities_are_products_of_conditional_ones():
 
 def test_one_call_takes_estimators_of_two_interactions():
     log = slate_log()
-    together = rd.ope_estimate(log, estimators=["rips", "snsips", "sips"], slate_col="slate", propensity_kind="conditional")
+    names = ["rips", "snsips", "sips"]
+    together = rd.ope_estimate(log, estimators=names, slate_col="slate", propensity_kind="conditional")
     assert together["estimator"].tolist() == ["rips", "snsips", "sips"]
     alone = [
         rd.ope_estimate(log, estimators=name, slate_col="slate", propensity_kind="conditional")

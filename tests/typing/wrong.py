@@ -29,7 +29,7 @@ def calls() -> None:
     rd.check(true, pred, duplicates="first")  # error: arg-type
     rd.compare_models(pred, correction="holmm")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", correction="holmm")  # error: arg-type
-    rd.compare_variants(pred, "ndcg@10", control="A", method="permute")  # error: arg-type
+    rd.compare_variants(pred, "ndcg@10", control="A", test="wilcoxon")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", alternative="two_sided")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", test="proportions")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", relative="delta")  # error: arg-type

@@ -82,8 +82,8 @@ def bootstrap_ci(
     -------
     DataFrame
         One row per (`by`, metric): `metric`, `value`, `se` (of the replicates), `ci_low`, `ci_high`, `n_units` (with a
-        defined row), `n_undefined` (rows), `method` (the `interval`), `n_resamples`, `seed`, `warning`. Warnings: "zero_variance",
-        "too_few_units" (below 2), "zero_denominator" and "huge_values" (from 1e150 on): no interval.
+        defined row), `n_undefined` (rows), `method` (that of the interval), `n_resamples`, `seed`, `warning`. Warnings:
+        "zero_variance", "too_few_units" (below 2), "zero_denominator" and "huge_values" (from 1e150 on): no interval.
 
     Raises
     ------

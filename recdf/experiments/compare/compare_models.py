@@ -126,8 +126,8 @@ def compare_models(
         differences are ties, so that few users decide and t and TOST are not to be trusted); "few_differ" (fewer than
         50 users differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often than it says;
         "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal users, and less than
-        half of them); "different_lists" (missing="drop" left some out); "repeated_units" (`user_id` or a later column of
-        the key repeats and is not the unit).
+        half of them); "different_lists" (missing="drop" left some out); "repeated_units" (`user_id` or a later column
+        of the key repeats and is not the unit).
         Verdict: withheld ("check: ...") below 20 users, below 20 that differ if any does, where few users carry it,
         where lists were left out, of huge values, and of equal differences that are not 0. Else "better" or "worse"
         (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with test="wilcoxon" "ranks higher" or
@@ -144,8 +144,8 @@ def compare_models(
     DuplicateError
         Several rows of a user for one model.
     DataError
-        Users with values for one model only (`missing="raise"`); a metric that is infinite or not numeric; a weight that
-        is null, negative or infinite, or that differs between the models of a user.
+        Users with values for one model only (`missing="raise"`); a metric that is infinite or not numeric; a weight
+        that is null, negative or infinite, or that differs between the models of a user.
     MissingExtraError
         If SciPy is not installed and the test or `margin` needs it.
 

@@ -157,10 +157,11 @@ def compare_variants(
         adjusted means, if any), `se`, `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive),
         `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error), `statistic`, `df`,
         `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same test finds with power 0.8 at the
-        unadjusted alpha), `confidence`, `method` (test and adjustment, such as "welch+cuped"), `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and
-        strata), `n_covariate_missing`, `mean_denominator_control`, `mean_denominator_treatment` (per unit of a ratio of
-        sums; rows per cluster), `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the
-        ten units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200 units),
+        unadjusted alpha), `confidence`, `method` (test and adjustment, such as "welch+cuped"), `cap`, `theta`,
+        `variance_reduction` (1 − v/v without covariate and strata), `n_covariate_missing`, `mean_denominator_control`,
+        `mean_denominator_treatment` (per unit of a ratio of sums; rows per cluster), `p_denominator` (Welch's p of
+        their difference), `diff_without_top` (`diff` without the ten units of both arms whose values are farthest from
+        the mean of all, 5 % of fewer than 200 units),
         `design_effect` (variance by units over that by rows, where rows repeat units), `srm_p` (of the sample ratio of
         the users compared; the smallest where several tests are made), `balance_p` (that the arms have the same mean of
         the covariates and weights; the smallest, times the number of these tests in the table), `unbalanced` (columns

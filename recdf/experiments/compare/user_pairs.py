@@ -119,7 +119,7 @@ def _pair(metric: Metric, units: Units, settings: Settings) -> Pair:
         cap=metric.cap,
         n_covariate_missing=units.n_covariate_missing,
         warnings=units.warnings,
-        cautions=() if found is None or test == "proportion" else _cautions(units, found, test),  # Fisher's test is exact
+        cautions=() if found is None or test == "proportion" else _cautions(units, found, test),
     )
 
 

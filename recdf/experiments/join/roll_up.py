@@ -156,8 +156,8 @@ def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) 
     unknown = [name for name in listed if name not in known]
     if unknown:
         raise DataError(
-            f"per_user has {unknown} before n_true, beside unit_col={units}; name in over= the columns that the rows of a "
-            "unit are rolled up over (sessions, days), and add to unit_col= those that must not be mixed (models)"
+            f"per_user has {unknown} before n_true, beside unit_col={units}; name in over= the columns that the rows "
+            "of a unit are rolled up over (sessions, days), and add to unit_col= those that must not be mixed (models)"
         )
 
 
