@@ -162,7 +162,7 @@ LONG = {
     "compare_variants by permutation": lambda users: rd.compare_variants(
         users, "hits@10", control="A", test="permutation", n_resamples=5000
     ),
-    "ope_estimate": lambda _: rd.ope_estimate(log(), test="bootstrap", n_resamples=20),
+    "ope_estimate": lambda _: rd.ope_estimate(log(), interval="bootstrap", n_resamples=20),
     "check": lambda _: rd.check({"ann": ["a"]}, {"ann": ["a"]}),
     "compare_conventions": lambda _: rd.compare_conventions(
         {"ann": ["a"]}, {"ann": ["a"]}, metrics=["ndcg", "precision"]
