@@ -33,13 +33,13 @@ def _k_third(function: Callable[P, pd.DataFrame]) -> Callable[P, pd.DataFrame]:
     """Take k as the third argument too, where it stood before, with a warning."""
 
     @functools.wraps(function)
-    def with_metrics_third(*args: P.args, **kwargs: P.kwargs) -> pd.DataFrame:
+    def with_metrics_third(*args: Any, **kwargs: Any) -> pd.DataFrame:
         if len(args) == 3 and isinstance(k := args[2], int | np.integer):
             warn_user(
                 f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in evaluate; pass k={k}",
                 DeprecatedWarning,
             )
-            return function(*args[:2], k=k, **kwargs)  # type: ignore[call-arg]
+            return function(*args[:2], k=k, **kwargs)
         return function(*args, **kwargs)
 
     return with_metrics_third

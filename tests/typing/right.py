@@ -55,6 +55,6 @@ def calls() -> None:
     assert_type(rd.bootstrap_ci(per_user, "ndcg@10", by="model", n_resamples=99), pd.DataFrame)
     bandit = pd.DataFrame({"item_id": [1, 2], "reward": [1.0, 0.0], "propensity": 0.5, "target_propensity": [0.9, 0.1]})
     assert_type(rd.ope.estimate(bandit, cluster=None), pd.DataFrame)
-    assert_type(rd.ope_diagnostics(bandit), pd.DataFrame)
+    assert_type(rd.ope_diagnostics(bandit, cluster=None), pd.DataFrame)
     assert_type(rd.logs.from_dict({1: ["a"]}), pd.DataFrame)
     assert_type(rd.diagnostics.hit_table(true, one), pd.DataFrame)
