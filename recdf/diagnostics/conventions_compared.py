@@ -39,7 +39,7 @@ def _k_third(function: Callable[P, pd.DataFrame]) -> Callable[P, pd.DataFrame]:
                 f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in evaluate; pass k={k}",
                 DeprecatedWarning,
             )
-            return function(*args[:2], k=k, **kwargs)
+            return function(*args[:2], k=k, **kwargs)  # type: ignore[arg-type]
         return function(*args, **kwargs)
 
     return with_metrics_third
