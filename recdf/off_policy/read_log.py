@@ -1,6 +1,6 @@
 """From a log to arrays: the only place where the columns of a log have names.
 
-Contract: `read_log` checks every column that a call uses and gives `LogArrays`; `LogArrays.rows` gives one `LogGroup`
+Contract: `read_log` checks every column that a call uses and gives a `Log`; `Log.rows` gives the `Rows` of one group
 under one interaction. The same checks run for frames of any dtype.
 """
 
@@ -40,7 +40,7 @@ WRITE_TARGET = (
 LARGEST_WEIGHT = 1e15
 LARGEST_REWARD = 1e55
 
-NO_UNIT = "pass unit=None if every row is a decision of its own"
+NO_UNIT = "pass slate_col=None if every row is a decision of its own"
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class LogArrays:
         if twice.any():
             raise DuplicateError(
                 f"{np.count_nonzero(twice):,} rows of log repeat a (unit, position) pair; a position of a slate shows "
-                "one item: drop the repeated rows, or name the columns of the slate in unit="
+                "one item: drop the repeated rows, or name the columns of the slate in slate_col="
             )
         present, place = np.unique(position, return_inverse=True)
         full = (layout.lengths == len(present)).all()
@@ -195,7 +195,7 @@ def read_log(frame: pd.DataFrame, columns: LogColumns, by: Sequence[str] = ()) -
                 f"log[{columns.reward!r}] is outside reward_range=({low:g}, {high:g}) in {outside:,} of "
                 f"{len(frame):,} rows (from {reward.min():g} to {reward.max():g}); widen the range"
             )
-    unit = log_key_codes(frame, columns.unit, "unit", NO_UNIT, ordered=columns.ordered) if columns.unit else None
+    unit = log_key_codes(frame, columns.unit, "slate_col", NO_UNIT, ordered=columns.ordered) if columns.unit else None
     cluster = (
         log_key_codes(frame, columns.cluster, "cluster", NO_CLUSTER, ordered=columns.ordered)
         if columns.cluster
