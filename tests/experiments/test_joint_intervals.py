@@ -74,13 +74,13 @@ def test_variants_have_the_intervals_of_a_higher_confidence(relative, alternativ
     np.testing.assert_allclose(near, alone[["rel_ci_low", "rel_ci_high"]], rtol=0.05, atol=0.01)
 
 
-@pytest.mark.parametrize("options", [{}, {"strata": "half"}, {"cluster": "half"}, {"method": "permutation"}])
+@pytest.mark.parametrize("options", [{}, {"strata": "half"}, {"cluster": "half"}, {"test": "permutation"}])
 def test_intervals_of_variants_agree_with_their_verdicts(options):
     for seed in range(6):
         data = users(seed).assign(half=lambda frame: frame["user_id"] % (4 if "strata" in options else 40))
         table = rd.compare_variants(data, ["m", "w"], control="A", n_resamples=300, **options)
         assert agrees(table)
-        if "method" not in options:
+        if "test" not in options:
             assert agrees(table, "rel_ci_low", "rel_ci_high")
 
 

@@ -21,7 +21,7 @@ COLUMNS = [
     "n_lacking_baseline", "n_lacking_model", "n_both", "mean_baseline_both", "mean_model_both", "diff_both", "se_both",
     "ci_low_both", "ci_high_both", "verdict_both",
 ]  # fmt: skip
-NOTHING = {**dict.fromkeys(COLUMNS[:2], 0), **dict.fromkeys(COLUMNS[2:-1], np.nan)}
+NONE_LACKING = {**dict.fromkeys(COLUMNS[:2], 0), **dict.fromkeys(COLUMNS[2:-1], np.nan)}
 MISSING = "missing_lists"
 BUT = ", but "  # what follows in a verdict is where it does not hold
 
@@ -38,7 +38,7 @@ def where_both(base: Floats, model: Floats, has: tuple[Mask, Mask], runs: Runs) 
     """Return the means, the difference and its error on the lists that both models have, if one lacks some."""
     there, both = ~np.isnan(base) & ~np.isnan(model), has[0] & has[1]
     lacking = [int(np.count_nonzero(there & ~own & other)) for own, other in (has, has[::-1])]
-    row = {**NOTHING, "n_lacking_baseline": lacking[0], "n_lacking_model": lacking[1]}
+    row = {**NONE_LACKING, "n_lacking_baseline": lacking[0], "n_lacking_model": lacking[1]}
     if not any(lacking):
         return row
     pair = [np.where(both, one, np.nan) for one in (base, model)]
