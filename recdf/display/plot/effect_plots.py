@@ -216,7 +216,7 @@ def over_time(
     ----------
     effect : DataFrame
         One row per period: the column of the period, `metric`, `diff`, `ci_low`, `ci_high`, as
-        `rd.compare_variants(..., by="day")` returns them. `rd.time_slice` makes the column of the day.
+        `rd.compare_variants(..., by="day")` returns them. `rd.logs.time_slice` makes the column of the day.
     metric : str, optional
         The metric to draw. Needed where there are several.
     time_col : str, optional

@@ -68,7 +68,7 @@ def adjust_pvalues(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> rd.adjust_pvalues(pd.DataFrame({"p_value": [0.01, 0.04, 0.03]}))
+    >>> rd.experiments.adjust_pvalues(pd.DataFrame({"p_value": [0.01, 0.04, 0.03]}))
        p_value  p_adj  reject
     0     0.01   0.03    True
     1     0.04   0.06   False
