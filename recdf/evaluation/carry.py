@@ -14,9 +14,10 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, DataError, OptionError
+from ..inputs.constraints import check
 from ..inputs.frames import column
 from ..inputs.ids import is_nested, label_codes
-from ..inputs.options import Options, as_columns, check_choice
+from ..inputs.options import Options, as_columns
 from ..matching.grouping import spans
 from ..matching.lists import Matched
 from ..metrics.per_user import label_frame
@@ -33,7 +34,7 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
         return {}
     rules: dict[str, Rule] = dict(carry) if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
     for name, rule in rules.items():
-        check_choice(f"carry[{name!r}]", rule, RULES)
+        check(f"carry[{name!r}]", rule, Rule)
         if name in (*as_columns(options.by), *as_columns(options.user_col)):
             raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
         if name in ("n_true", "n_pred", options.weight_name, *taken):

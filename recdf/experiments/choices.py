@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal
 
-from ..inputs.options import check_choice
+from ..inputs.constraints import NATURAL, POSITIVE, check, number
 from ..stats.bootstrap import Percentile
 from ..stats.effect_sizes import Relative
 from ..stats.numbers import Alternative, Correction
@@ -22,11 +22,6 @@ RaiseOrDrop = Literal["raise", "drop"]
 Roll = Literal["mean", "sum", "min", "max"]
 
 __all__ = [
-    "Alternative", "Better", "Columns", "Correction", "Method", "Missing", "PairTest", "PairUsers", "Percentile",
-    "RaiseOrDrop", "Relative", "Roll", "VariantTest", "check_literal",
+    "NATURAL", "POSITIVE", "Alternative", "Better", "Columns", "Correction", "Method", "Missing", "PairTest",
+    "PairUsers", "Percentile", "RaiseOrDrop", "Relative", "Roll", "VariantTest", "check", "number",
 ]  # fmt: skip
-
-
-def check_literal(name: str, value: str, literal: object) -> None:
-    """Raise OptionError unless the value is one of those of the Literal type."""
-    check_choice(name, value, get_args(literal))

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, closest
+from ..errors import DataError, OptionError
+from ..inputs.constraints import check, one_of
 from ..inputs.frames import as_frame, column
 from .times import as_datetimes
 
@@ -75,9 +76,7 @@ def time_slice(
     """
     rows = as_frame(frame, "frame")
     every = ALSO.get(every, every)
-    if every not in COLUMNS:
-        known = ", ".join(f'"{one}"' for one in COLUMNS)
-        raise OptionError(f"every={every!r}; expected one of {known}{closest(str(every), COLUMNS)}")
+    check("every", every, one_of(list(COLUMNS)))
     name = COLUMNS[every] if name is None else name
     if name in rows.columns:
         raise OptionError(f"frame has a column {name!r} already; pass name= to call the slice something else")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import OptionError
-from ..inputs.options import check_choice
+from ..inputs.constraints import NATURAL, SHARE, check, number, one_of
 from .bounded import Bounds
 from .estimators import ESTIMATORS, Interaction, Request, find_estimator
 from .flags import Method
@@ -72,10 +72,9 @@ def read_requests(
     estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: Kind, ragged: str
 ) -> tuple[Request, ...]:
     """Return one request per estimator and clip, in the order in which they were asked for; check what slates are."""
-    check_choice("propensity_kind", kind, get_args(Kind))
-    check_choice("ragged", ragged, RAGGED)
-    if interaction is not None:
-        check_choice("interaction", interaction, get_args(Interaction))
+    check("propensity_kind", kind, Kind)
+    check("ragged", ragged, one_of(RAGGED))
+    check("interaction", interaction, Interaction | None)
     names = [estimators] if isinstance(estimators, str) else list(estimators)
     if not names or len(set(names)) < len(names):
         raise OptionError(f"estimators={estimators!r}; expected one or more names, each once")
@@ -140,12 +139,10 @@ def read_plan(
     requests: tuple[Request, ...], confidence: Any, method: Method, ranges: Ranges, resampling: tuple[Any, Any]
 ) -> Plan:
     """Return the checked plan of a call."""
-    check_choice("method", method, get_args(Method))
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number) or not 0 < confidence < 1:
-        raise OptionError(f"confidence={confidence!r}; expected a number between 0 and 1, both excluded")
-    for name, value, least in (("n_resamples", resampling[0], 2), ("seed", resampling[1], 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise OptionError(f"{name}={value!r}; expected an integer of at least {least}")
+    check("method", method, Method)
+    check("confidence", confidence, SHARE)
+    check("n_resamples", resampling[0], number(2, whole=True))
+    check("seed", resampling[1], NATURAL)
     return Plan(requests, float(confidence), method, *ranges, int(resampling[0]), int(resampling[1]))
 
 

@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
+from ...inputs.constraints import NATURAL, POSITIVE, SHARE, number
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...tables.comparisons import Comparison
-from ..choices import Alternative, Correction, PairTest, PairUsers, check_literal
+from ..choices import Alternative, Correction, PairTest, PairUsers, check
 from ..decide.verdict import Families, adjusted_columns, directions, model_verdicts
-from ..experiment_columns import Floats, count, require, share
+from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
 from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
@@ -162,11 +163,11 @@ def compare_models(
       model  n_users  diff  ci_low  ci_high  wins verdict
     0   als       80  0.45   0.431    0.469    80  better
     """
-    check_literal("test", test, PairTest)
-    check_literal("users", users, PairUsers)
-    check_literal("alternative", alternative, Alternative)
-    check_literal("correction", correction, Correction)
-    alpha = 1 - share("confidence", confidence)
+    check("test", test, PairTest)
+    check("users", users, PairUsers)
+    check("alternative", alternative, Alternative)
+    check("correction", correction, Correction)
+    alpha = 1 - check("confidence", confidence, SHARE)
     if weight_col is not None and test == "wilcoxon":
         raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
@@ -174,7 +175,7 @@ def compare_models(
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
     keys += units
     names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
-    counts = count("n_resamples", n_resamples), count("seed", seed, 0)
+    counts = check("n_resamples", n_resamples, POSITIVE), check("seed", seed, NATURAL)
     settings = PairSettings(test, users, alternative, confidence, *counts, _margins(margin, names))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
@@ -291,8 +292,7 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
     for name, value in margins.items():
         if name not in names:
             raise OptionError(f"margin names {name!r}, which is not compared; metrics are {names}")
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-            raise OptionError(f"margin={value!r} for {name!r}; expected a number above 0")
+        check(f"margin[{name!r}]", value, number(above=0))
     return {name: float(value) for name, value in margins.items()}
 
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ...errors import DataError, OptionError
+from ...inputs.constraints import Natural, Positive, Share, check_record, number
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import ROUNDING
 from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
-from ..choices import Alternative, Columns, Correction, Method, Relative, VariantTest, check_literal
+from ..choices import Alternative, Columns, Correction, Method, Relative, VariantTest, check
 from ..estimates import Estimate
-from ..experiment_columns import Spec, count, share
+from ..experiment_columns import Spec
 from ..samples import subset
 
 __all__: list[str] = []
@@ -49,11 +50,11 @@ class Settings:
     """Options of a comparison that every pair of arms needs; `tests` names the metrics compared as proportions."""
 
     alternative: Alternative = "two-sided"
-    confidence: float = 0.95
-    sequential_n: int | None = None
+    confidence: Share = 0.95
+    sequential_n: Annotated[int, number(2, whole=True)] | None = None
     method: Method = "welch"
-    n_resamples: int = 2000
-    seed: int = 0
+    n_resamples: Positive = 2000
+    seed: Natural = 0
     relative: Relative = "fieller"
     tests: Mapping[str, VariantTest] = field(default_factory=dict)
 
@@ -61,11 +62,11 @@ class Settings:
 def which_tests(test: VariantTest | Mapping[str, VariantTest], specs: Mapping[str, Any]) -> dict[str, VariantTest]:
     """Test of every metric."""
     if not isinstance(test, Mapping):
-        check_literal("test", test, VariantTest)
+        check("test", test, VariantTest)
         return dict.fromkeys(specs, test)
     subset("test", list(test), specs)
     for name, chosen in test.items():
-        check_literal(f"test[{name!r}]", chosen, VariantTest)
+        check(f"test[{name!r}]", chosen, VariantTest)
     return dict(test)
 
 
@@ -82,21 +83,14 @@ def check_settings(
     covariates: Any = None,
 ) -> None:
     """Refuse unknown values, and options that exclude each other."""
-    check_literal("alternative", settings.alternative, Alternative)
-    check_literal("correction", correction, Correction)
-    check_literal("method", settings.method, Method)
-    check_literal("relative", settings.relative, Relative)
-    share("confidence", settings.confidence)
-    count("n_resamples", settings.n_resamples)
-    count("seed", settings.seed, 0)
+    check_record(settings)
+    check("correction", correction, Correction)
     if strata is not None and cluster is not None:
         raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
     if strata is not None and settings.method != "welch":
         raise OptionError(f'method="{settings.method}" does not take strata; use method="welch"')
-    if settings.sequential_n is not None:
-        count("sequential_n", settings.sequential_n, 2)
-        if settings.method != "welch" or settings.alternative != "two-sided":
-            raise OptionError('sequential_n needs method="welch" and alternative="two-sided"')
+    if settings.sequential_n is not None and (settings.method != "welch" or settings.alternative != "two-sided"):
+        raise OptionError('sequential_n needs method="welch" and alternative="two-sided"')
     if "proportion" in settings.tests.values() and (
         settings.method != "welch" or settings.sequential_n or strata is not None or cluster is not None or covariates
     ):
