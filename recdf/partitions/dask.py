@@ -24,6 +24,11 @@ from .source import as_frame
 
 __all__ = ["evaluate"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 HOLDS = "a Dask frame holds"  # for messages
 
 

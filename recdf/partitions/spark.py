@@ -32,6 +32,11 @@ from .work import Distinct
 
 __all__ = ["evaluate"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # What messages advise for pandas frames, and the same for frames of Spark.
 ADVICE = {
     "both with .astype(str) on": 'both with .cast("string"), as',

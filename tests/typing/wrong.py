@@ -40,5 +40,10 @@ def calls() -> None:
     rd.roll_up(pred, how="median")  # error: arg-type
     rd.bootstrap_ci(pred, "ndcg@10", method="bca")  # error: arg-type
     rd.ndgc(true, pred)  # error: attr-defined
+    rd.ope.estmate(pred)  # error: attr-defined
+    rd.ope.estimate(pred, estimators=7)  # error: arg-type
+    rd.experiments.compare_model(pred)  # error: attr-defined
+    rd.diagnostics.hit_tabel(true, pred)  # error: attr-defined
+    rd.logs.from_impression(pred)  # error: attr-defined
     rd.metric(better="bigger")  # error: call-overload
     rd.metric(bound=(0, 1))  # error: call-overload
