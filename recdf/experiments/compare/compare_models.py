@@ -292,7 +292,7 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
     for name, value in margins.items():
         if name not in names:
             raise OptionError(f"margin names {name!r}, which is not compared; metrics are {names}")
-        check(f"margin[{name!r}]", value, number(above=0))
+        check(f"margin[{name!r}]" if isinstance(margin, Mapping) else "margin", value, number(above=0))
     return {name: float(value) for name, value in margins.items()}
 
 
