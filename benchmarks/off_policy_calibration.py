@@ -191,7 +191,7 @@ def in_one_world(setting, runs, rng):
     if any(name not in ("ips", "snips") for name in setting.estimators):
         options |= {"q_logged": "q_logged", "q_target": "q_target"}
     if setting.fault == "sampled_down_weighted":
-        options["sample_weight_col"] = "kept"
+        options["weight_col"] = "kept"
     if setting.method == "bootstrap":
         options["n_resamples"] = 400
     found = []
@@ -279,10 +279,10 @@ def settings():
         replace(big, name="sampled down", fault="sampled_down"),
         replace(big, name="sampled down, weighted", fault="sampled_down_weighted"),
         replace(MEDIUM, name="medium", n=10_000, method="bootstrap"),
-        replace(HARD, name="hard", n=2000, method="bounded"),
-        replace(MEDIUM, name="medium", n=500, method="bounded"),
-        replace(MEDIUM, name="medium, users", n=2000, method="bounded", **{**CLUSTERS, "users": 400}),
-        replace(big, name="rare rewards", rate=0.005, method="bounded"),
+        replace(HARD, name="hard", n=2000, interval="bounded"),
+        replace(MEDIUM, name="medium", n=500, interval="bounded"),
+        replace(MEDIUM, name="medium, users", n=2000, interval="bounded", **{**CLUSTERS, "users": 400}),
+        replace(big, name="rare rewards", rate=0.005, interval="bounded"),
     ]
     return found
 

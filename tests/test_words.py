@@ -52,30 +52,10 @@ REASONS = {
     ("rd.experiments.plan_experiment", "alpha"): "a plan is about its error rates, alpha and power",
     ("rd.a_ndcg", "alpha"): "the literature calls this parameter of α-NDCG so",
 }
-# What still stands here under its old word.
-DUE = {
-    ("rd.compare_models", "users"),
-    ("rd.compare_variants", "method"),
-    ("rd.summarize", "unit"),
-    ("rd.experiments.adjust_pvalues", "alpha"),
-    ("rd.experiments.adjust_pvalues", "method"),
-    ("rd.experiments.bootstrap_ci", "method"),
-    ("rd.experiments.bootstrap_ci", "unit"),
-    ("rd.experiments.experiment_health", "alpha"),
-    ("rd.experiments.roll_up", "unit"),
-    ("rd.ope.compare", "unit"),
-    ("rd.ope.diagnostics", "unit"),
-    ("rd.ope.estimate", "unit"),
-    ("rd.ope.estimate", "method"),
-    *((f"rd.ope.{name}", "sample_weight_col") for name in ("compare", "diagnostics", "estimate")),
-}
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_one_word_for_one_thing(name):
     for word in SIGNATURES[name]:
-        place = (re.sub(r"rd\.experiments\.(?=compare_|join_)", "rd.", name), word)
-        assert word not in NOT_USED or place in REASONS or place in DUE, f"{name}: {word}= is {NOT_USED.get(word)}"
+        assert word not in NOT_USED or (name, word) in REASONS, f"{name}: {word}= is {NOT_USED.get(word)}"
 
 
 def is_frame_of_baseline(name, parameter):
@@ -91,7 +71,8 @@ DEFAULTS = {
     "variant_col": {"variant", None},
     "k": {10, None},
     "seed": {0},
-    "confidence": {0.95},
+    "confidence": {0.95, 0.999},  # 0.999 in experiment_health, whose checks run on every experiment
+    "n_resamples": {2000},
     "log_base": {2},
     "share_of": {"users"},
     "correction": {"holm", "none", None, "auto"},
@@ -105,8 +86,7 @@ DEFAULTS = {
 @pytest.mark.parametrize("word", DEFAULTS)
 def test_a_word_has_one_default(word):
     for name, parameters in SIGNATURES.items():
-        place = (re.sub(r"rd\.experiments\.(?=compare_|join_)", "rd.", name), word)
-        if word in parameters and place not in DUE:
+        if word in parameters:
             default = parameters[word].default
             required = {NO_DEFAULT} if parameters[word].kind is not inspect.Parameter.KEYWORD_ONLY else set()
             assert default in DEFAULTS[word] | required, f"{name}({word}={default!r})"
@@ -147,4 +127,4 @@ def test_the_page_lists_these_words():
     table = page.partition("## Arguments")[2].partition("\n## ")[0]
     words = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.+?) \|", table, flags=re.M)))) - {"..._col"}
     used = {word for parameters in SIGNATURES.values() for word in parameters}
-    assert words - used <= {"missing", "interval"}  # which stand for a word that is due
+    assert words <= used

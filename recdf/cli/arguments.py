@@ -225,8 +225,11 @@ def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str
     for name in names:
         default, shape = inspect.signature(function).parameters[name].default, _shape(hints[name], "NAME")
         words = f"Default {default}." if isinstance(default, str | int | float) else ""
-        for old in (old for old, new in getattr(function, "renamed", {}).items() if new == name):
-            group.add_argument(flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **shape)
+        for old, new in getattr(function, "renamed", {}).items():
+            word, convert = (new, None) if isinstance(new, str) else new
+            if word == name:
+                own = shape if convert is None else {**shape, "type": convert}
+                group.add_argument(flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **own)
         _add_documented(group, name, texts[name], words, shape)
 
 

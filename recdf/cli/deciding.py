@@ -24,12 +24,12 @@ from .output import COMPARED, RESULT, digest_of, note, print_tables, text_table,
 __all__ = ["add_compare", "add_experiment", "label"]
 
 OF_MODELS = (
-    "test", "users", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
+    "test", "missing", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
     "larger_is_better", "weight_col", "unit_col",
 )  # fmt: skip
 OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
-    "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "method", "n_resamples", "seed",
+    "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "test", "n_resamples", "seed",
     "smaller_is_better", "larger_is_better", "relative", "weight_col", "covariate_time_col",
 )  # fmt: skip
 OF_BOTH = ("correction", "family")
@@ -184,7 +184,7 @@ def _experiment(given: argparse.Namespace) -> int:
         "expected": expected,
         "time_col": given.period_col,
         "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
-        "test": dict.fromkeys(given.proportion or [], "proportion"),
+        "test": dict.fromkeys(metrics, options.get("test", "t")) | dict.fromkeys(given.proportion or [], "proportion"),
     }
     specs = {name: spec or name for name, spec in metrics.items()}
     tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}

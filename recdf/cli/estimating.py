@@ -21,9 +21,9 @@ from .output import ESTIMATED, note, print_tables, text_table, write_files
 
 __all__ = ["add_ope"]
 
-COLUMNS = ("reward_col", "propensity_col", "target_col", "position_col", "sample_weight_col", "q_logged", "q_target")
-SLATES = ("unit", "interaction", "propensity_kind", "ragged")
-INTERVALS = ("confidence", "method", "n_resamples", "seed")
+COLUMNS = ("reward_col", "propensity_col", "target_col", "position_col", "weight_col", "q_logged", "q_target")
+SLATES = ("slate_col", "interaction", "propensity_kind", "ragged")
+INTERVALS = ("confidence", "interval", "n_resamples", "seed")
 
 def add_ope(commands: Any) -> None:
     command = commands.add_parser(
@@ -57,7 +57,7 @@ def add_ope(commands: Any) -> None:
     add_arguments(options, {"--cluster COLUMN": "rows that belong together (default user_id), or none"}, nargs="*")
     for name in ("reward", "weight"):
         pair: dict[str, Any] = {"nargs": "+", "type": float, "metavar": ("LOW", "HIGH")}
-        options.add_argument(f"--{name}-range", **pair, help=f"possible {name}s (--method bounded)")
+        options.add_argument(f"--{name}-range", **pair, help=f"possible {name}s (--interval bounded)")
     command.set_defaults(run=_ope, parser=command)
 
 
@@ -71,7 +71,7 @@ def _ope(given: argparse.Namespace) -> None:
     log = _read_log(given, options)
     by = {"by": given.by} if given.by else {}
     tables = {"ope": ope_estimate(log, **options, **by)}
-    if "unit" not in options or "interaction" in options:  # else each estimator may name another interaction
+    if "slate_col" not in options or "interaction" in options:  # else each estimator may name another interaction
         tables["ope_diagnostics"] = ope_diagnostics(log, **_taken(ope_diagnostics, options), **by)
     numbers = ("value", "ci_low", "ci_high", "logging_value", "lift")
     lines = [_shown(tables["ope"], given.by or [], numbers, "ess_reward")]
@@ -92,7 +92,7 @@ def _taken(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str
 def _read_log(given: argparse.Namespace, options: dict[str, Any]) -> pd.DataFrame:
     """The log, with the target policy of --pred where that is given."""
     on = given.on or ["user_id", "item_id"]
-    keys = [*on, *as_columns(options.get("cluster", "user_id")), *as_columns(options.get("unit"))]
+    keys = [*on, *as_columns(options.get("cluster", "user_id")), *as_columns(options.get("slate_col"))]
     paths = {"log": given.log} | ({} if given.pred is None else {"pred": given.pred})
     frames = read_files(paths, list(dict.fromkeys(keys)), given.by or [])
     if given.pred is None:

@@ -105,7 +105,7 @@ def _compare(
     """Make paired t tests of models that stand as codes, and tell the direction of each metric."""
     better = {name: direction_of(result, name) for name in columns}
     table = compare_models(
-        frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, users="inner", correction=correction,
+        frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, missing="drop", correction=correction,
         weight_col=WEIGHT if WEIGHT in frame.columns else None, unit_col=UNIT if UNIT in frame.columns else None,
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
@@ -132,7 +132,7 @@ def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.Dat
         plain.append(bare)
     table = pd.concat(plain, ignore_index=True)
     unadjusted = table["reject"].to_numpy(dtype=bool)
-    table = adjust_pvalues(table, method=correction, alpha=1 - confidence)
+    table = adjust_pvalues(table, correction=correction, confidence=confidence)
     lost = unadjusted & ~table["reject"].to_numpy(dtype=bool) & ~table["verdict"].str.startswith("check").to_numpy()
     table["verdict"] = np.where(lost, "no difference shown", table["verdict"].to_numpy(dtype=object))
     table["verdict"] = table["verdict"].astype(str)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, closest, kind_of
+from ..errors import ColumnError, DataError, NullKeyError, closest, kind_of, renamed
 from ..experiments.compare.runs import unit_of
 from ..inputs.constraints import SHARE, check
 from ..inputs.frames import column, refuse_engine_frame
@@ -50,6 +50,7 @@ def table_of(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
     raise TypeError(f"per_user is {kind_of(given)}; expected Evaluation.per_user, or the Evaluation itself")
 
 
+@renamed(unit="unit_col")
 def summarize(
     per_user: pd.DataFrame | HasPerUser,
     by: str | Sequence[str] | None = None,
@@ -59,7 +60,6 @@ def summarize(
     confidence: float = CONFIDENCE,
     weight_col: str | None = None,
     unit_col: str | Sequence[str] | None = None,
-    unit: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Mean of each metric over groups of per-user rows, with its interval.
 
@@ -98,8 +98,6 @@ def summarize(
         Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
         a user are alike, so that an interval that takes them for independent is too narrow. Default: where more columns
         than `by` precede `n_true` (or are in `user_col`), the one called "user_id", or else the first of them.
-    unit : str or list of str, optional
-        Older name of `unit_col`.
 
     Returns
     -------
@@ -150,7 +148,7 @@ def summarize(
     if weight_col is None:
         warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
-    units = as_columns(unit_col if unit is None else unit)
+    units = as_columns(unit_col)
     for name in [*by, *names, *keys, *units]:
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, closest
+from ..errors import DataError, OptionError, closest, renamed
 from ..inputs.options import as_columns, says_as
 from .estimate_value import check_weights, ope_estimate
 from .estimators import Interaction
@@ -33,6 +33,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 def ope_compare(
     log: Any,
@@ -43,13 +44,13 @@ def ope_compare(
     reward_col: str = "reward",
     propensity_col: str = "propensity",
     target_col: str = "target_propensity",
-    unit: str | Sequence[str] | None = None,
+    slate_col: str | Sequence[str] | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
     propensity_kind: Kind = "item",
     ragged: Literal["raise", "as_logged"] = "raise",
     cluster: str | Sequence[str] | None = "user_id",
-    sample_weight_col: str | None = None,
+    weight_col: str | None = None,
     q_logged: str | None = None,
     q_target: str | None = None,
     clip: float | Sequence[float | None] | None = None,
@@ -73,10 +74,10 @@ def ope_compare(
         Column that names the target.
     baseline : label, optional
         Target that the others are compared with; None compares all pairs.
-    {estimators, reward_col, propensity_col, target_col, unit, position_col, interaction, propensity_kind, ragged}
+    {estimators, reward_col, propensity_col, target_col, slate_col, position_col, interaction, propensity_kind, ragged}
     cluster : str, list of str or None, default "user_id"
-        Key by which the rows of the targets are paired; None pairs them by `unit`.
-    {sample_weight_col, q_logged, q_target, clip, confidence}
+        Key by which the rows of the targets are paired; None pairs them by `slate_col`.
+    {weight_col, q_logged, q_target, clip, confidence}
 
     Returns
     -------
@@ -89,7 +90,7 @@ def ope_compare(
     Raises
     ------
     OptionError
-        If there are fewer than two targets, the baseline is none of them, or there is neither `cluster` nor `unit`.
+        If there are fewer than two targets, the baseline is none of them, or `cluster` and `slate_col` are both None.
     DataError
         If the targets do not stand on the same rows; and as `ope_estimate`.
 
@@ -112,13 +113,13 @@ def ope_compare(
     0        x     y -0.167  do not use: few rewards
     """
     frame = log_frame(log)
-    requests = read_requests(estimators, clip, interaction, as_columns(unit), propensity_kind, ragged)
+    requests = read_requests(estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged)
     plan = read_plan(requests, confidence, "delta", Ranges(None, None), (2, 0))
-    if not as_columns(cluster) and not as_columns(unit):
-        raise OptionError("cluster=None and unit=None: name the key by which the rows of the targets are paired")
+    if not as_columns(cluster) and not as_columns(slate_col):
+        raise OptionError("cluster=None and slate_col=None: name the key by which the rows of the targets are paired")
     columns = LogColumns(
-        reward_col, propensity_col, target_col, position_col, sample_weight_col, None,
-        *model_columns(requests, q_logged, q_target), tuple(as_columns(unit)), tuple(as_columns(cluster)),
+        reward_col, propensity_col, target_col, position_col, weight_col, None,
+        *model_columns(requests, q_logged, q_target), tuple(as_columns(slate_col)), tuple(as_columns(cluster)),
         propensity_kind, ragged == "as_logged",
     )  # fmt: skip
     groups = split_groups(frame, [by], ("baseline", *COLUMNS))

@@ -15,7 +15,7 @@ from .importance_weights import EffectiveNumbers, WeightNumbers
 from .influence import Estimate, Estimates
 from .read_log import Log
 
-Method = Literal["delta", "bootstrap", "bounded"]
+IntervalKind = Literal["delta", "bootstrap", "bounded"]
 
 FEW_REWARDS = 100
 LOW_ESS = 300
@@ -112,7 +112,7 @@ def find_flags(found: Evidence) -> list[str]:
     return [name for name in FLAGS if hold[name]]
 
 
-def trust(flags: list[str], value: float, ci_low: float, ci_high: float, method: Method) -> str:
+def trust(flags: list[str], value: float, ci_low: float, ci_high: float, interval: IntervalKind) -> str:
     """One word for an estimate: "ok", "wide", or why it should not be used.
 
     The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use: <reason>". `unclustered`
@@ -123,7 +123,7 @@ def trust(flags: list[str], value: float, ci_low: float, ci_high: float, method:
     reasons = [name for name in flags if FLAGS[name]]
     if reasons:
         word = FLAGS[reasons[0]]
-        if method == "bounded" and all(name in BOUNDED_COVERS for name in reasons):
+        if interval == "bounded" and all(name in BOUNDED_COVERS for name in reasons):
             return word.replace("do not use", "use the interval only")
         return word
     if math.isnan(ci_low) or math.isnan(ci_high) or (ci_high - ci_low) / 2 > WIDE * abs(value):

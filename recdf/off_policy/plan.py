@@ -12,7 +12,7 @@ from ..errors import OptionError
 from ..inputs.constraints import NATURAL, SHARE, check, number, one_of
 from .bounded import Bounds
 from .estimators import ESTIMATORS, Interaction, Request, find_estimator
-from .flags import Method
+from .flags import IntervalKind
 from .read_log import LogColumns
 from .slates import Kind, check_kind
 
@@ -25,7 +25,7 @@ class Plan:
 
     requests: tuple[Request, ...]
     confidence: float
-    method: Method
+    interval: IntervalKind
     reward_range: Bounds | None
     weight_range: Bounds | None
     n_resamples: int
@@ -86,7 +86,7 @@ def read_requests(
         if implied is not None:
             check_kind(implied, kind)
         elif kind != "item":
-            raise OptionError(f"propensity_kind={kind!r} is about slates; name the slate in unit=")
+            raise OptionError(f"propensity_kind={kind!r} is about slates; name the slate in slate_col=")
         own = [None] if estimator.rule == "model" else clips
         if estimator.rule in ("switch", "shrink") and None in own:
             raise OptionError(f"estimators names {name!r}, which needs clip=: the weight above which it uses the model")
@@ -96,10 +96,10 @@ def read_requests(
 
 def _check_slate(name: str, interaction: Interaction | None, uses_q: bool, unit: list[str]) -> None:
     if interaction is not None and not unit:
-        raise OptionError(f"estimators names {name!r} with interaction={interaction!r}, but unit= names no slate")
+        raise OptionError(f"estimators names {name!r} with interaction={interaction!r}, but slate_col= names no slate")
     if unit and interaction is None:
         raise OptionError(
-            f"unit={unit!r} makes slates, so say which positions a reward depends on: "
+            f"slate_col={unit!r} makes slates, so say which positions a reward depends on: "
             "interaction='independent', 'cascade' or 'standard'"
         )
     if unit and uses_q:
@@ -110,8 +110,7 @@ def _read_clips(clip: Any) -> list[float | None]:
     given: list[Any] = [clip] if clip is None or np.isscalar(clip) else list(clip)
     found: list[float | None] = []
     for one in given:
-        number = isinstance(one, int | float | np.number) and not isinstance(one, bool)
-        if one is not None and not (number and 0 < one < np.inf):
+        if one is not None and not number(above=0).holds(one):
             raise OptionError(f"clip={clip!r} holds {one!r}; expected finite weights above 0, or None for no clip")
         found.append(None if one is None else float(one))
     if not found or len(set(found)) < len(found):
@@ -136,25 +135,25 @@ def model_columns(
 
 
 def read_plan(
-    requests: tuple[Request, ...], confidence: Any, method: Method, ranges: Ranges, resampling: tuple[Any, Any]
+    requests: tuple[Request, ...], confidence: Any, interval: IntervalKind, ranges: Ranges, resampling: tuple[Any, Any]
 ) -> Plan:
     """Return the checked plan of a call."""
-    check("method", method, Method)
+    check("interval", interval, IntervalKind)
     check("confidence", confidence, SHARE)
     check("n_resamples", resampling[0], number(2, whole=True))
     check("seed", resampling[1], NATURAL)
-    return Plan(requests, float(confidence), method, *ranges, int(resampling[0]), int(resampling[1]))
+    return Plan(requests, float(confidence), interval, *ranges, int(resampling[0]), int(resampling[1]))
 
 
 def check_bounded(plan: Plan, columns: LogColumns) -> None:
     """Refuse what the bounded interval is not defined for."""
-    if plan.method != "bounded":
+    if plan.interval != "bounded":
         return
     for name, given in (("reward_range", plan.reward_range), ("weight_range", plan.weight_range)):
         if given is None:
-            raise OptionError(f"method='bounded' needs {name}=(lowest, highest), seen or not")
+            raise OptionError(f"interval='bounded' needs {name}=(lowest, highest), seen or not")
     for request in plan.requests:
         if request.estimator.name not in ("ips", "snips") or request.clip is not None:
-            raise OptionError(f"method='bounded' is for ips and snips without a clip, not {request.label!r}")
+            raise OptionError(f"interval='bounded' is for ips and snips without a clip, not {request.label!r}")
     if columns.unit or columns.sample_weight is not None:
-        raise OptionError("method='bounded' takes neither slates nor sample weights; use delta or bootstrap")
+        raise OptionError("interval='bounded' takes neither slates nor sample weights; use delta or bootstrap")

@@ -39,7 +39,7 @@ WRITE_TARGET = (
 LARGEST_WEIGHT = 1e15
 LARGEST_REWARD = 1e55
 
-NO_UNIT = "pass unit=None if every row is a decision of its own"
+NO_UNIT = "pass slate_col=None if every row is a decision of its own"
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Log:
         if twice.any():
             raise DuplicateError(
                 f"{np.count_nonzero(twice):,} rows of log repeat a (unit, position) pair; a position of a slate shows "
-                "one item: drop the repeated rows, or name the columns of the slate in unit="
+                "one item: drop the repeated rows, or name the columns of the slate in slate_col="
             )
         present, place = np.unique(position, return_inverse=True)
         full = (layout.lengths == len(present)).all()
@@ -192,7 +192,7 @@ def read_log(frame: pd.DataFrame, columns: LogColumns, by: Sequence[str] = ()) -
                 f"log[{columns.reward!r}] is outside reward_range=({low:g}, {high:g}) in {outside:,} of "
                 f"{len(frame):,} rows (from {reward.min():g} to {reward.max():g}); widen the range"
             )
-    unit = key_codes(frame, columns.unit, "unit", NO_UNIT, ordered=columns.ordered) if columns.unit else None
+    unit = key_codes(frame, columns.unit, "slate_col", NO_UNIT, ordered=columns.ordered) if columns.unit else None
     cluster = (
         key_codes(frame, columns.cluster, "cluster", NO_CLUSTER, ordered=columns.ordered) if columns.cluster else None
     )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError
+from ..errors import OptionError, renamed
 from ..inputs.options import as_columns, says_as
 from .estimate_value import check_weights, log_record, ope_estimate
 from .estimators import Interaction
@@ -35,6 +35,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 def ope_diagnostics(
     log: Any,
@@ -42,13 +43,13 @@ def ope_diagnostics(
     reward_col: str = "reward",
     propensity_col: str = "propensity",
     target_col: str = "target_propensity",
-    unit: str | Sequence[str] | None = None,
+    slate_col: str | Sequence[str] | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
     propensity_kind: Kind = "item",
     ragged: Literal["raise", "as_logged"] = "raise",
     cluster: str | Sequence[str] | None = "user_id",
-    sample_weight_col: str | None = None,
+    weight_col: str | None = None,
     by: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Show whether a log can tell what a target policy would have earned: overlap, support and rewards.
@@ -61,8 +62,8 @@ def ope_diagnostics(
 
     Parameters
     ----------
-    {log, reward_col, propensity_col, target_col, unit, position_col, interaction, propensity_kind, ragged, cluster}
-    {sample_weight_col}
+    {log, reward_col, propensity_col, target_col, slate_col, position_col, interaction, propensity_kind, ragged}
+    {cluster, weight_col}
     by : str or list of str, optional
         Columns each of whose values is diagnosed alone.
 
@@ -101,12 +102,12 @@ def ope_diagnostics(
     0          1.0  2.439        1.22  do not use: few rewards
     """
     frame = log_frame(log)
-    if as_columns(unit) and interaction is None:
-        raise OptionError("unit= makes slates; say interaction='independent', 'cascade' or 'standard'")
-    requests = read_requests("ips", None, interaction, as_columns(unit), propensity_kind, ragged)
+    if as_columns(slate_col) and interaction is None:
+        raise OptionError("slate_col= makes slates; say interaction='independent', 'cascade' or 'standard'")
+    requests = read_requests("ips", None, interaction, as_columns(slate_col), propensity_kind, ragged)
     plan = read_plan(requests, 0.95, "delta", Ranges(None, None), (2, 0))
     columns = LogColumns(
-        reward_col, propensity_col, target_col, position_col, sample_weight_col, unit=tuple(as_columns(unit)),
+        reward_col, propensity_col, target_col, position_col, weight_col, unit=tuple(as_columns(slate_col)),
         cluster=tuple(as_columns(cluster)), kind=propensity_kind, ragged=ragged == "as_logged",
     )  # fmt: skip
     groups = split_groups(frame, by, COLUMNS)

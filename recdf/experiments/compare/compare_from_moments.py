@@ -9,11 +9,11 @@ from typing import Any, Never
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError
+from ...errors import OptionError, renamed
 from ...inputs.options import check_names, says_as
 from ...stats.arms import arm_of_moments, both
 from ...stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
-from ..choices import Alternative, Columns, Correction, Relative, VariantTest
+from ..choices import Alternative, Columns, Correction, Relative, VariantTest, new_word
 from ..decide.sample_ratio import UnitCounts, check_sample_ratio
 from ..decide.verdict import Families, directions
 from ..estimates import Estimate
@@ -32,6 +32,7 @@ _OF_ROWS = ("nan", "user_col")
 _ROUNDING = 1e-9
 
 
+@renamed(method=("test", new_word))
 @says_as(compare_variants)
 def compare_variants_from_moments(
     moments: pd.DataFrame,
@@ -50,7 +51,7 @@ def compare_variants_from_moments(
     health: pd.DataFrame | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
-    test: VariantTest | Mapping[str, VariantTest] = "mean",
+    test: VariantTest | Mapping[str, VariantTest] = "t",
     relative: Relative = "fieller",
     **needs_users: Never,
 ) -> pd.DataFrame:
@@ -128,7 +129,10 @@ def compare_variants_from_moments(
     _refuse_options(needs_users)
     table = read_moments(moments, variant_col, by, metrics)
     specs = {name: (name, None) for name in table.metrics}
-    settings = Settings(alternative, confidence, sequential_n, relative=relative, tests=which_tests(test, specs))
+    tests = which_tests(test, specs)
+    for one in sorted({*tests.values()} - {"t", "proportion"}):
+        raise OptionError(f"test={one!r} needs one row per user, and moments are sums over users; {GIVE_ROWS}")
+    settings = Settings(alternative, confidence, sequential_n, relative=relative, tests=tests)
     check_settings(settings, correction)
     decisive = subset("primary", primary, specs)
     better = directions(measured(specs), smaller_is_better, larger_is_better)
@@ -162,7 +166,7 @@ def _refuse_options(given: Mapping[str, Any]) -> None:
 def _check_shares(table: MomentTable, settings: Settings) -> None:
     """Refuse a proportion of a metric whose moments are not those of zeros and ones."""
     for i, name in enumerate(table.metrics):
-        if settings.tests.get(name) != "proportion":
+        if settings.tests[name] != "proportion":
             continue
         n, mean, var, _, low, high = (np.asarray(values)[:, :, i] for values in table.moments)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -203,7 +207,7 @@ def _pair(table: MomentTable, metric: int, group: int, variants: tuple[int, int]
     if problem:
         return Pair(name, n, n_null, means, problem, warnings=warnings)
     arms, no_values = both(arm_of_moments, moments), (np.empty(0), np.empty(0))
-    cautions = () if settings.tests.get(name) == "proportion" else _cautions(*moments)
+    cautions = () if settings.tests[name] == "proportion" else _cautions(*moments)
     found = Estimate(arms, arms, no_values)
     return Pair(name, n, n_null, means, found=found, warnings=warnings, cautions=cautions)
 

@@ -15,7 +15,7 @@ from ...stats.moments import HUGE, moments_of
 from ...stats.resampling_weights import by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
 from ...stats.student import equivalence_p
-from ..choices import Alternative, PairTest, PairUsers
+from ..choices import Alternative, PairMissing, PairTest
 from ..experiment_columns import Floats
 
 __all__: list[str] = []
@@ -41,7 +41,7 @@ class PairSettings:
     """Options of a comparison that every pair needs."""
 
     test: PairTest
-    users: PairUsers
+    missing: PairMissing
     alternative: Alternative
     confidence: float
     n_resamples: int

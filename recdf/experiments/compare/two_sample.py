@@ -20,7 +20,7 @@ from ...stats.moments import ROUNDING
 from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
-from ..choices import Alternative, Columns, Correction, Method, Relative, VariantTest, check
+from ..choices import Alternative, Columns, Correction, Relative, VariantTest, check, check_test
 from ..estimates import Estimate
 from ..experiment_columns import Spec
 from ..samples import subset
@@ -52,7 +52,6 @@ class Settings:
     alternative: Alternative = "two-sided"
     confidence: Share = 0.95
     sequential_n: Annotated[int, number(2, whole=True)] | None = None
-    method: Method = "welch"
     n_resamples: Positive = 2000
     seed: Natural = 0
     relative: Relative = "fieller"
@@ -60,14 +59,12 @@ class Settings:
 
 
 def which_tests(test: VariantTest | Mapping[str, VariantTest], specs: Mapping[str, Any]) -> dict[str, VariantTest]:
-    """Test of every metric."""
+    """Test of every metric; Student's t for those that a mapping does not name."""
     if not isinstance(test, Mapping):
-        check("test", test, VariantTest)
-        return dict.fromkeys(specs, test)
+        return dict.fromkeys(specs, check_test("test", test, VariantTest))
     subset("test", list(test), specs)
-    for name, chosen in test.items():
-        check(f"test[{name!r}]", chosen, VariantTest)
-    return dict(test)
+    named = {name: check_test(f"test[{name!r}]", one, VariantTest) for name, one in test.items()}
+    return {name: named.get(name, "t") for name in specs}
 
 
 def measured(specs: Mapping[str, Spec]) -> dict[str, str]:
@@ -87,18 +84,19 @@ def check_settings(
     check("correction", correction, Correction)
     if strata is not None and cluster is not None:
         raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
-    if strata is not None and settings.method != "welch":
-        raise OptionError(f'method="{settings.method}" does not take strata; use method="welch"')
-    if settings.sequential_n is not None and (settings.method != "welch" or settings.alternative != "two-sided"):
-        raise OptionError('sequential_n needs method="welch" and alternative="two-sided"')
-    if "proportion" in settings.tests.values() and (
-        settings.method != "welch" or settings.sequential_n or strata is not None or cluster is not None or covariates
+    tests = {*settings.tests.values()}
+    if "proportion" in tests and (
+        settings.sequential_n or strata is not None or cluster is not None or covariates
     ):
         raise OptionError(
-            'test="proportion" compares the shares of users as they are; it takes no method=, sequential_n=, strata=, '
-            'cluster= or covariates=. Name the metrics that it is for, such as test={"hitrate@10": "proportion"}, '
-            "and compare the others in a call of their own"
+            'test="proportion" compares the shares of users as they are; it takes no sequential_n=, strata=, cluster= '
+            "or covariates=. Compare the other metrics in a call of their own"
         )
+    resampled = sorted(tests & {"bootstrap", "permutation"})
+    if strata is not None and resampled:
+        raise OptionError(f'test="{resampled[0]}" does not take strata; use test="t"')
+    if settings.sequential_n is not None and (resampled or settings.alternative != "two-sided"):
+        raise OptionError('sequential_n needs test="t" and alternative="two-sided"')
 
 
 def no_share(metric: str) -> DataError:
@@ -165,7 +163,8 @@ def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
         method=_method(row["method"], found.how),
     )
     constant = [not one.var > 0 for one in found.raw]
-    if settings.tests.get(pair.metric) == "proportion" or (all(constant) and _all_against_none(pair, row)):
+    test = settings.tests[pair.metric]
+    if test == "proportion" or (all(constant) and _all_against_none(pair, row)):
         return _proportion(row, pair, settings), False
     row = but(row, *pair.cautions)
     if all(constant) or not varies:
@@ -174,12 +173,13 @@ def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
         return but(row, "constant_arm"), False
     if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {*row["warning"].split("; ")}:
         return but(row, "sequential_refused"), False
-    return _welch(row, pair.n, found, settings) if settings.method == "welch" else row, True
+    return _welch(row, pair.n, found, settings) if test == "t" else row, True
 
 
 def _start(pair: Pair, settings: Settings) -> Row:
     """What is known before anything is estimated."""
-    how = [settings.method if settings.sequential_n is None else "sequential"]
+    test = settings.tests[pair.metric]
+    how = [{"t": "welch", "proportion": "welch"}.get(test, test) if settings.sequential_n is None else "sequential"]
     row = dict.fromkeys(RESULT_COLUMNS, np.nan) | {
         "metric": pair.metric,
         "n_dropped": sum(pair.n_dropped),

@@ -15,6 +15,7 @@ from ...stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling_weights import by_row
+from ..choices import VariantTest
 from ..estimates import Estimate, estimate, few_clusters, residuals
 from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ExperimentRows
@@ -50,23 +51,24 @@ def compare_arms(
         return without_top(row, units, found, settings)
 
     for i, metric in enumerate(metrics):
-        units = make_units(metric, arms, data, settings.method == "bootstrap")
+        units = make_units(metric, arms, data, settings.tests[metric.name] == "bootstrap")
         pair = _pair(metric, units, settings)
         row, tested = compare_pair(pair, settings)
-        if tested and pair.found is not None and settings.method != "welch":
+        if tested and pair.found is not None and settings.tests[metric.name] != "t":
             waiting[i] = units, pair.found
         elif pair.found is not None:
             row = checked(row, metric, units, pair.found)
         rows.append(row)
     # Metrics over the same units share one set of weights; dropped users make other units.
-    together = [i for i in waiting if metrics[i].defined is None]
-    resample = _bootstrap if settings.method == "bootstrap" else _permute
+    batches: dict[tuple[str, int], list[int]] = {}
+    for i in waiting:
+        batches.setdefault((settings.tests[metrics[i].name], -1 if metrics[i].defined is None else i), []).append(i)
     unordered = data.users is None and data.clusters is None
-    for batch in [together, *([i] for i in waiting if i not in together)]:
-        if batch:
-            numbers = resample([rows[i] for i in batch], [waiting[i] for i in batch], unordered, settings)
-            for i, new in zip(batch, numbers, strict=True):
-                rows[i] = checked(but(rows[i], **new), metrics[i], *waiting[i])
+    for (test, _), batch in batches.items():
+        resample = _bootstrap if test == "bootstrap" else _permute
+        numbers = resample([rows[i] for i in batch], [waiting[i] for i in batch], unordered, settings)
+        for i, new in zip(batch, numbers, strict=True):
+            rows[i] = checked(but(rows[i], **new), metrics[i], *waiting[i])
     return rows
 
 
@@ -104,7 +106,7 @@ def _pair(metric: Metric, units: Units, settings: Settings) -> Pair:
     """Estimate both arms, unless there is nothing to estimate."""
     problem = _no_estimate(units)
     found = None if problem else estimate(units)
-    as_shares = settings.tests.get(metric.name) == "proportion"  # Fisher's test is exact
+    test = settings.tests[metric.name]
     return Pair(
         metric.name,
         units.n,
@@ -117,7 +119,7 @@ def _pair(metric: Metric, units: Units, settings: Settings) -> Pair:
         cap=metric.cap,
         n_covariate_missing=units.n_covariate_missing,
         warnings=units.warnings,
-        cautions=() if found is None or as_shares else _cautions(units, found, settings),
+        cautions=() if found is None or test == "proportion" else _cautions(units, found, test),
     )
 
 
@@ -144,18 +146,18 @@ def _means(units: Units) -> tuple[float, float]:
     return both(mean, units.sides)
 
 
-def _cautions(units: Units, found: Estimate, settings: Settings) -> tuple[str, ...]:
+def _cautions(units: Units, found: Estimate, test: VariantTest) -> tuple[str, ...]:
     """Warnings about the units that the test is made of."""
     dens = [side.den for side in units.sides if side.den is not None]
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands of views.
     carried = any(len(den) >= TINY and effective_number(den) < CARRIED_BELOW for den in dens)
     # Where the difference cannot be so skewed that its t interval is too far to one side, no value need be read.
-    lopsided = settings.method != "permutation" and may_be_skewed(*units.n, SKEWED)
+    lopsided = test != "permutation" and may_be_skewed(*units.n, SKEWED)
     cautions = {
         "few_clusters": units.clustered and min(map(few_clusters, units.sides)) < TINY,
         "tiny": not units.clustered and units.n_counting < TINY,
         "mostly_zero_denominator": any((den == 0).mean() >= MOSTLY for den in dens),
-        "few_users_carry": settings.method == "welch" and not units.clustered and carried,
+        "few_users_carry": test == "t" and not units.clustered and carried,
         "skewed": lopsided and abs(skewness_of_means(*both(moments_of, residuals(units, found)))) > SKEWED,
     }
     return tuple(word for word, holds in cautions.items() if holds)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ...errors import DataError, OptionError, examples
+from ...errors import DataError, OptionError, examples, renamed
 from ...inputs.constraints import SHARE, check, number
 from ...inputs.ids import Ids, read_ids
 from ...inputs.options import as_columns
@@ -32,6 +32,7 @@ from ..experiment_columns import (
 __all__ = ["experiment_health"]
 
 
+@renamed(alpha=("confidence", lambda alpha: 1 - alpha))
 def experiment_health(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
@@ -40,7 +41,7 @@ def experiment_health(
     variant_col: str = "variant",
     expected: Mapping[Any, float] | None = None,
     by: str | Sequence[str] | None = None,
-    alpha: float = 0.001,
+    confidence: float = 0.999,
     cluster: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Check an experiment before reading its effects: sample ratio, missing metrics, users in two variants.
@@ -57,8 +58,8 @@ def experiment_health(
         Planned share (or weight, > 0) of every variant. Default: equal shares.
     by : str or list of str, optional
         Columns of `assignment` (country, week): every group is checked by itself.
-    alpha : float, default 0.001
-        Level of both flags.
+    confidence : float, default 0.999
+        Of both flags, whose level is alpha = 1 − confidence.
     cluster : str or list of str, optional
         Columns of `assignment` that were assigned as a whole, as in `compare_variants`: the person of several devices.
         Then `n_assigned`, `n_with_metrics` and both tests count clusters, of which one with metrics of any user has
@@ -98,7 +99,7 @@ def experiment_health(
     0       A          30      16.0  sample_ratio
     1       B          70      16.0  sample_ratio
     """
-    check("alpha", alpha, SHARE)
+    check("confidence", confidence, SHARE)
     frame_of("per_user", per_user)
     frame_of("assignment", assignment)
     keys = as_columns(user_col)
@@ -109,7 +110,7 @@ def experiment_health(
         raise DataError("assignment has no rows; expected one per assigned user")
     clusters = require(assignment, "assignment", as_columns(cluster))
     counted = _count_users(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
-    return _health_table(*counted, alpha)
+    return _health_table(*counted, 1 - confidence)
 
 
 def _count_users(

@@ -284,6 +284,6 @@ def _metric_rows(
         raise DuplicateError(
             f"per_user has several rows per {what}: {len(np.unique(cell[twice])):,} users have more than one "
             f"({some_keys(metrics, twice, options.keys)}); roll them up first with "
-            f"rd.roll_up(per_user, unit={options.keys}), pass how=, or name the columns that tell the rows apart in by="
+            f"rd.roll_up(per_user, unit_col={options.keys}), pass how=, or name in by= what tells the rows apart"
         )
     return row, metrics
