@@ -200,7 +200,7 @@ def in_one_world(setting, runs, rng):
         if setting.method == "bounded":
             highest = float((log["target_propensity"] / log["propensity"]).max())
             options |= {"reward_range": (0, 1), "weight_range": (0, 2 * highest)}
-        found.append(rd.ope_estimate(log, **options))
+        found.append(rd.ope.estimate(log, **options))
     table = pd.concat(found, ignore_index=True)
     table["covers"] = (table["ci_low"] <= world.truth) & (world.truth <= table["ci_high"])
     table["flagged"] = [any(flag not in NO_HARM for flag in flags.split(", ") if flag) for flags in table["flags"]]

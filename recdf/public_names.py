@@ -13,7 +13,7 @@ from typing import Any
 
 from . import errors
 
-Rows = Mapping[str, Sequence[str]]
+NamesByModule = Mapping[str, Sequence[str]]
 
 # Modules that are attributes of `recdf`.
 NAMESPACES = {
@@ -29,7 +29,7 @@ NAMESPACES = {
     "engines": "partitions.engines",
 }
 
-PUBLIC: dict[str, Rows] = {
+PUBLIC: dict[str, NamesByModule] = {
     # What `dir(recdf)` lists, beside the metrics. Classes are here if users make or annotate them: a result of their
     # own, the options of a project, a convention, and what the function of a metric takes.
     "recdf": {
@@ -90,7 +90,7 @@ PUBLIC: dict[str, Rows] = {
 }
 
 # Names at the top that `dir(recdf)` does not list: those of the namespaces, registries, and classes of results.
-ALIASES: Rows = {
+ALIASES: NamesByModule = {
     "datasets": ["Shop"],
     "diagnostics": [
         "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
@@ -110,7 +110,7 @@ ALIASES: Rows = {
 }  # fmt: skip
 
 
-def places(rows: Rows) -> Iterator[tuple[str, str, str]]:
+def places(rows: NamesByModule) -> Iterator[tuple[str, str, str]]:
     """Yield the module of each name, its name there and its public name."""
     for module, names in rows.items():
         for name in names:

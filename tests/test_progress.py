@@ -26,9 +26,9 @@ class Terminal(io.StringIO):
 def start(monkeypatch):
     """Make stderr a terminal without tqdm. Tests call this themselves, because pytest sets stderr after fixtures."""
 
-    def terminal(seconds=module.SECONDS):
+    def terminal(seconds=module.SHOWN_AFTER):
         monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-        monkeypatch.setattr(module, "SECONDS", seconds)
+        monkeypatch.setattr(module, "SHOWN_AFTER", seconds)
         monkeypatch.setattr(sys, "stderr", Terminal())
         return sys.stderr
 

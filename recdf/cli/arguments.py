@@ -18,7 +18,7 @@ from ..inputs.options import NAMES, OPTIONS
 
 __all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags"]
 
-FILES = (
+FILES_HELP = (
     "A FILE is a .parquet, .csv or .tsv file (also .csv.gz), a folder of them, a quoted glob ('pred/*.parquet'), or an "
     "address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make a column. Ids in text files "
     "are integers where every file writes the column as plain integers (7, not 007 or 7.0), else text."
@@ -208,7 +208,7 @@ def given_options(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _described(doc: str) -> dict[str, str]:
+def _parameter_texts(doc: str) -> dict[str, str]:
     """Return the text of every parameter of a numpydoc section."""
     found: dict[str, str] = {}
     for names, text in re.findall(r"^(\w[\w, ]*?) : .*\n?((?:    .*\n?)*)", doc, flags=re.M):
@@ -221,7 +221,7 @@ def _described(doc: str) -> dict[str, str]:
 
 def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str]) -> None:
     """Add one argument for each of these parameters of a function, from its annotations, docstring and defaults."""
-    texts, hints = _described(inspect.getdoc(function) or ""), typing.get_type_hints(function)
+    texts, hints = _parameter_texts(inspect.getdoc(function) or ""), typing.get_type_hints(function)
     for name in names:
         default, shape = inspect.signature(function).parameters[name].default, _shape(hints[name], "NAME")
         words = f"Default {default}." if isinstance(default, str | int | float) else ""

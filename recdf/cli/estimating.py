@@ -15,13 +15,13 @@ from ..off_policy.estimate_value import ope_estimate
 from ..off_policy.flags import MEANINGS
 from ..off_policy.target_from_recs import target_from_recs
 from ..off_policy.weight_diagnostics import ope_diagnostics
-from .arguments import FILES, add_arguments, add_out, add_parameters, check_out, given_parameters
+from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, check_out, given_parameters
 from .files import read_files
-from .output import ESTIMATED, note, print_tables, text_table, write_files
+from .output import ESTIMATED, note, print_tables, text_table, write_out
 
 __all__ = ["add_ope"]
 
-COLUMNS = ("reward_col", "propensity_col", "target_col", "position_col", "weight_col", "q_logged", "q_target")
+OPE_COLUMN_FLAGS = ("reward_col", "propensity_col", "target_col", "position_col", "weight_col", "q_logged", "q_target")
 SLATES = ("slate_col", "interaction", "propensity_kind", "ragged")
 INTERVALS = ("confidence", "interval", "n_resamples", "seed")
 
@@ -32,7 +32,7 @@ def add_ope(commands: Any) -> None:
         help="estimate what a policy that did not run would have earned",
         description="Estimate from a log with propensities what other policies would have earned. The column trust "
         "says whether an estimate may be used, and flags say why not.",
-        epilog=FILES,
+        epilog=FILES_HELP,
     )
     files = command.add_argument_group("files")
     add_arguments(files, {
@@ -53,7 +53,7 @@ def add_ope(commands: Any) -> None:
         "--match-position": "an item counts only at its --position-col of LOG",
     })  # fmt: skip
     options = command.add_argument_group("options")
-    add_parameters(options, ope_estimate, (*COLUMNS, *SLATES, *INTERVALS))
+    add_parameters(options, ope_estimate, (*OPE_COLUMN_FLAGS, *SLATES, *INTERVALS))
     add_arguments(options, {"--cluster COLUMN": "rows that belong together (default user_id), or none"}, nargs="*")
     for name in ("reward", "weight"):
         pair: dict[str, Any] = {"nargs": "+", "type": float, "metavar": ("LOW", "HIGH")}
@@ -63,7 +63,7 @@ def add_ope(commands: Any) -> None:
 
 def _ope(given: argparse.Namespace) -> None:
     check_out(given.out, ESTIMATED, given.overwrite)
-    options = given_parameters(given, ("estimators", *COLUMNS, *SLATES, *INTERVALS))
+    options = given_parameters(given, ("estimators", *OPE_COLUMN_FLAGS, *SLATES, *INTERVALS))
     more = ("clip", "cluster", "reward_range", "weight_range")
     options |= {name: value for name in more if (value := getattr(given, name)) is not None}
     if given.cluster is not None and [name.lower() for name in given.cluster] in ([], ["none"]):
@@ -79,7 +79,7 @@ def _ope(given: argparse.Namespace) -> None:
         asked = _taken(ope_compare, options)
         tables["ope_comparison"] = compared = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
         lines.append(_shown(compared, ["baseline", *given.by], ("diff", "ci_low", "ci_high"), "n_clusters"))
-    wrote = write_files(given, {f"{name}.parquet": table for name, table in tables.items()}, ESTIMATED)
+    wrote = write_out(given, {f"{name}.parquet": table for name, table in tables.items()}, ESTIMATED)
     print_tables(given, "\n".join([*lines, _explained(tables["ope"])]), tables)
     note(given, wrote)
 

@@ -16,7 +16,7 @@ from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.options import Options, takes_options
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
-from ..metrics.compute import defined_values, mean, settled
+from ..metrics.compute import defined_values, mean, settle_undefined
 from ..metrics.metric import Metric, find
 from ..progress import Progress
 
@@ -26,10 +26,10 @@ __all__ = ["compare_conventions"]
 REFUSALS = (DataError, OptionError)
 METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
-P = ParamSpec("P")
+ConventionArguments = ParamSpec("ConventionArguments")
 
 
-def _k_third(function: Callable[P, pd.DataFrame]) -> Callable[P, pd.DataFrame]:
+def _k_third(function: Callable[ConventionArguments, pd.DataFrame]) -> Callable[ConventionArguments, pd.DataFrame]:
     """Take k as the third argument too, where it stood before, with a warning."""
 
     @functools.wraps(function)
@@ -103,12 +103,12 @@ def compare_conventions(
         Options.of({**options, "like": record})  # raise for a wrong option here, since it is no refusal of data
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(len(names), "compare_conventions"))
-        rows = _compared(_Measure(true, pred, check_k(k), options, stack), names, records, k, progress)
+        rows = _convention_rows(_Measure(true, pred, check_k(k), options, stack), names, records, k, progress)
     columns = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
     return pd.DataFrame(rows, columns=columns).astype({"k": "Int64", "n": "int64", "n_undefined": "int64"})
 
 
-def _compared(
+def _convention_rows(
     measure: _Measure, metrics: list[str], records: list[Convention], k: int, progress: Progress
 ) -> list[tuple[Any, ...]]:
     """Make one row per metric and convention that has it."""
@@ -146,7 +146,7 @@ class _Measure:
             self.matched[key] = self.stack.enter_context(Call(options).match(*self.frames))
         request = find(metric).request({}, self.k, options)
         found = next(iter(defined_values(self.matched[key], request, options).values()))
-        values = settled(found, request, options)
+        values = settle_undefined(found, request, options)
         n = int(np.count_nonzero(~np.isnan(values)))
         return mean(values, self.matched[key].weight), n, int(np.isnan(found).sum())
 

@@ -14,14 +14,14 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, closest, kind_of, renamed
 from ..experiments.compare.runs import unit_of
-from ..inputs.constraints import SHARE, check
+from ..inputs.constraints import SHARE, check_value
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns, refuse_mixed_models, warn_of_weights
 from ..inputs.true_and_pred import read_weights
 from ..metrics.metric import METRICS
-from .value_moments import Moments, clustered
+from .value_moments import GroupMoments, clustered
 
 __all__ = ["summarize"]
 
@@ -38,7 +38,7 @@ class HasPerUser(Protocol):
     def per_user(self) -> pd.DataFrame: ...
 
 
-def table_of(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
+def per_user_table(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
     """Return the table of lists of a result, or a table as it was given."""
     if isinstance(given, pd.DataFrame):
         return given
@@ -129,7 +129,7 @@ def summarize(
     1     old    mrr  1    0.0  1
     """
     whole = not isinstance(per_user, pd.DataFrame)
-    per_user = table_of(per_user)
+    per_user = per_user_table(per_user)
     spec = evaluated(per_user)
     if whole and weight_col is None:
         weight_col = spec.get("weight")
@@ -153,7 +153,7 @@ def summarize(
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
             raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
-    check("confidence", confidence, SHARE)
+    check_value("confidence", confidence, SHARE)
     for name in by:
         check_labels(per_user[name], f"per_user[{name!r}]")
     _refuse_repeated_lists(per_user, keys, spec)
@@ -215,7 +215,7 @@ def means(
     def columns() -> Iterator[np.ndarray]:
         return (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
 
-    moments = Moments.of(columns(), group, n_groups, weights)
+    moments = GroupMoments.of(columns(), group, n_groups, weights)
     if not units:
         return mean_table(labels, names, moments, spec, confidence)
     if "n_users" in by:
@@ -244,7 +244,7 @@ def refuse_summary_names(by: pd.DataFrame) -> None:
 def mean_table(
     labels: pd.DataFrame,
     names: Sequence[str],
-    moments: Moments,
+    moments: GroupMoments,
     spec: Mapping[str, Any],
     confidence: float = CONFIDENCE,
 ) -> pd.DataFrame:

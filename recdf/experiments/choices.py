@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from ..errors import DeprecatedWarning, OptionError, warn_user
-from ..inputs.constraints import NATURAL, POSITIVE, check, number
+from ..inputs.constraints import NATURAL, POSITIVE, a_number, check_value
 from ..stats.bootstrap import Percentile
 from ..stats.effect_sizes import Relative
 from ..stats.numbers import Alternative, Correction
@@ -23,7 +23,7 @@ Roll = Literal["mean", "sum", "min", "max"]
 
 __all__ = [
     "NATURAL", "POSITIVE", "Alternative", "Better", "Columns", "Correction", "Missing", "PairMissing", "PairTest",
-    "Percentile", "RaiseOrDrop", "Relative", "Roll", "VariantTest", "check", "number",
+    "Percentile", "RaiseOrDrop", "Relative", "Roll", "VariantTest", "a_number", "check_value",
 ]  # fmt: skip
 
 # Why one of the two comparisons has no such test.
@@ -53,6 +53,6 @@ def check_test(name: str, value: Any, tests: object) -> Any:
     if test not in get_args(tests) and test in _REFUSED:
         valid = ", ".join(map(repr, get_args(tests)))
         raise OptionError(f"{name}={test!r} {_REFUSED[test]}; valid are {valid}")
-    check(name, test, tests)
+    check_value(name, test, tests)
     return test
 

@@ -15,25 +15,6 @@ import numpy as np
 
 from ..errors import OptionError, closest, kind_of
 
-__all__ = [
-    "NAMED",
-    "NATURAL",
-    "NONE",
-    "PLAIN",
-    "POSITIVE",
-    "SHARE",
-    "Constraint",
-    "Natural",
-    "Positive",
-    "Share",
-    "check",
-    "check_record",
-    "constraint_of",
-    "either",
-    "number",
-    "one_of",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Constraint:
@@ -75,7 +56,7 @@ def one_of(values: Sequence[Any]) -> Constraint:
                       tuple(one for one in values if isinstance(one, str)))  # fmt: skip
 
 
-def number(
+def a_number(
     least: float | None = None, most: float | None = None, *, above: float | None = None, below: float | None = None,
     whole: bool = False,
 ) -> Constraint:  # fmt: skip
@@ -121,8 +102,8 @@ NONE = Constraint("None", lambda value: value is None)
 # What a value of a plain type is.
 PLAIN: dict[Any, Constraint] = {
     bool: Constraint("True or False", lambda value: isinstance(value, bool), "bool"),
-    float: number(),
-    int: number(whole=True),
+    float: a_number(),
+    int: a_number(whole=True),
     str: Constraint("a name", _is_name, "str"),
     types.NoneType: NONE,
     Callable: Constraint("a function", callable, "function"),
@@ -134,7 +115,7 @@ NAMED: dict[Any, Constraint] = {
         "a list of names", lambda value: isinstance(value, Sequence) and all(map(_is_name, value)), "list of str"
     ),
 }  # fmt: skip
-SHARE, POSITIVE, NATURAL = number(above=0, below=1), number(1, whole=True), number(0, whole=True)
+SHARE, POSITIVE, NATURAL = a_number(above=0, below=1), a_number(1, whole=True), a_number(0, whole=True)
 Share = Annotated[float, SHARE]
 Positive = Annotated[int, POSITIVE]
 Natural = Annotated[int, NATURAL]
@@ -153,7 +134,7 @@ def constraint_of(hint: Any, plain: Mapping[Any, Constraint] = PLAIN) -> Constra
     return plain.get(hint, plain.get(origin, ANY))
 
 
-def check(name: str, value: Any, hint: Any) -> Any:
+def check_value(name: str, value: Any, hint: Any) -> Any:
     """Return the value if it keeps a constraint, or that of an annotation; raise OptionError otherwise."""
     return (hint if isinstance(hint, Constraint) else constraint_of(hint)).check(name, value)
 
@@ -162,4 +143,4 @@ def check_record(record: Any) -> None:
     """Check the fields of a record whose annotations state a constraint."""
     for name, hint in typing.get_type_hints(type(record), include_extras=True).items():
         if any(typing.get_origin(one) in (Literal, Annotated) for one in (hint, *typing.get_args(hint))):
-            check(name, getattr(record, name), hint)
+            check_value(name, getattr(record, name), hint)

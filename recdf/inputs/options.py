@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..errors import OptionError, valid
 from .accepted import Duplicates, Ids, NanScore, NullKeys, PopulationRule, Ties, Undefined
-from .constraints import NAMED, NONE, PLAIN, Constraint, constraint_of, either, number, one_of
+from .constraints import NAMED, NONE, PLAIN, Constraint, a_number, constraint_of, either, one_of
 from .conventions import LIKE, Convention, find_convention
 from .population import Population
 
@@ -65,7 +65,7 @@ class Options:
         Repeated rows of one item in a list must agree.""")
     propensity_floor: float = option(0.0, """
         Propensities below it count as this number, which limits how much one item can count. If it is above 0,
-        propensities may be 0.""", number(0, 1))
+        propensities may be 0.""", a_number(0, 1))
     judged_only: bool = option(False, """
         Drop recommended items that `true` does not judge, then rank again (condensed lists).""")
     by: str | Sequence[str] | None = option(None, """
@@ -105,7 +105,7 @@ class Options:
         convention = find_convention(given.get("like"))
         defaults = {} if convention is None else convention.options
         check_names(list(defaults), NAMES, "the convention")
-        given = {name: _plain(name, value) for name, value in given.items()}
+        given = {name: _plain_value(name, value) for name, value in given.items()}
         made = cls(**{**defaults, **given, "like": convention})
         for name, one in OPTIONS.items():
             one.constraint.check(name, getattr(made, name))
@@ -217,7 +217,7 @@ def collected(data: Any) -> Any:
     return data.collect() if lazy else data
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain_value(name: str, value: Any) -> Any:
     """Return scalars of numpy as those of Python, several columns as a list, and lazy frames as frames."""
     if isinstance(value, np.generic):
         return value.item()

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..inputs.constraints import check, one_of
+from ..inputs.constraints import check_value, one_of
 from ..inputs.frames import as_frame, column
 from .times import as_datetimes
 
 __all__ = ["time_slice"]
 
 # From the value of `every=` to the default name of the new column.
-COLUMNS = {
+TIME_SLICE_COLUMNS = {
     "1h": "hour_start", "1D": "day", "1W": "week", "1M": "month", "hour": "hour", "weekday": "weekday",
 }  # fmt: skip
 ALSO = {"h": "1h", "D": "1D", "day": "1D", "W": "1W", "week": "1W", "M": "1M", "month": "1M", "1H": "1h"}
@@ -76,8 +76,8 @@ def time_slice(
     """
     rows = as_frame(frame, "frame")
     every = ALSO.get(every, every)
-    check("every", every, one_of(list(COLUMNS)))
-    name = COLUMNS[every] if name is None else name
+    check_value("every", every, one_of(list(TIME_SLICE_COLUMNS)))
+    name = TIME_SLICE_COLUMNS[every] if name is None else name
     if name in rows.columns:
         raise OptionError(f"frame has a column {name!r} already; pass name= to call the slice something else")
     times = as_datetimes(column(rows, time_col, "frame"), f"frame[{time_col!r}]")

@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 
 from ..errors import ColumnError, OptionError
-from ..inputs.constraints import Constraint, number
+from ..inputs.constraints import Constraint, a_number
 from ..inputs.options import Options, check_shared
-from ..inputs.row_rules import Findings
+from ..inputs.row_rules import BrokenRows
 from ..matching.lists import Matched
 from ..matching.match import match
 from ..matching.overlap import Overlap, no_lists, warn, warn_of_columns
@@ -139,7 +139,7 @@ class Call:
         pred: Any,
         by_values: pd.DataFrame | None,
         whole: bool,
-        findings: dict[str, Findings] | None = None,
+        findings: dict[str, BrokenRows] | None = None,
     ) -> Matched:
         """Match the frames of a part, or of the `whole`, without warnings; there may be no list.
 
@@ -159,7 +159,7 @@ def _refuse_propensities(request: Request) -> None:
         )
 
 
-CUT = Constraint("a positive integer below 2**31", number(1, 2**31 - 1, whole=True).holds, "int")
+CUT = Constraint("a positive integer below 2**31", a_number(1, 2**31 - 1, whole=True).holds, "int")
 
 
 def check_k(k: Any) -> int:

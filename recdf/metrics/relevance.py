@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from ..inputs.constraints import number
+from ..inputs.constraints import a_number
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
@@ -143,7 +143,7 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
 
 
 @metric(aliases=("fbeta",))
-def f1(lists: Lists, *, beta: Annotated[float, number(0)] = 1.0) -> np.ndarray:
+def f1(lists: Lists, *, beta: Annotated[float, a_number(0)] = 1.0) -> np.ndarray:
     """Weighted harmonic mean of precision and recall; larger is better, in [0, 1].
 
     Formula

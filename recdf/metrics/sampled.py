@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import FewNegativesWarning, OptionError, warn_user
-from ..inputs.constraints import check, number
+from ..inputs.constraints import a_number, check_value
+from ..stats.numbers import Floats
 
 __all__ = ["sampled_values"]
 
-Floats = npt.NDArray[np.float64]
 
 SampledMetric = Literal["recall", "hitrate", "ndcg", "mrr", "map", "auc"]
 
@@ -98,14 +98,14 @@ def sampled_values(
     >>> by_rank[[rank - 1 for rank in ranks]].mean().round(3).item()
     0.495
     """
-    check("metric", metric, SampledMetric)
+    check_value("metric", metric, SampledMetric)
     for name, value, least in (("n_items", n_items, 2), ("n_sampled", n_sampled, 1), ("k", 1 if k is None else k, 1)):
-        check(name, value, number(least, whole=True))
+        check_value(name, value, a_number(least, whole=True))
     if n_sampled >= n_items:
         raise OptionError(
             f"n_sampled={n_sampled} of n_items={n_items}; only {n_items - 1} items are negatives, each drawn once"
         )
-    check("gamma", gamma, number(above=0, most=1))
+    check_value("gamma", gamma, a_number(above=0, most=1))
     if metric == "auc":  # a linear function of the rank: its sampled value is unbiased
         return np.linspace(1.0, 0.0, n_sampled + 1)
     _warn_if_few(metric, n_items, n_sampled, k)

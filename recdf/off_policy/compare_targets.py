@@ -12,22 +12,23 @@ import pandas as pd
 
 from ..errors import DataError, OptionError, closest, renamed
 from ..inputs.options import as_columns, says_as
+from ..stats.numbers import Floats
 from .estimate_value import check_weights, ope_estimate
 from .estimators import Interaction
 from .flags import FLAGS, Evidence, find_flags, trust
 from .importance_weights import effective_numbers, weight_numbers
-from .influence import Estimates, Fitted, estimate, fit, influence_sums, standard_error
+from .influence import Estimates, Fitted, clustered_error, estimate_values, fit, influence_sums
 from .log_columns import Record, beside_groups, log_frame, split_groups
 from .model_check import model_mismatch_z
 from .plan import Plan, Ranges, model_columns, read_plan, read_requests
-from .read_log import Log, LogColumns, read_log
-from .rows import Bools, Codes, Floats
-from .slates import Kind
+from .read_log import LogArrays, LogColumns, read_log
+from .rows import Bools, IntCodes
+from .slates import SlateKind
 
 __all__ = ["ope_compare"]
 
 
-COLUMNS = (
+COMPARED_TARGET_COLUMNS = (
     "estimator", "clip", "value_baseline", "value", "diff", "se", "ci_low", "ci_high", "rel_diff", "n_rows", "n_units",
     "n_clusters", "confidence", "flags", "trust",
 )  # fmt: skip
@@ -47,7 +48,7 @@ def ope_compare(
     slate_col: str | Sequence[str] | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
-    propensity_kind: Kind = "item",
+    propensity_kind: SlateKind = "item",
     ragged: Literal["raise", "as_logged"] = "raise",
     cluster: str | Sequence[str] | None = "user_id",
     weight_col: str | None = None,
@@ -122,17 +123,17 @@ def ope_compare(
         *model_columns(requests, q_logged, q_target), tuple(as_columns(slate_col)), tuple(as_columns(cluster)),
         propensity_kind, ragged == "as_logged",
     )  # fmt: skip
-    groups = split_groups(frame, [by], ("baseline", *COLUMNS))
+    groups = split_groups(frame, [by], ("baseline", *COMPARED_TARGET_COLUMNS))
     labels = groups.labels[by].tolist()
-    pairs = _pairs(labels, baseline)
+    pairs = _target_pairs(labels, baseline)
     arrays = read_log(frame, columns)
     targets = [_target(arrays, some, plan) for some in groups.rows]
     rows = []
     for first, second in pairs:
         _check_same(targets[first], targets[second], (labels[first], labels[second]))
-        rows.append([_difference(targets[first], targets[second], j, plan) for j in range(len(requests))])
+        rows.append([_target_difference(targets[first], targets[second], j, plan) for j in range(len(requests))])
     names = [groups.labels[by].iloc[list(side)].reset_index(drop=True) for side in zip(*pairs, strict=True)]
-    return beside_groups(pd.DataFrame({"baseline": names[0], by: names[1]}), rows, COLUMNS)
+    return beside_groups(pd.DataFrame({"baseline": names[0], by: names[1]}), rows, COMPARED_TARGET_COLUMNS)
 
 
 class _Target(NamedTuple):
@@ -142,7 +143,7 @@ class _Target(NamedTuple):
     estimates: Estimates
     sums: Floats
     present: Bools
-    counts: Codes
+    counts: IntCodes
     rewards: Floats
     n_rows: int
     n_units: int
@@ -150,7 +151,7 @@ class _Target(NamedTuple):
     constant: bool
 
 
-def _pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
+def _target_pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
     if len(labels) < 2:
         raise OptionError(f"by names {len(labels)} target ({labels}); expected at least two")
     if baseline is None:
@@ -161,7 +162,7 @@ def _pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
     return [(at, other) for other in range(len(labels)) if other != at]
 
 
-def _target(log: Log, some: Codes | None, plan: Plan) -> _Target:
+def _target(log: LogArrays, some: IntCodes | None, plan: Plan) -> _Target:
     """Estimate one target under all requests; those of one interaction share their rows."""
     requests = plan.all_requests
     interactions = dict.fromkeys(request.interaction for request in requests)
@@ -171,7 +172,7 @@ def _target(log: Log, some: Codes | None, plan: Plan) -> _Target:
     weights = weight_numbers(rows)
     check_weights(rows, weights, plan, log.columns)
     fitted = fit(rows, requests)
-    estimates = estimate(rows, requests)
+    estimates = estimate_values(rows, requests)
     sums, present = influence_sums(rows, requests, fitted)
     flags, model_z = [], model_mismatch_z(rows)
     for request, one in zip(plan.requests, estimates.rows, strict=False):
@@ -195,10 +196,10 @@ def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
         )
 
 
-def _difference(first: _Target, second: _Target, j: int, plan: Plan) -> Record:
+def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> Record:
     psi = second.sums[1 + j] - first.sums[1 + j]
     n_clusters = int(np.count_nonzero(first.present))
-    se = float(standard_error(np.array([psi @ psi]), n_clusters, first.fitted.log.units)[0])
+    se = float(clustered_error(np.array([psi @ psi]), n_clusters, first.fitted.log.units)[0])
     if first.constant or second.constant:  # rewards that do not vary tell nothing of the error
         se = np.nan
     base, value = first.fitted.values[j], second.fitted.values[j]

@@ -11,21 +11,21 @@ import pandas as pd
 from ..errors import DataError, renamed
 from ..inputs.options import as_columns
 from ..progress import Progress
-from .estimators import Interaction, Request
+from .estimators import EstimatorRequest, Interaction
 from .flags import Evidence, IntervalKind, find_flags, trust
 from .importance_weights import EffectiveNumbers, WeightNumbers, effective_numbers, weight_numbers
-from .influence import Estimates, estimate
+from .influence import Estimates, estimate_values
 from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals, without_variation
-from .log_columns import Groups, Record, beside_groups, log_frame, split_groups
+from .log_columns import ByGroups, Record, beside_groups, log_frame, split_groups
 from .model_check import model_mismatch_z
 from .plan import Plan, Ranges, check_bounded, model_columns, read_plan, read_range, read_requests
-from .read_log import Log, LogColumns, read_log
-from .rows import Codes, Rows
-from .slates import Kind
+from .read_log import LogArrays, LogColumns, read_log
+from .rows import IntCodes, LogGroup
+from .slates import SlateKind
 
 __all__ = ["ope_estimate"]
 
-COLUMNS = (
+ESTIMATE_COLUMNS = (
     "estimator", "clip", "value", "se", "ci_low", "ci_high", "logging_value", "lift", "lift_se", "lift_ci_low",
     "lift_ci_high", "rel_lift", "n_rows", "n_units", "n_clusters", "ess", "ess_share", "ess_reward",
     "ess_reward_expected", "ess_influence", "weight_mean", "weight_max", "max_weight_share", "n_clipped",
@@ -44,7 +44,7 @@ def ope_estimate(
     slate_col: str | Sequence[str] | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
-    propensity_kind: Kind = "item",
+    propensity_kind: SlateKind = "item",
     slate_propensity_col: str | None = None,
     ragged: Literal["raise", "as_logged"] = "raise",
     cluster: str | Sequence[str] | None = "user_id",
@@ -221,20 +221,20 @@ def ope_estimate(
         propensity_kind, ragged == "as_logged", ranges.reward, interval == "bootstrap",
     )  # fmt: skip
     check_bounded(plan, columns)
-    groups = split_groups(frame, by, COLUMNS)
+    groups = split_groups(frame, by, ESTIMATE_COLUMNS)
     arrays = read_log(frame, columns, as_columns(by))
     found = []
     with Progress(len(groups.rows), "ope_estimate", progress) as shown:
         for g in range(len(groups.rows)):
             found.append(_named_group(arrays, groups, g, plan))
             shown.add()
-    return beside_groups(groups.labels, found, COLUMNS)
+    return beside_groups(groups.labels, found, ESTIMATE_COLUMNS)
 
 
 # -------------------------------------------------------------------------------------------- one group
 
 
-def _named_group(log: Log, groups: Groups, g: int, plan: Plan) -> list[Record]:
+def _named_group(log: LogArrays, groups: ByGroups, g: int, plan: Plan) -> list[Record]:
     """Rows of one group; an error says which group it is about."""
     try:
         return group_rows(log, groups.rows[g], plan)
@@ -243,15 +243,15 @@ def _named_group(log: Log, groups: Groups, g: int, plan: Plan) -> list[Record]:
         raise DataError(f"{label}: {error}" if label else str(error)) from None
 
 
-def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Record]:
+def group_rows(log: LogArrays, some: IntCodes | None, plan: Plan) -> list[Record]:
     """Rows of the result of one group, in the order of the requests."""
-    found: dict[Request, Record] = {}
+    found: dict[EstimatorRequest, Record] = {}
     for interaction in dict.fromkeys(request.interaction for request in plan.requests):
         asked = [request for request in plan.all_requests if request.interaction == interaction]
         rows = log.rows(some, interaction)
         weights = weight_numbers(rows)
         check_weights(rows, weights, plan, log.columns)
-        estimates = estimate(rows, asked)
+        estimates = estimate_values(rows, asked)
         intervals = find_intervals(rows, asked, estimates, plan)
         effective: dict[object, EffectiveNumbers] = {}
         model_z = model_mismatch_z(rows)
@@ -266,7 +266,7 @@ def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Record]:
     return [found[request] for request in plan.requests]
 
 
-def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogColumns) -> None:
+def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan, columns: LogColumns) -> None:
     """Refuse rows from which nothing can be estimated, and weights outside the range that was given."""
     target = f"log[{columns.target!r}]"
     if not weights.n_matched:
@@ -293,7 +293,9 @@ def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogCo
             )
 
 
-def find_intervals(rows: Rows, asked: Sequence[Request], estimates: Estimates, plan: Plan) -> list[Interval]:
+def find_intervals(
+    rows: LogGroup, asked: Sequence[EstimatorRequest], estimates: Estimates, plan: Plan
+) -> list[Interval]:
     """Intervals of all requests by the kind that the call asks for."""
     if plan.interval == "bootstrap":
         return bootstrap_intervals(rows, asked, plan.confidence, plan.n_resamples, plan.seed)
@@ -302,7 +304,7 @@ def find_intervals(rows: Rows, asked: Sequence[Request], estimates: Estimates, p
     return delta_intervals(estimates, plan.confidence)
 
 
-def log_record(rows: Rows, found: Evidence) -> Record:
+def log_record(rows: LogGroup, found: Evidence) -> Record:
     """What a row of the result says about the log and its weights, whatever the estimator."""
     return {
         "n_rows": len(rows),
@@ -317,7 +319,7 @@ def log_record(rows: Rows, found: Evidence) -> Record:
     }
 
 
-def _row(rows: Rows, found: Evidence, interval: Interval, plan: Plan) -> Record:
+def _row(rows: LogGroup, found: Evidence, interval: Interval, plan: Plan) -> Record:
     one, logging, flags = found.estimate, found.estimates.logging_value, find_flags(found)
     interval = without_variation(interval, found.weights.constant_reward, plan.interval == "bounded")
     return {

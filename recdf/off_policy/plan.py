@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import OptionError
-from ..inputs.constraints import NATURAL, SHARE, check, number, one_of
-from .bounded import Bounds
-from .estimators import ESTIMATORS, Interaction, Request, find_estimator
+from ..inputs.constraints import NATURAL, SHARE, a_number, check_value, one_of
+from .bounded import ValueRange
+from .estimators import ESTIMATORS, EstimatorRequest, Interaction, find_estimator
 from .flags import IntervalKind
 from .read_log import LogColumns
-from .slates import Kind, check_kind
+from .slates import SlateKind, check_kind
 
 RAGGED = ("raise", "as_logged")
 
@@ -23,24 +23,22 @@ RAGGED = ("raise", "as_logged")
 class Plan:
     """What one call asks of every group, checked."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[EstimatorRequest, ...]
     confidence: float
     interval: IntervalKind
-    reward_range: Bounds | None
-    weight_range: Bounds | None
+    reward_range: ValueRange | None
+    weight_range: ValueRange | None
     n_resamples: int
     seed: int
 
     @property
-    def all_requests(self) -> tuple[Request, ...]:
+    def all_requests(self) -> tuple[EstimatorRequest, ...]:
         """The requests, and what each clipped one is compared with to find what clipping changed."""
         found = list(self.requests)
         for request in self.requests:
-            whole = Request("", ESTIMATORS[request.estimator.unclipped], None, request.interaction)
+            whole = EstimatorRequest("", ESTIMATORS[request.estimator.unclipped], None, request.interaction)
             there = any(
-                other.clip is None
-                and other.estimator is whole.estimator
-                and other.interaction == whole.interaction
+                other.clip is None and other.estimator is whole.estimator and other.interaction == whole.interaction
                 for other in found
             )
             if request.clip is not None and not there:
@@ -51,11 +49,11 @@ class Plan:
 class Ranges(NamedTuple):
     """Possible rewards and weights, as far as they were given."""
 
-    reward: Bounds | None
-    weight: Bounds | None
+    reward: ValueRange | None
+    weight: ValueRange | None
 
 
-def read_range(name: str, given: Any) -> Bounds | None:
+def read_range(name: str, given: Any) -> ValueRange | None:
     """Return a pair of finite numbers, the first below the second."""
     if given is None:
         return None
@@ -65,16 +63,16 @@ def read_range(name: str, given: Any) -> Bounds | None:
         raise OptionError(f"{name}={given!r}; expected two numbers (lowest, highest)") from None
     if not (np.isfinite([low, high]).all() and low < high):
         raise OptionError(f"{name}={given!r}; expected two finite numbers, the first below the second")
-    return Bounds(low, high)
+    return ValueRange(low, high)
 
 
 def read_requests(
-    estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: Kind, ragged: str
-) -> tuple[Request, ...]:
+    estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: SlateKind, ragged: str
+) -> tuple[EstimatorRequest, ...]:
     """Return one request per estimator and clip, in the order in which they were asked for; check what slates are."""
-    check("propensity_kind", kind, Kind)
-    check("ragged", ragged, one_of(RAGGED))
-    check("interaction", interaction, Interaction | None)
+    check_value("propensity_kind", kind, SlateKind)
+    check_value("ragged", ragged, one_of(RAGGED))
+    check_value("interaction", interaction, Interaction | None)
     names = [estimators] if isinstance(estimators, str) else list(estimators)
     if not names or len(set(names)) < len(names):
         raise OptionError(f"estimators={estimators!r}; expected one or more names, each once")
@@ -90,7 +88,7 @@ def read_requests(
         own = [None] if estimator.rule == "model" else clips
         if estimator.rule in ("switch", "shrink") and None in own:
             raise OptionError(f"estimators names {name!r}, which needs clip=: the weight above which it uses the model")
-        found += [Request(name, estimator, one, implied) for one in own]
+        found += [EstimatorRequest(name, estimator, one, implied) for one in own]
     return tuple(found)
 
 
@@ -110,7 +108,7 @@ def _read_clips(clip: Any) -> list[float | None]:
     given: list[Any] = [clip] if clip is None or np.isscalar(clip) else list(clip)
     found: list[float | None] = []
     for one in given:
-        if one is not None and not number(above=0).holds(one):
+        if one is not None and not a_number(above=0).holds(one):
             raise OptionError(f"clip={clip!r} holds {one!r}; expected finite weights above 0, or None for no clip")
         found.append(None if one is None else float(one))
     if not found or len(set(found)) < len(found):
@@ -119,7 +117,7 @@ def _read_clips(clip: Any) -> list[float | None]:
 
 
 def model_columns(
-    requests: Iterable[Request], q_logged: str | None, q_target: str | None
+    requests: Iterable[EstimatorRequest], q_logged: str | None, q_target: str | None
 ) -> tuple[str | None, str | None]:
     """Return the columns of the reward model, where an estimator uses them."""
     needing = [request.label for request in requests if request.estimator.uses_q]
@@ -135,13 +133,17 @@ def model_columns(
 
 
 def read_plan(
-    requests: tuple[Request, ...], confidence: Any, interval: IntervalKind, ranges: Ranges, resampling: tuple[Any, Any]
+    requests: tuple[EstimatorRequest, ...],
+    confidence: Any,
+    interval: IntervalKind,
+    ranges: Ranges,
+    resampling: tuple[Any, Any],
 ) -> Plan:
     """Return the checked plan of a call."""
-    check("interval", interval, IntervalKind)
-    check("confidence", confidence, SHARE)
-    check("n_resamples", resampling[0], number(2, whole=True))
-    check("seed", resampling[1], NATURAL)
+    check_value("interval", interval, IntervalKind)
+    check_value("confidence", confidence, SHARE)
+    check_value("n_resamples", resampling[0], a_number(2, whole=True))
+    check_value("seed", resampling[1], NATURAL)
     return Plan(requests, float(confidence), interval, *ranges, int(resampling[0]), int(resampling[1]))
 
 

@@ -14,13 +14,13 @@ from .estimate_value import check_weights, log_record, ope_estimate
 from .estimators import Interaction
 from .flags import Evidence, find_flags, trust
 from .importance_weights import effective_numbers, weight_numbers
-from .influence import estimate
+from .influence import estimate_values
 from .intervals import delta_intervals, without_variation
 from .log_columns import Record, beside_groups, log_frame, split_groups
 from .plan import Plan, Ranges, read_plan, read_requests
-from .read_log import Log, LogColumns, read_log
-from .rows import Codes
-from .slates import Kind
+from .read_log import LogArrays, LogColumns, read_log
+from .rows import IntCodes
+from .slates import SlateKind
 
 __all__ = ["ope_diagnostics"]
 
@@ -28,7 +28,7 @@ __all__ = ["ope_diagnostics"]
 WORST = 0.01
 
 
-COLUMNS = (
+WEIGHT_COLUMNS = (
     "n_rows", "n_units", "n_clusters", "n_matched", "logging_value", "propensity_min", "weight_mean", "weight_mean_z",
     "weight_p50", "weight_p99", "weight_max", "max_weight_share", "worst_rows_share", "zero_weight_share",
     "unsupported_mass", "ess", "ess_share", "ess_reward", "ess_reward_expected", "flags", "trust",
@@ -46,7 +46,7 @@ def ope_diagnostics(
     slate_col: str | Sequence[str] | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
-    propensity_kind: Kind = "item",
+    propensity_kind: SlateKind = "item",
     ragged: Literal["raise", "as_logged"] = "raise",
     cluster: str | Sequence[str] | None = "user_id",
     weight_col: str | None = None,
@@ -110,17 +110,17 @@ def ope_diagnostics(
         reward_col, propensity_col, target_col, position_col, weight_col, unit=tuple(as_columns(slate_col)),
         cluster=tuple(as_columns(cluster)), kind=propensity_kind, ragged=ragged == "as_logged",
     )  # fmt: skip
-    groups = split_groups(frame, by, COLUMNS)
+    groups = split_groups(frame, by, WEIGHT_COLUMNS)
     arrays = read_log(frame, columns, as_columns(by))
-    return beside_groups(groups.labels, [[_diagnose(arrays, some, plan)] for some in groups.rows], COLUMNS)
+    return beside_groups(groups.labels, [[_diagnose(arrays, some, plan)] for some in groups.rows], WEIGHT_COLUMNS)
 
 
-def _diagnose(log: Log, some: Codes | None, plan: Plan) -> Record:
+def _diagnose(log: LogArrays, some: IntCodes | None, plan: Plan) -> Record:
     request = plan.requests[0]
     rows = log.rows(some, request.interaction)
     weights, effective = weight_numbers(rows), effective_numbers(rows, "cap", None)
     check_weights(rows, weights, plan, log.columns)
-    found = estimate(rows, plan.requests)
+    found = estimate_values(rows, plan.requests)
     evidence = Evidence(log, request, found, found.rows[0], weights, effective, 0.0)
     limits = without_variation(delta_intervals(found, plan.confidence)[0], weights.constant_reward, False)
     flags = find_flags(evidence)

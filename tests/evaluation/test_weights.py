@@ -12,7 +12,7 @@ from cli.command import fails, run
 from registry.seeded import assert_close, frames
 
 import recdf as rd
-from recdf.evaluation.value_moments import Moments
+from recdf.evaluation.value_moments import GroupMoments
 
 METRICS = ["recall", "ndcg", "first_rank", "precision(divisor=shown)"]
 OPTIONS = {"by": "model", "relevance_col": "relevance", "score_col": "score", "nan_score": "last"}
@@ -192,9 +192,9 @@ def test_moments_of_parts_add_up():
     values = np.where(rng.random((4, 300)) < 0.2, np.nan, rng.lognormal(size=(4, 300)) + 1e6)
     group, weight = rng.integers(0, 3, 300), rng.choice([0.0, 1.0, 2.5], 300)
     weight[group == 2] = 0
-    whole = Moments.of(values, group, 3, weight).statistics(0.95)
+    whole = GroupMoments.of(values, group, 3, weight).statistics(0.95)
     part = rng.integers(0, 5, 300)
-    parts = [Moments.of(values[:, part == i], group[part == i], 3, weight[part == i]) for i in range(5)]
+    parts = [GroupMoments.of(values[:, part == i], group[part == i], 3, weight[part == i]) for i in range(5)]
     for order in ([0, 1, 2, 3, 4], [3, 0, 4, 2, 1]):
         added = reduce(add, [parts[i] for i in order]).statistics(0.95)
         for name, expected in whole.items():

@@ -8,7 +8,7 @@ import pytest
 from inputs.small_frames import PRED, TRUE
 
 import recdf as rd
-from recdf.inputs.constraints import check, constraint_of, either, number, one_of
+from recdf.inputs.constraints import a_number, check_value, constraint_of, either, one_of
 from recdf.inputs.options import NAMES, OPTIONS, Options
 
 VALUES = [
@@ -115,20 +115,20 @@ def test_a_parameter_refuses_wrong_values_and_names_them(metric):
 @pytest.mark.parametrize(
     ("constraint", "right", "wrong", "words"),
     [
-        (number(0, 1), [0, 1, 0.5, np.float32(0.5)], [-1, 1.1, True, "1", None, math.nan], "a number from 0 to 1"),
-        (number(above=0, below=1), [0.5], [0, 1, math.nan], "a number between 0 and 1, both excluded"),
-        (number(above=0, most=1), [1, 0.1], [0, 1.5], "a number above 0 and at most 1"),
-        (number(2, whole=True), [2, np.int64(5)], [1, 2.0, True, 10.5], "an integer of at least 2"),
-        (number(), [0, -1.5, 10**400], [math.inf, -math.inf, math.nan, 1j], "a finite number"),
+        (a_number(0, 1), [0, 1, 0.5, np.float32(0.5)], [-1, 1.1, True, "1", None, math.nan], "a number from 0 to 1"),
+        (a_number(above=0, below=1), [0.5], [0, 1, math.nan], "a number between 0 and 1, both excluded"),
+        (a_number(above=0, most=1), [1, 0.1], [0, 1.5], "a number above 0 and at most 1"),
+        (a_number(2, whole=True), [2, np.int64(5)], [1, 2.0, True, 10.5], "an integer of at least 2"),
+        (a_number(), [0, -1.5, 10**400], [math.inf, -math.inf, math.nan, 1j], "a finite number"),
         (one_of(["a", "b"]), ["a"], ["c", None, b"a", ["a"]], "'a', 'b'"),
         (constraint_of(bool | None), [True, None], [0, "no"], "True or False or None"),
-        (either(one_of(["a"]), number(0)), ["a", 0], ["b", -1], "'a' or a number of at least 0"),
+        (either(one_of(["a"]), a_number(0)), ["a", 0], ["b", -1], "'a' or a number of at least 0"),
     ],
 )
 def test_constraints(constraint, right, wrong, words):
     for value in right:
-        assert check("x", value, constraint) == value
+        assert check_value("x", value, constraint) == value
     for value in wrong:
         with pytest.raises(rd.OptionError, match=r"^x"):
-            check("x", value, constraint)
+            check_value("x", value, constraint)
     assert constraint.words == words

@@ -12,8 +12,8 @@ from ...errors import DataError, OptionError, kind_of
 from ...evaluation.definitions import definitions
 from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
-from ...experiments.choices import POSITIVE, check
-from ...tables.comparisons import COMPARED
+from ...experiments.choices import POSITIVE, check_value
+from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import check_model, need, summary_of, with_units
 from ..leaderboard import EVERYONE, Leaderboard, board_of, values_frame
 from ..pairs import compare
@@ -22,15 +22,15 @@ from ..plot.effect_plots import SOURCE
 __all__: list[str] = []
 
 # Columns that a table beside the result must have.
-MODELS = ("baseline", "model", "n_users", *COMPARED, "rel_diff", "wins", "ties", "losses")
-EXPERIMENT = (*COMPARED, "control", "treatment", "n_control", "n_treatment", "rel_diff")
+MODEL_COLUMNS = ("baseline", "model", "n_users", *COMPARISON_COLUMNS, "rel_diff", "wins", "ties", "losses")
+EXPERIMENT = (*COMPARISON_COLUMNS, "control", "treatment", "n_control", "n_treatment", "rel_diff")
 HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
 CHECK = ("finding", "severity", "count", "share", "effect")
 OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
 
 
 @dataclass(frozen=True)
-class Tables:
+class ReportTables:
     """Tables that a caller gave beside the result, each None where its section is left out."""
 
     experiment: Mapping[str, pd.DataFrame]
@@ -94,7 +94,7 @@ def read_subject(
     """Check the result and what is said about it."""
     if not isinstance(result, Evaluation):
         raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
-    check("max_rows", max_rows, POSITIVE)
+    check_value("max_rows", max_rows, POSITIVE)
     result = _without_attrs(with_units(result, unit_col))
     summary = summary_of(result)
     models = tuple(dict.fromkeys(summary["model"]))
@@ -104,7 +104,7 @@ def read_subject(
     if comparison is None:
         comparison = _own_comparison(result, summary, columns, base, len(models))
     else:
-        comparison = need(comparison, "comparison", MODELS, SOURCE)
+        comparison = need(comparison, "comparison", MODEL_COLUMNS, SOURCE)
     # With a baseline, the marks of the leaderboard are those of the comparison; no test is made twice.
     marked = {(EVERYONE, ""): comparison} if own and base is not None and comparison is not None else {}
     tests = next(iter(marked.values()), pd.DataFrame())
@@ -123,7 +123,7 @@ def _without_attrs(result: Evaluation) -> Evaluation:
 
 def _columns_at(summary: pd.DataFrame, k: int) -> tuple[tuple[str, ...], int | None]:
     """Return the columns that are shown, each metric at its cut-off nearest to k, and this cut-off if all share it."""
-    check("k", k, POSITIVE)
+    check_value("k", k, POSITIVE)
     known = summary[["metric", "column", "k"]].drop_duplicates("column")
     distance = (known["k"].astype("Float64") - float(k)).abs().fillna(0.0).astype("float64")
     nearest = distance.groupby(known["metric"]).transform("min")
@@ -143,7 +143,7 @@ def _own_comparison(
     return compare(result, tested if baseline is not None else tested[:1], baseline=baseline, correction="holm")
 
 
-def read_tables(experiment: Any, given: Tables) -> Tables:
+def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     """Check the tables beside the result: each must be what its function returns."""
     health, check, off_policy = given.health, given.check, given.off_policy
     by_name = experiment if isinstance(experiment, Mapping) else {} if experiment is None else {"": experiment}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import EmptyPopulationError, renamed
-from ...inputs.constraints import NATURAL, SHARE, number
+from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ...inputs.sums import exact_sums
@@ -17,7 +17,7 @@ from ...progress import Progress
 from ...stats.arms import Sample, arm, linearise
 from ...stats.bootstrap import quantile_interval, replicate_estimates, standard_error
 from ...stats.moments import HUGE
-from ..choices import Percentile, check
+from ..choices import Percentile, check_value
 from ..experiment_columns import (
     Codes,
     by_columns,
@@ -28,7 +28,7 @@ from ..experiment_columns import (
     require,
     split,
 )
-from ..samples import Metric, read_metrics
+from ..samples import MetricRows, read_metrics
 
 __all__ = ["bootstrap_ci"]
 
@@ -106,14 +106,14 @@ def bootstrap_ci(
         metric  value    se  n_units
     0  ndcg@10    0.4  0.12        6
     """
-    check("interval", interval, Percentile)
-    check("confidence", confidence, SHARE)
-    check("n_resamples", n_resamples, number(2, whole=True))
-    check("seed", seed, NATURAL)
+    check_value("interval", interval, Percentile)
+    check_value("confidence", confidence, SHARE)
+    check_value("n_resamples", n_resamples, a_number(2, whole=True))
+    check_value("seed", seed, NATURAL)
     frame_of("per_user", per_user)
     if not len(per_user):
         raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")
-    by_cols = by_columns(per_user, "per_user", by, RESULT_COLUMNS)
+    by_cols = by_columns(per_user, "per_user", by, INTERVAL_COLUMNS)
     units = require(per_user, "per_user", as_columns(cluster))
     specs = metric_specs(metrics, per_user, "per_user")
     refuse_mixed_models(per_user, by_cols, units, "drop them from per_user")
@@ -133,15 +133,15 @@ def bootstrap_ci(
     which = np.repeat(np.arange(len(groups)), len(columns))
     table = pd.DataFrame(rows).assign(method=interval, n_resamples=n_resamples, seed=seed)
     result = pd.concat([groups[by_cols].iloc[which].reset_index(drop=True), table], axis=1)
-    return result[[*by_cols, *RESULT_COLUMNS]]
+    return result[[*by_cols, *INTERVAL_COLUMNS]]
 
 
-RESULT_COLUMNS = [
+INTERVAL_COLUMNS = [
     "metric", "value", "se", "ci_low", "ci_high", "n_units", "n_undefined", "method", "n_resamples", "seed", "warning",
 ]  # fmt: skip
 
 
-def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:
+def _unit_sums(metrics: list[MetricRows], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:
     """Numerator and denominator of every metric per unit, units in the order of their ids, and defined units.
 
     With one row per unit and nothing undefined the denominator is None.
@@ -167,7 +167,7 @@ def _intervals(
     samples: list[Sample], n_units: list[int], n_resamples: int, seed: int, confidence: float, interval: Percentile
 ) -> list[dict[str, Any]]:
     """Return the value, standard error and interval of every metric of one group, from one set of replicates."""
-    found = [_point(sample, n) for sample, n in zip(samples, n_units, strict=True)]
+    found = [_point_estimate(sample, n) for sample, n in zip(samples, n_units, strict=True)]
     tested = [j for j, row in enumerate(found) if not row["warning"]]
     if not tested:
         return found
@@ -181,7 +181,7 @@ def _intervals(
     return found
 
 
-def _point(sample: Sample, n_units: int) -> dict[str, Any]:
+def _point_estimate(sample: Sample, n_units: int) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan) | {"n_units": n_units}
     if n_units and np.abs(sample.num).max() >= HUGE:
         return row | {"warning": "huge_values"}

@@ -16,11 +16,22 @@ from ...stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
 from ..choices import Alternative, Columns, Correction, Relative, VariantTest, new_word
 from ..decide.sample_ratio import UnitCounts, check_sample_ratio
 from ..decide.verdict import Families, directions
-from ..estimates import Estimate
+from ..estimates import ArmsEstimate
 from ..samples import subset
 from ..units import differ
 from .compare_variants import compare_variants
-from .two_sample import SKEWED, TINY, Pair, Row, Settings, check_settings, compare_pair, measured, no_share, which_tests
+from .two_sample import (
+    SKEWED_SAMPLES,
+    TINY,
+    Pair,
+    Row,
+    Settings,
+    check_settings,
+    compare_pair,
+    measured_means,
+    no_share,
+    which_tests,
+)
 from .variant_moments import GIVE_ROWS, MomentTable, read_moments
 from .variant_table import Arms, compare_each, decide
 
@@ -135,14 +146,16 @@ def compare_variants_from_moments(
     settings = Settings(alternative, confidence, sequential_n, relative=relative, tests=tests)
     check_settings(settings, correction)
     decisive = subset("primary", primary, specs)
-    better = directions(measured(specs), smaller_is_better, larger_is_better)
+    better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     _check_shares(table, settings)
     arms = Arms.of(table.groups, table.variants, control, "moments")
     variants = table.variants.tolist()
-    ratio = check_sample_ratio(expected, health, table.groups, variants, lambda: _count_users(table, health))
+    ratio = check_sample_ratio(expected, health, table.groups, variants, lambda: _users_of_moments(table, health))
 
     def compare_both(group: int, treatment: int) -> list[Row]:
-        pairs = (_pair(table, metric, group, (arms.control, treatment), settings) for metric in range(len(specs)))
+        pairs = (
+            _pair_of_moments(table, metric, group, (arms.control, treatment), settings) for metric in range(len(specs))
+        )
         return [compare_pair(pair, settings)[0] for pair in pairs]
 
     tested = compare_each(arms, compare_both)
@@ -176,7 +189,7 @@ def _check_shares(table: MomentTable, settings: Settings) -> None:
             raise no_share(name)
 
 
-def _count_users(table: MomentTable, health: pd.DataFrame | None) -> UnitCounts:
+def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> UnitCounts:
     """Users per variant, whatever their metric; those of several segments may be the same users."""
     users = table.n_users[:, :, 0]
     if health is not None:
@@ -189,7 +202,9 @@ def _count_users(table: MomentTable, health: pd.DataFrame | None) -> UnitCounts:
     return UnitCounts(users, users[0] if len(users) == 1 else None)
 
 
-def _pair(table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings) -> Pair:
+def _pair_of_moments(
+    table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings
+) -> Pair:
     """Estimate both arms of a metric, the control first, unless there is nothing to estimate."""
     moments = both(lambda variant: table.at(group, variant, metric), variants)
     n = both(lambda one: int(one.n), moments)
@@ -207,17 +222,17 @@ def _pair(table: MomentTable, metric: int, group: int, variants: tuple[int, int]
     if problem:
         return Pair(name, n, n_null, means, problem, warnings=warnings)
     arms, no_values = both(arm_of_moments, moments), (np.empty(0), np.empty(0))
-    cautions = () if settings.tests[name] == "proportion" else _cautions(*moments)
-    found = Estimate(arms, arms, no_values)
+    cautions = () if settings.tests[name] == "proportion" else _moment_cautions(*moments)
+    found = ArmsEstimate(arms, arms, no_values)
     return Pair(name, n, n_null, means, found=found, warnings=warnings, cautions=cautions)
 
 
-def _cautions(control: Moments, treatment: Moments) -> tuple[str, ...]:
+def _moment_cautions(control: Moments, treatment: Moments) -> tuple[str, ...]:
     """Warnings about the users that the test is made of."""
-    skewness = skewness_of_means(control, treatment) if may_be_skewed(control.n, treatment.n, SKEWED) else 0.0
+    skewness = skewness_of_means(control, treatment) if may_be_skewed(control.n, treatment.n, SKEWED_SAMPLES) else 0.0
     cautions = {
         "tiny": min(control.n, treatment.n) < TINY,
         "skewness_not_checked": np.isnan(skewness),
-        "skewed": abs(skewness) > SKEWED,
+        "skewed": abs(skewness) > SKEWED_SAMPLES,
     }
     return tuple(word for word, holds in cautions.items() if holds)

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, renamed
-from ...inputs.constraints import NATURAL, POSITIVE, SHARE, number
+from ...inputs.constraints import NATURAL, POSITIVE, SHARE, a_number
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...tables.comparisons import Comparison
-from ..choices import Alternative, Correction, PairMissing, PairTest, check, check_test, in_new_word, new_word
+from ..choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value, in_new_word, new_word
 from ..decide.verdict import Families, adjusted_columns, directions, model_verdicts
 from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
@@ -167,10 +167,10 @@ def compare_models(
     """
     test = check_test("test", test, PairTest)
     missing = in_new_word("missing", missing)
-    check("missing", missing, PairMissing)
-    check("alternative", alternative, Alternative)
-    check("correction", correction, Correction)
-    alpha = 1 - check("confidence", confidence, SHARE)
+    check_value("missing", missing, PairMissing)
+    check_value("alternative", alternative, Alternative)
+    check_value("correction", correction, Correction)
+    alpha = 1 - check_value("confidence", confidence, SHARE)
     if weight_col is not None and test == "wilcoxon":
         raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
@@ -178,17 +178,17 @@ def compare_models(
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
     keys += units
     names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
-    counts = check("n_resamples", n_resamples, POSITIVE), check("seed", seed, NATURAL)
+    counts = check_value("n_resamples", n_resamples, POSITIVE), check_value("seed", seed, NATURAL)
     settings = PairSettings(test, missing, alternative, confidence, *counts, _margins(margin, names))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
         warn_of_weights(runs.parts[0][1], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
     else:
         runs = runs.weighted(weight_col)
-    pairs = _pairs(runs.models, baseline)
+    pairs = _model_pairs(runs.models, baseline)
     steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
     with Progress(steps, "compare_models", progress) as shown:
-        result = _table(_compare(names, runs, pairs, settings, shown), runs, settings)
+        result = _table(_compare_model_pairs(names, runs, pairs, settings, shown), runs, settings)
     if missing == "zero":
         _refuse_zeros(result, better)
     families = Families(correction, family, alpha)
@@ -198,7 +198,7 @@ def compare_models(
     verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
     result["verdict"] = pd.Series(verdicts, dtype=str)
     result["confidence"] = confidence
-    result = result[RESULT_COLUMNS]
+    result = result[MODEL_RESULT_COLUMNS]
     result.attrs["recdf_comparison"] = {
         "kind": "models",
         "by": [],
@@ -210,7 +210,7 @@ def compare_models(
     return Comparison.of(result)
 
 
-RESULT_COLUMNS = [
+MODEL_RESULT_COLUMNS = [
     "metric", "baseline", "model", "n_users", "n_lists", "n_only_baseline", "n_only_model", "mean_baseline",
     "mean_model", "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df",
     "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed",
@@ -229,7 +229,7 @@ def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None
             )
 
 
-def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
+def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
     """(baseline, model) as positions: all pairs without a baseline."""
     if baseline is None:
         return [(b, m) for b in range(len(models)) for m in range(b + 1, len(models))]
@@ -239,7 +239,7 @@ def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
     return [(b, m) for m in range(len(models)) if m != b]
 
 
-def _compare(
+def _compare_model_pairs(
     names: list[str], runs: Runs, pairs: list[tuple[int, int]], settings: PairSettings, progress: Progress
 ) -> list[dict[str, Any]]:
     """One row of numbers per metric and pair."""
@@ -295,7 +295,7 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
     for name, value in margins.items():
         if name not in names:
             raise OptionError(f"margin names {name!r}, which is not compared; metrics are {names}")
-        check(f"margin[{name!r}]" if isinstance(margin, Mapping) else "margin", value, number(above=0))
+        check_value(f"margin[{name!r}]" if isinstance(margin, Mapping) else "margin", value, a_number(above=0))
     return {name: float(value) for name, value in margins.items()}
 
 

@@ -12,14 +12,14 @@ from ...inputs.options import as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...stats.shares import is_binary
-from ..choices import Alternative, Columns, Correction, RaiseOrDrop, Relative, VariantTest, check, new_word
+from ..choices import Alternative, Columns, Correction, RaiseOrDrop, Relative, VariantTest, check_value, new_word
 from ..decide.balance import measured_late, shares_change, unbalanced
 from ..decide.sample_ratio import KnownUsers, check_sample_ratio, count_units
 from ..decide.verdict import Families, directions
 from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
-from ..experiment_rows import read_rows
-from ..samples import Covariate, Metric, covariate_specs, read_metrics, subset
-from .two_sample import RESULT_COLUMNS, Row, Settings, check_settings, measured, no_share, which_tests
+from ..experiment_rows import read_experiment_rows
+from ..samples import Covariate, MetricRows, covariate_specs, read_metrics, subset
+from .two_sample import VARIANT_RESULT_COLUMNS, Row, Settings, check_settings, measured_means, no_share, which_tests
 from .user_pairs import compare_arms
 from .variant_table import Arms, compare_each, decide
 
@@ -223,19 +223,19 @@ def compare_variants(
     tests = which_tests(test, specs)
     settings = Settings(alternative, confidence, sequential_n, n_resamples, seed, relative, tests)
     check_settings(settings, correction, strata, cluster, covariates)
-    check("nan", nan, RaiseOrDrop)
+    check_value("nan", nan, RaiseOrDrop)
     if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
         other = "strata=" if strata is not None else 'test="proportion"'
         raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
-    by_cols = by_columns(data, "data", by, RESULT_COLUMNS)
+    by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
     if weight_col is None:
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     decisive = subset("primary", primary, specs)
-    better = directions(measured(specs), smaller_is_better, larger_is_better)
+    better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
     _check_metrics(columns, settings, strata, cluster)
-    rows = read_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
+    rows = read_experiment_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     known = KnownUsers(data, rows)
     ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows), known)
@@ -256,7 +256,9 @@ def compare_variants(
     return decide(tested, ratio, families, better, settings, found, balance)
 
 
-def _check_metrics(metrics: list[Metric], settings: Settings, strata: Columns | None, cluster: Columns | None) -> None:
+def _check_metrics(
+    metrics: list[MetricRows], settings: Settings, strata: Columns | None, cluster: Columns | None
+) -> None:
     """Refuse metrics that an option is not for."""
     for metric in metrics:
         if strata is not None and metric.den is not None:

@@ -25,7 +25,7 @@ from ..experiment_columns import (
 
 __all__: list[str] = []
 
-FEW = 20  # a column of the key with fewer values holds folds or weekdays rather than users
+FEW_VALUES = 20  # a column of the key with fewer values holds folds or weekdays rather than users
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     for name in dict.fromkeys([*keys[1:], "user_id"]):
         if name == keys[0] or name not in frame.columns or pd.api.types.is_datetime64_any_dtype(frame[name].dtype):
             continue
-        if (1 if name == "user_id" else FEW) <= frame[name].nunique() < n_lists:
+        if (1 if name == "user_id" else FEW_VALUES) <= frame[name].nunique() < n_lists:
             return True
     return False
 

@@ -13,21 +13,21 @@ from typing import Annotated, Any
 import numpy as np
 
 from ...errors import DataError, OptionError
-from ...inputs.constraints import Natural, Positive, Share, check_record, number
+from ...inputs.constraints import Natural, Positive, Share, a_number, check_record
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.effect_sizes import Effect, effect
-from ...stats.moments import ROUNDING
+from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
-from ..choices import Alternative, Columns, Correction, Relative, VariantTest, check, check_test
-from ..estimates import Estimate
-from ..experiment_columns import Spec
+from ..choices import Alternative, Columns, Correction, Relative, VariantTest, check_test, check_value
+from ..estimates import ArmsEstimate
+from ..experiment_columns import MetricColumns
 from ..samples import subset
 
 __all__: list[str] = []
 
-RESULT_COLUMNS = [
+VARIANT_RESULT_COLUMNS = [
     "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",
     "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
     "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
@@ -42,7 +42,7 @@ POWER = 0.8
 TINY = 20
 # |k| beyond which the t interval lies on the wrong side: every simulated setting with a type I error of 10 % or
 # more is above it.
-SKEWED = 0.2
+SKEWED_SAMPLES = 0.2
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Settings:
 
     alternative: Alternative = "two-sided"
     confidence: Share = 0.95
-    sequential_n: Annotated[int, number(2, whole=True)] | None = None
+    sequential_n: Annotated[int, a_number(2, whole=True)] | None = None
     n_resamples: Positive = 2000
     seed: Natural = 0
     relative: Relative = "fieller"
@@ -67,7 +67,7 @@ def which_tests(test: VariantTest | Mapping[str, VariantTest], specs: Mapping[st
     return {name: named.get(name, "t") for name in specs}
 
 
-def measured(specs: Mapping[str, Spec]) -> dict[str, str]:
+def measured_means(specs: Mapping[str, MetricColumns]) -> dict[str, str]:
     """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m over lists."""
     return {name: num if den in (None, f"{num}__n") else "" for name, (num, den) in specs.items()}
 
@@ -81,7 +81,7 @@ def check_settings(
 ) -> None:
     """Refuse unknown values, and options that exclude each other."""
     check_record(settings)
-    check("correction", correction, Correction)
+    check_value("correction", correction, Correction)
     if strata is not None and cluster is not None:
         raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
     tests = {*settings.tests.values()}
@@ -131,7 +131,7 @@ class Pair:
     n_dropped: tuple[float, float]
     means: tuple[float, float]
     problem: str = ""
-    found: Estimate | None = None
+    found: ArmsEstimate | None = None
     plain: bool = True
     clustered: bool = False
     cap: float = np.nan
@@ -148,7 +148,7 @@ def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
     found = pair.found
     control, treatment = (float(one.mean) for one in found.arms)
     varies = any(one.var > 0 for one in found.arms)
-    if not varies and abs(treatment - control) <= ROUNDING * abs(control):
+    if not varies and abs(treatment - control) <= MEAN_ROUNDING * abs(control):
         treatment = control  # the means of equal values differ by rounding error
     row = but(
         row,
@@ -180,7 +180,7 @@ def _start(pair: Pair, settings: Settings) -> Row:
     """What is known before anything is estimated."""
     test = settings.tests[pair.metric]
     how = [{"t": "welch", "proportion": "welch"}.get(test, test) if settings.sequential_n is None else "sequential"]
-    row = dict.fromkeys(RESULT_COLUMNS, np.nan) | {
+    row = dict.fromkeys(VARIANT_RESULT_COLUMNS, np.nan) | {
         "metric": pair.metric,
         "n_dropped": sum(pair.n_dropped),
         "method": "+".join([*how, *(["cluster"] if pair.clustered else [])]),
@@ -215,7 +215,7 @@ def _all_against_none(pair: Pair, row: Row) -> bool:
     return bool(unadjusted) and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
 
 
-def _welch(row: Row, n: tuple[int, int], found: Estimate, settings: Settings) -> Row:
+def _welch(row: Row, n: tuple[int, int], found: ArmsEstimate, settings: Settings) -> Row:
     """The row with Welch's test, or the one that holds at all looks, and the smallest effect that this test finds."""
     planned, multiplier = settings.sequential_n, None
     if planned is not None:

@@ -16,19 +16,19 @@ from ...stats.permutation import observed_t, permutation_p, permutation_quantile
 from ...stats.power import beyond, detectable
 from ...stats.resampling_weights import by_row
 from ..choices import VariantTest
-from ..estimates import Estimate, estimate, few_clusters, residuals
+from ..estimates import ArmsEstimate, estimate_arms, few_clusters, residuals
 from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ExperimentRows
-from ..samples import Metric
+from ..samples import MetricRows
 from ..units import Units, make_units
 from .top_units import without_top
-from .two_sample import POWER, SKEWED, TINY, Pair, Row, Settings, but, compare_pair
+from .two_sample import POWER, SKEWED_SAMPLES, TINY, Pair, Row, Settings, but, compare_pair
 
 __all__: list[str] = []
 
 # Fewer equal users than this carry as much of a ratio's denominator as an arm does: one user has 30 % of it. A test at
 # 5 % then errs in 11 % of simulated experiments, and in half of them where one user has a third.
-CARRIED_BELOW = 12
+FEW_UNITS_CARRY = 12
 # A design effect below this makes a test at 5 % err in less than 8 % of the experiments.
 ALIKE = 1.25
 # Share of units without a denominator from which a ratio rests on few units.
@@ -36,13 +36,13 @@ MOSTLY = 0.95
 
 
 def compare_arms(
-    metrics: list[Metric], arms: tuple[Codes, Codes], data: ExperimentRows, settings: Settings
+    metrics: list[MetricRows], arms: tuple[Codes, Codes], data: ExperimentRows, settings: Settings
 ) -> list[Row]:
     """One row per metric for one treatment in one segment."""
     rows: list[Row] = []
-    waiting: dict[int, tuple[Units, Estimate]] = {}
+    waiting: dict[int, tuple[Units, ArmsEstimate]] = {}
 
-    def checked(row: Row, metric: Metric, units: Units, found: Estimate) -> Row:
+    def checked(row: Row, metric: MetricRows, units: Units, found: ArmsEstimate) -> Row:
         """The row with what else may decide: the denominators, several rows of a unit, a few units."""
         row = _with_denominators(row, metric, units)
         if data.repeated is not None:
@@ -52,7 +52,7 @@ def compare_arms(
 
     for i, metric in enumerate(metrics):
         units = make_units(metric, arms, data, settings.tests[metric.name] == "bootstrap")
-        pair = _pair(metric, units, settings)
+        pair = _pair_of_units(metric, units, settings)
         row, tested = compare_pair(pair, settings)
         if tested and pair.found is not None and settings.tests[metric.name] != "t":
             waiting[i] = units, pair.found
@@ -89,7 +89,7 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
     return row if not repeats or (guessed and effect < ALIKE) else but(row, "repeated_units", design_effect=effect)
 
 
-def _with_denominators(row: Row, metric: Metric, units: Units) -> Row:
+def _with_denominators(row: Row, metric: MetricRows, units: Units) -> Row:
     """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their difference."""
     den = both(lambda side: side.den, units.sides)
     if den[0] is None or den[1] is None or not (metric.ratio or units.clustered):
@@ -102,10 +102,10 @@ def _with_denominators(row: Row, metric: Metric, units: Units) -> Row:
     return but(row, **means, p_denominator=p)
 
 
-def _pair(metric: Metric, units: Units, settings: Settings) -> Pair:
+def _pair_of_units(metric: MetricRows, units: Units, settings: Settings) -> Pair:
     """Estimate both arms, unless there is nothing to estimate."""
     problem = _no_estimate(units)
-    found = None if problem else estimate(units)
+    found = None if problem else estimate_arms(units)
     test = settings.tests[metric.name]
     return Pair(
         metric.name,
@@ -119,7 +119,7 @@ def _pair(metric: Metric, units: Units, settings: Settings) -> Pair:
         cap=metric.cap,
         n_covariate_missing=units.n_covariate_missing,
         warnings=units.warnings,
-        cautions=() if found is None or test == "proportion" else _cautions(units, found, test),
+        cautions=() if found is None or test == "proportion" else _unit_cautions(units, found, test),
     )
 
 
@@ -146,24 +146,24 @@ def _means(units: Units) -> tuple[float, float]:
     return both(mean, units.sides)
 
 
-def _cautions(units: Units, found: Estimate, test: VariantTest) -> tuple[str, ...]:
+def _unit_cautions(units: Units, found: ArmsEstimate, test: VariantTest) -> tuple[str, ...]:
     """Warnings about the units that the test is made of."""
     dens = [side.den for side in units.sides if side.den is not None]
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands of views.
-    carried = any(len(den) >= TINY and effective_number(den) < CARRIED_BELOW for den in dens)
+    carried = any(len(den) >= TINY and effective_number(den) < FEW_UNITS_CARRY for den in dens)
     # Where the difference cannot be so skewed that its t interval is too far to one side, no value need be read.
-    lopsided = test != "permutation" and may_be_skewed(*units.n, SKEWED)
+    lopsided = test != "permutation" and may_be_skewed(*units.n, SKEWED_SAMPLES)
     cautions = {
         "few_clusters": units.clustered and min(map(few_clusters, units.sides)) < TINY,
         "tiny": not units.clustered and units.n_counting < TINY,
         "mostly_zero_denominator": any((den == 0).mean() >= MOSTLY for den in dens),
         "few_users_carry": test == "t" and not units.clustered and carried,
-        "skewed": lopsided and abs(skewness_of_means(*both(moments_of, residuals(units, found)))) > SKEWED,
+        "skewed": lopsided and abs(skewness_of_means(*both(moments_of, residuals(units, found)))) > SKEWED_SAMPLES,
     }
     return tuple(word for word, holds in cautions.items() if holds)
 
 
-Waiting = Sequence[tuple[Units, Estimate]]
+Waiting = Sequence[tuple[Units, ArmsEstimate]]
 
 
 def _bootstrap(rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings) -> list[dict[str, float]]:

@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ...errors import DataError, OptionError, examples, renamed
-from ...inputs.constraints import SHARE, check, number
-from ...inputs.ids import Ids, read_ids
+from ...inputs.constraints import SHARE, a_number, check_value
+from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import as_columns
 from ...stats.shares import equal_shares_test, share_test
 from ..assigned_users import in_several_variants
@@ -21,7 +21,7 @@ from ..experiment_columns import (
     Codes,
     Mask,
     by_columns,
-    distinct,
+    distinct_codes,
     frame_of,
     group_codes,
     key_codes,
@@ -99,7 +99,7 @@ def experiment_health(
     0       A          30      16.0  sample_ratio
     1       B          70      16.0  sample_ratio
     """
-    check("confidence", confidence, SHARE)
+    check_value("confidence", confidence, SHARE)
     frame_of("per_user", per_user)
     frame_of("assignment", assignment)
     keys = as_columns(user_col)
@@ -109,11 +109,11 @@ def experiment_health(
     if not len(assignment):
         raise DataError("assignment has no rows; expected one per assigned user")
     clusters = require(assignment, "assignment", as_columns(cluster))
-    counted = _count_users(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
+    counted = _users_of_variants(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
     return _health_table(*counted, 1 - confidence)
 
 
-def _count_users(
+def _users_of_variants(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
     keys: list[str],
@@ -147,7 +147,7 @@ def _count_users(
 
     def per_cell(own: Codes, n: int, chosen: Mask) -> Codes:
         """How many of the chosen rows' users or clusters each cell has; repeated rows count once."""
-        once = distinct(cell[chosen] * n + own[chosen], n_cells * n) // max(n, 1)
+        once = distinct_codes(cell[chosen] * n + own[chosen], n_cells * n) // max(n, 1)
         return np.bincount(once, minlength=n_cells).reshape(shape)
 
     hashed = hash_users(assignment[alone], counted, "assignment")
@@ -155,7 +155,7 @@ def _count_users(
         "n_assigned": per_cell(unit, n_units, alone),
         "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
         "n_multi_variant": per_cell(user, n_users, ~alone),
-        "n_unassigned": np.full(n_cells, n_users - len(distinct(user, n_users))),
+        "n_unassigned": np.full(n_cells, n_users - len(distinct_codes(user, n_users))),
         "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
     }  # fmt: skip
 
@@ -199,7 +199,7 @@ def planned_shares(expected: Mapping[Any, float] | None, variants: Sequence[Any]
     if lacking:
         raise OptionError(f"expected has no share for variant {examples(lacking)}; it has {examples(list(expected))}")
     for name, value in expected.items():
-        check(f"expected[{name!r}]", value, number(above=0))
+        check_value(f"expected[{name!r}]", value, a_number(above=0))
     return {name: float(value) for name, value in expected.items()}
 
 
@@ -219,7 +219,7 @@ def hash_users(frame: pd.DataFrame, keys: list[str], role: str) -> Hashes:
     return np.asarray(hashed >> np.uint64(64 - 4 * _DIGITS))
 
 
-def _hash(ids: Ids) -> Hashes:
+def _hash(ids: IdColumn) -> Hashes:
     if ids.dictionary is not None:
         return np.asarray(_hash(ids.dictionary)[ids.values])
     values = ids.values

@@ -14,7 +14,7 @@ from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...metrics.direction import direction_of
 from ...stats.many_tests import adjust_within
-from ..choices import Better, Correction, check
+from ..choices import Better, Correction, check_value
 from ..experiment_columns import Floats, Mask, frame_of, group_codes, metric_values, require
 from ..samples import subset
 
@@ -75,8 +75,8 @@ def adjust_pvalues(
     1     0.04   0.06   False
     2     0.03   0.06   False
     """
-    check("correction", correction, Correction)
-    check("confidence", confidence, SHARE)
+    check_value("correction", correction, Correction)
+    check_value("confidence", confidence, SHARE)
     require(frame_of("table", table), "table", as_columns(family))
     p = metric_values(table, "table", p_col)
     outside = (p < 0) | (p > 1)
@@ -152,7 +152,7 @@ def effect_words(table: pd.DataFrame, reject: Mask, better: Mapping[str, Better 
 
 
 # Level of the checks of the data: an experiment with thousands of users finds a broken one far beyond it.
-ALPHA = 0.001
+HEALTH_ALPHA = 0.001
 
 # Warnings that withhold the verdict of a comparison of variants, the most serious first.
 WITHHELD = {
@@ -216,7 +216,7 @@ def variant_verdicts(
     rows = zip(effect_words(table, reject, better), table["warning"], table["diff"], table["balance_p"], strict=True)
     for (word, warning, diff, balance_p), checked in zip(rows, ratio_checked, strict=True):
         named = warning.split("; ")
-        if "covariate_differs" in named and balance_p >= ALPHA:  # only a remark
+        if "covariate_differs" in named and balance_p >= HEALTH_ALPHA:  # only a remark
             named.remove("covariate_differs")
         reason = next((text for name, text in WITHHELD.items() if name in named), "")
         if not reason and "zero_variance" in named and diff != 0:

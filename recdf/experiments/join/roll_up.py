@@ -15,7 +15,7 @@ from ...inputs.options import as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
 from ...inputs.sums import exact_sums
 from ...metrics.direction import direction_of
-from ..choices import Roll, check
+from ..choices import Roll, check_value
 from ..experiment_columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
 
 __all__ = ["roll_up"]
@@ -94,7 +94,7 @@ def roll_up(
     first = first_rows(codes, n)
     order = np.argsort(first)
     result = per_user[units].iloc[first[order]].reset_index(drop=True)
-    rows = _counts(per_user, "n_rows", codes, n)
+    rows = _summed_counts(per_user, "n_rows", codes, n)
     data: dict[str, Any] = {"n_rows": np.bincount(codes, minlength=n) if rows is None else rows}
     for name, rule in rules.items():
         if name == "n_rows" or _counted_metric(name, per_user):
@@ -129,9 +129,9 @@ def _rules(
     if isinstance(how, Mapping):
         require(per_user, "per_user", list(how))
         for name, rule in how.items():
-            check(f"how[{name!r}]", rule, Roll)
+            check_value(f"how[{name!r}]", rule, Roll)
         return dict(how)
-    check("how", how, Roll)
+    check_value("how", how, Roll)
     keys = {*units, *over}
     listed = [name for name in list_columns(per_user) if name not in keys]
     _refuse_mixing(per_user, units, listed)
@@ -185,7 +185,7 @@ def _counted_metric(name: str, per_user: pd.DataFrame) -> bool:
     return name.endswith("__n") and name[:-3] in per_user.columns
 
 
-def _counts(per_user: pd.DataFrame, name: str, codes: Codes, n: int) -> Codes | None:
+def _summed_counts(per_user: pd.DataFrame, name: str, codes: Codes, n: int) -> Codes | None:
     """Sums of an integer column of counts, None if there is no such column."""
     if name not in per_user.columns:
         return None
@@ -211,7 +211,7 @@ def _rolled(per_user: pd.DataFrame, name: str, rule: Roll, codes: Codes, n: int)
         seen = np.unique(codes[defined])
         found[seen] = _extreme(values[defined], rule, codes[defined], n)[seen]
         return {name: found}
-    earlier = _counts(per_user, f"{name}__n", codes, n)
+    earlier = _summed_counts(per_user, f"{name}__n", codes, n)
     per_row = defined.astype(np.float64)
     if earlier is not None and rule == "mean":
         per_row *= metric_values(per_user, "per_user", f"{name}__n")

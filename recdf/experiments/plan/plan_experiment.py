@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ...inputs.constraints import NONE, SHARE, either, number
+from ...inputs.constraints import NONE, SHARE, a_number, either
 from ...stats.arms import Arm, Sample, arm, cuped_arm, cuped_theta
 from ...stats.power import detectable, detectable_t
 from ...stats.regression import residuals_of_both
-from ..choices import RaiseOrDrop, check
+from ..choices import RaiseOrDrop, check_value
 from ..experiment_columns import Codes, frame_of, metric_specs
-from ..samples import Metric, covariate_specs, fill, read_metrics
+from ..samples import MetricRows, covariate_specs, fill, read_metrics
 
 __all__ = ["plan_experiment"]
 
@@ -80,12 +80,12 @@ def plan_experiment(
     0  revenue  10.0       3141         3141      1.0
     """
     frame_of("per_user", per_user)
-    check("nan", nan, RaiseOrDrop)
+    check_value("nan", nan, RaiseOrDrop)
     if (n is None) == (rel_effect is None):
         raise OptionError(f"n={n!r} and rel_effect={rel_effect!r}; expected exactly one of them")
-    check("rel_effect", rel_effect, either(number(above=0), NONE))
+    check_value("rel_effect", rel_effect, either(a_number(above=0), NONE))
     shares = {"control_share": control_share, "alpha": alpha, "power": power}
-    design = _Design(*(check(name, value, SHARE) for name, value in shares.items()))
+    design = _Design(*(check_value(name, value, SHARE) for name, value in shares.items()))
     specs = metric_specs(metrics, per_user, "per_user")
     rows = []
     for metric in read_metrics(per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"):
@@ -115,7 +115,7 @@ def plan_experiment(
     return pd.DataFrame(rows)
 
 
-def _past(metric: Metric, n_rows: int) -> tuple[float, float, float]:
+def _past(metric: MetricRows, n_rows: int) -> tuple[float, float, float]:
     """Mean and standard deviation per user of the past: as they are, and the one that the experiment will see."""
     kept = metric.kept(np.arange(n_rows))
     if len(kept) < 2:
@@ -127,7 +127,7 @@ def _past(metric: Metric, n_rows: int) -> tuple[float, float, float]:
     return float(plain.mean), std, std_planned
 
 
-def _adjusted(metric: Metric, sample: Sample, kept: Codes) -> Arm:
+def _adjusted(metric: MetricRows, sample: Sample, kept: Codes) -> Arm:
     """The sample as the experiment will see it, adjusted by its covariates."""
     taken = [one.take(kept) for one in metric.covariates]
     gaps = [one.missing for one in taken]
@@ -149,7 +149,7 @@ class _Design:
 
     def arms(self, n: int) -> tuple[int, int]:
         """Users of both arms of an experiment of n users."""
-        n_control = round(check("n", n, number(4, whole=True)) * self.control_share)
+        n_control = round(check_value("n", n, a_number(4, whole=True)) * self.control_share)
         if min(n_control, n - n_control) < 2:
             raise OptionError(f"n={n} with control_share={self.control_share} leaves an arm with fewer than 2 users")
         return n_control, n - n_control

@@ -15,15 +15,15 @@ import numpy as np
 import pandas as pd
 
 from ...errors import IdTypeError
-from ...inputs.constraints import number
+from ...inputs.constraints import a_number
 from ..grouping import offsets, pair_within
 
 # The share of interactions that the most popular items hold.
-Head = Annotated[float, number(above=0, most=1)]
+Head = Annotated[float, a_number(above=0, most=1)]
 
 
 @dataclass
-class Log:
+class LogCodes:
     """Past interactions: the codes of user and item per row, and the user of each list, -1 if it is not in the log."""
 
     user: np.ndarray

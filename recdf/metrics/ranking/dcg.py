@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from ...errors import DataError, OptionError, examples, renamed
-from ...inputs.constraints import Share, number
+from ...inputs.constraints import Share, a_number
 from ...matching.hits import Hits, ratio
 from ...matching.lists import Lists
 from ..metric import metric
@@ -152,7 +152,7 @@ def ndcg(
     *,
     gain: Gain = "linear",
     discount: Discount | Callable[[int], float] = "log",
-    log_base: Annotated[float, number(above=1)] = 2,
+    log_base: Annotated[float, a_number(above=1)] = 2,
     ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
     tied: Literal["ranked", "averaged"] = "ranked",
 ) -> np.ndarray:
@@ -232,7 +232,7 @@ def dcg(
     *,
     gain: Gain = "linear",
     discount: Discount | Callable[[int], float] = "log",
-    log_base: Annotated[float, number(above=1)] = 2,
+    log_base: Annotated[float, a_number(above=1)] = 2,
     tied: Literal["ranked", "averaged"] = "ranked",
 ) -> np.ndarray:
     """Discounted gain of the list; larger is better within one list, at least 0.
