@@ -100,7 +100,7 @@ def _is_name(value: Any) -> bool:
 ANY = Constraint("anything", lambda value: True)
 NONE = Constraint("None", lambda value: value is None)
 # What a value of a plain type is.
-PLAIN: dict[Any, Constraint] = {
+PLAIN_KINDS: dict[Any, Constraint] = {
     bool: Constraint("True or False", lambda value: isinstance(value, bool), "bool"),
     float: a_number(),
     int: a_number(whole=True),
@@ -109,7 +109,7 @@ PLAIN: dict[Any, Constraint] = {
     Callable: Constraint("a function", callable, "function"),
 }
 # What the name of a column is, and names of columns.
-NAMED: dict[Any, Constraint] = {
+COLUMN_KINDS: dict[Any, Constraint] = {
     str: Constraint("the name of a column", _is_name, "str"),
     Sequence[str]: Constraint(
         "a list of names", lambda value: isinstance(value, Sequence) and all(map(_is_name, value)), "list of str"
@@ -121,7 +121,7 @@ Positive = Annotated[int, POSITIVE]
 Natural = Annotated[int, NATURAL]
 
 
-def constraint_of(hint: Any, plain: Mapping[Any, Constraint] = PLAIN) -> Constraint:
+def constraint_of(hint: Any, plain: Mapping[Any, Constraint] = PLAIN_KINDS) -> Constraint:
     """Return the constraint that an annotation states: `Literal`, a union, a plain type, or `Annotated` with one."""
     own = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Constraint)]
     if own:

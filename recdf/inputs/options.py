@@ -15,11 +15,11 @@ import pandas as pd
 
 from ..errors import OptionError, valid
 from .accepted import Duplicates, Ids, NanScore, NullKeys, PopulationRule, Ties, Undefined
-from .constraints import NAMED, NONE, PLAIN, Constraint, a_number, constraint_of, either, one_of
+from .constraints import COLUMN_KINDS, NONE, PLAIN_KINDS, Constraint, a_number, constraint_of, either, one_of
 from .conventions import LIKE, Convention, find_convention
 from .population import Population
 
-IDS = Constraint(
+GIVEN_IDS = Constraint(
     "a list, Series or frame of ids",
     lambda value: isinstance(value, Collection) and not isinstance(value, str | bytes),
     "list or frame of ids",
@@ -58,7 +58,7 @@ class Options:
     weight_col: str | Mapping[Any, float] | None = option(None, """
         Weight of a list in every mean, at least 0. It is a column of the frame `users` if that has it, else a column of
         `true` that is constant within a list. It may also be a mapping of users to weights. `per_user` has the weights
-        as a column.""", either(NAMED[str], OF_USERS, NONE))
+        as a column.""", either(COLUMN_KINDS[str], OF_USERS, NONE))
     propensity_col: str | None = option(None, """
         Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed. A relevant item
         then counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it.
@@ -78,7 +78,7 @@ class Options:
         Population: the lists over which a mean is taken. The key columns of the result have the dtype of the frame that
         the population comes from. With "all" it is the dtype in which the keys of both frames fit, as `pandas.concat`
         chooses it. Where a frame is read from several files, it is the dtype in which the keys of all of them fit.
-        """, either(one_of(get_args(PopulationRule)), IDS))
+        """, either(one_of(get_args(PopulationRule)), GIVEN_IDS))
     ties: Ties = option("item_desc", """
         Order of equal scores: larger item id first, smaller first, row order, relevant last, or an error.""")
     duplicates: Duplicates = option("drop", """
@@ -197,16 +197,16 @@ class Option:
         return f"{self.name} : {self.constraint.typed}, {default}\n{textwrap.indent(text, '    ')}"
 
 
-def _records() -> dict[str, Option]:
+def _option_records() -> dict[str, Option]:
     """Return the record of every option."""
     hints, found = typing.get_type_hints(Options), {}
     for one in fields(Options):
-        constraint = one.metadata["constraint"] or constraint_of(hints[one.name], PLAIN | NAMED)
+        constraint = one.metadata["constraint"] or constraint_of(hints[one.name], PLAIN_KINDS | COLUMN_KINDS)
         found[one.name] = Option(one.name, hints[one.name], one.default, one.metadata["doc"], constraint)
     return found
 
 
-OPTIONS = _records()
+OPTIONS = _option_records()
 NAMES = tuple(OPTIONS)
 DESCRIPTION = "\n".join(one.described for one in OPTIONS.values())
 

@@ -159,9 +159,9 @@ def _refuse_propensities(request: Request) -> None:
         )
 
 
-CUT = Constraint("a positive integer below 2**31", a_number(1, 2**31 - 1, whole=True).holds, "int")
+CUT_OFF = Constraint("a positive integer below 2**31", a_number(1, 2**31 - 1, whole=True).holds, "int")
 
 
 def check_k(k: Any) -> int:
     """Return k as an int, or raise."""
-    return int(CUT.check("k", k))
+    return int(CUT_OFF.check("k", k))
