@@ -15,22 +15,20 @@ from ...stats.arms import arm_of_moments, both
 from ...stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
 from ..choices import Alternative, Columns, Correction, Relative, VariantTest, new_word
 from ..decide.sample_ratio import Arms, UnitCounts, check_sample_ratio
-from ..decide.verdict import Families, directions
+from ..decide.verdict import directions
 from ..estimates import ArmsEstimate
 from ..samples import subset
+from ..settings import Settings, check_together, which_tests
 from ..units import differ
 from .compare_variants import compare_variants
 from .two_sample import (
     SKEWED_SAMPLES,
     TINY,
     Row,
-    Settings,
-    check_settings,
     compare_pair,
     first_row,
     measured_means,
     no_share,
-    which_tests,
     without_estimate,
 )  # fmt: skip
 from .variant_moments import GIVE_ROWS, MomentTable, read_moments
@@ -144,9 +142,11 @@ def compare_variants_from_moments(
     tests = which_tests(test, specs)
     for one in sorted({*tests.values()} - {"t", "proportion"}):
         raise OptionError(f"test={one!r} needs one row per user, and moments are sums over users; {GIVE_ROWS}")
-    settings = Settings(alternative, confidence, sequential_n, relative=relative, tests=tests)
-    check_settings(settings, correction)
     decisive = subset("primary", primary, specs)
+    settings = Settings(
+        tests, alternative, confidence, correction, family, decisive, sequential_n=sequential_n, relative=relative
+    )
+    check_together(settings)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     _check_shares(table, settings)
     arms = Arms.of(table.groups, table.variants, control, "moments")
@@ -156,8 +156,7 @@ def compare_variants_from_moments(
         variants = arms.control, treatment
         return [_row_of_moments(table, metric, group, variants, settings) for metric in range(len(specs))]
 
-    families = Families(correction, family, 1 - confidence, decisive)
-    return decide(arms, compare_each(arms, compare_both), ratio, families, better, settings)
+    return decide(arms, compare_each(arms, compare_both), ratio, better, settings)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

@@ -16,11 +16,12 @@ from ...stats.shares import is_binary
 from ..choices import Alternative, Columns, Correction, RaiseOrDrop, Relative, VariantTest, check_value, new_word
 from ..decide.balance import measured_late, shares_change, unbalanced
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_units
-from ..decide.verdict import Families, directions
+from ..decide.verdict import directions
 from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
 from ..experiment_rows import read_experiment_rows
 from ..samples import MetricRows, covariate_specs, read_metrics, subset
-from .two_sample import VARIANT_RESULT_COLUMNS, Row, Settings, check_settings, measured_means, no_share, which_tests
+from ..settings import Settings, check_together, which_tests
+from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 from .user_pairs import compare_arms
 from .variant_table import compare_each, decide
 
@@ -221,9 +222,11 @@ def compare_variants(
     """
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
-    tests = which_tests(test, specs)
-    settings = Settings(alternative, confidence, sequential_n, n_resamples, seed, relative, tests)
-    check_settings(settings, correction, strata, cluster, covariates)
+    settings = Settings(
+        which_tests(test, specs), alternative, confidence, correction, family, subset("primary", primary, specs),
+        n_resamples, seed, sequential_n, relative,
+    )  # fmt: skip
+    check_together(settings, strata, cluster, covariates)
     check_value("nan", nan, RaiseOrDrop)
     if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
         other = "strata=" if strata is not None else 'test="proportion"'
@@ -232,7 +235,6 @@ def compare_variants(
     if weight_col is None:
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
-    decisive = subset("primary", primary, specs)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
     _check_metrics(columns, settings, strata, cluster)
@@ -252,8 +254,7 @@ def compare_variants(
             return compared
 
         table = compare_each(arms, test_both)
-    families = Families(correction, family, 1 - confidence, decisive)
-    return decide(arms, table, ratio, families, better, settings, found, balance)
+    return decide(arms, table, ratio, better, settings, found, balance)
 
 
 def _check_metrics(

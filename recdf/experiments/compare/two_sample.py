@@ -8,23 +8,20 @@ tell, or `without_estimate` why there are none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from ...errors import DataError, OptionError
-from ...inputs.constraints import Natural, Positive, Share, a_number, check_record
+from ...errors import DataError
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
-from ..choices import Alternative, Columns, Correction, Relative, VariantTest, check_test, check_value
 from ..estimates import ArmsEstimate
 from ..experiment_columns import MetricColumns
-from ..samples import subset
+from ..settings import Settings
 
 __all__: list[str] = []
 
@@ -46,58 +43,9 @@ TINY = 20
 SKEWED_SAMPLES = 0.2
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Options of a comparison that every pair of arms needs; `tests` names the metrics compared as proportions."""
-
-    alternative: Alternative = "two-sided"
-    confidence: Share = 0.95
-    sequential_n: Annotated[int, a_number(2, whole=True)] | None = None
-    n_resamples: Positive = 2000
-    seed: Natural = 0
-    relative: Relative = "fieller"
-    tests: Mapping[str, VariantTest] = field(default_factory=dict)
-
-
-def which_tests(test: VariantTest | Mapping[str, VariantTest], specs: Mapping[str, Any]) -> dict[str, VariantTest]:
-    """Test of every metric; Student's t for those that a mapping does not name."""
-    if not isinstance(test, Mapping):
-        return dict.fromkeys(specs, check_test("test", test, VariantTest))
-    subset("test", list(test), specs)
-    named = {name: check_test(f"test[{name!r}]", one, VariantTest) for name, one in test.items()}
-    return {name: named.get(name, "t") for name in specs}
-
-
 def measured_means(specs: Mapping[str, MetricColumns]) -> dict[str, str]:
     """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m over lists."""
     return {name: num if den in (None, f"{num}__n") else "" for name, (num, den) in specs.items()}
-
-
-def check_settings(
-    settings: Settings,
-    correction: Correction,
-    strata: Columns | None = None,
-    cluster: Columns | None = None,
-    covariates: Any = None,
-) -> None:
-    """Refuse unknown values, and options that exclude each other."""
-    check_record(settings)
-    check_value("correction", correction, Correction)
-    if strata is not None and cluster is not None:
-        raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
-    tests = {*settings.tests.values()}
-    if "proportion" in tests and (
-        settings.sequential_n or strata is not None or cluster is not None or covariates
-    ):
-        raise OptionError(
-            'test="proportion" compares the shares of users as they are; it takes no sequential_n=, strata=, cluster= '
-            "or covariates=. Compare the other metrics in a call of their own"
-        )
-    resampled = sorted(tests & {"bootstrap", "permutation"})
-    if strata is not None and resampled:
-        raise OptionError(f'test="{resampled[0]}" does not take strata; use test="t"')
-    if settings.sequential_n is not None and (resampled or settings.alternative != "two-sided"):
-        raise OptionError('sequential_n needs test="t" and alternative="two-sided"')
 
 
 def no_share(metric: str) -> DataError:
@@ -202,7 +150,7 @@ def _welch(row: Row, found: ArmsEstimate, settings: Settings) -> Row:
         multiplier = float(always_valid_multiplier(n, planned, settings.confidence))
     tested = effect(*found.arms, settings.alternative, settings.confidence, settings.relative, multiplier)
     if planned is None or multiplier is None:
-        factor = detectable_t(tested.df, 1 - settings.confidence, POWER, settings.alternative)
+        factor = detectable_t(tested.df, settings.alpha, POWER, settings.alternative)
     else:
         tested = tested._replace(p_value=always_valid_p(tested.statistic, n, planned, settings.confidence))
         factor = beyond(multiplier, POWER)
@@ -221,7 +169,7 @@ def _proportion(row: Row, settings: Settings) -> Row:
     # The mean of zeros and ones is their number over n, but for a rounding error that is far below 1/n.
     yes = round(row["mean_control"] * n[0]), round(row["mean_treatment"] * n[1])
     found = compare_shares(yes, n, alternative=settings.alternative, confidence=settings.confidence)
-    factor = detectable(1 - settings.confidence, POWER, settings.alternative)
+    factor = detectable(settings.alpha, POWER, settings.alternative)
     # Without a difference both arms have the share of all users, which has a spread where one arm has none.
     share = sum(yes) / sum(n)
     pooled = float(np.sqrt(share * (1 - share) * (1 / n[0] + 1 / n[1])))

@@ -15,14 +15,14 @@ from ...stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling_weights import by_row
-from ..choices import VariantTest
 from ..estimates import ArmsEstimate, estimate_arms, few_clusters, residuals
 from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows
+from ..settings import Settings
 from ..units import Units, make_units
 from .top_units import without_top
-from .two_sample import POWER, SKEWED_SAMPLES, TINY, Row, Settings, but, compare_pair, first_row, without_estimate
+from .two_sample import POWER, SKEWED_SAMPLES, TINY, Row, but, compare_pair, first_row, without_estimate
 
 __all__: list[str] = []
 
@@ -135,7 +135,7 @@ def _means(units: Units) -> tuple[float, float]:
     return both(mean, units.sides)
 
 
-def _unit_cautions(units: Units, found: ArmsEstimate, test: VariantTest) -> tuple[str, ...]:
+def _unit_cautions(units: Units, found: ArmsEstimate, test: str) -> tuple[str, ...]:
     """Warnings about the units that the test is made of."""
     dens = [side.den for side in units.sides if side.den is not None]
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands of views.

@@ -7,16 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ...inputs.options import as_columns
 from ...stats.many_tests import adjust
-from ...tables.comparisons import Comparison
 from ..choices import Better
 from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, SampleRatio
-from ..decide.verdict import Families, adjusted_columns, variant_verdicts
+from ..decide.verdict import adjusted_columns, variant_verdicts
 from ..experiment_columns import Codes, Floats, Mask
+from ..settings import Settings
 from ..units import UNEQUAL
-from .two_sample import VARIANT_RESULT_COLUMNS, Row, Settings
+from .two_sample import VARIANT_RESULT_COLUMNS, Row
 
 __all__: list[str] = []
 
@@ -41,7 +40,6 @@ def decide(
     arms: Arms,
     result: pd.DataFrame,
     ratio: SampleRatio,
-    families: Families,
     better: Mapping[str, Better | None],
     settings: Settings,
     differences: Sequence[Difference] = (),
@@ -49,28 +47,16 @@ def decide(
 ) -> pd.DataFrame:
     """Add what the checks found, the adjusted p-values and the verdicts, with which side of each metric is better."""
     at = arms.of_rows(len(result))
-    by_cols = [name for name in result.columns if name not in VARIANT_RESULT_COLUMNS]
+    by_cols = list(arms.groups.columns)
     _add_warning(result, ratio.fails[at[0]], "sample_ratio")
     moved = adjust(result["p_denominator"].to_numpy(), "holm") < UNEQUAL
     _add_warning(result, moved, "denominator_differs")
     _add_differences(result, at, differences, balance or {})
-    result["p_adj"], result["reject"] = adjusted_columns(result, families)
+    result["p_adj"], result["reject"] = adjusted_columns(result, settings)
     verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, ratio.checked[at[0]])
     result["verdict"] = pd.Series(verdicts, dtype=str)
     result["srm_p"] = ratio.p[at[0]]
-    result["confidence"] = settings.confidence
-    result = result[[*by_cols, *VARIANT_RESULT_COLUMNS]]
-    result.attrs["recdf_comparison"] = {
-        "kind": "variants",
-        "by": by_cols,
-        "confidence": settings.confidence,
-        "alternative": settings.alternative,
-        "correction": families.correction,
-        "family": as_columns(families.family),
-        "primary": list(families.primary),
-        "sequential_n": settings.sequential_n,
-    }
-    return Comparison.of(result)
+    return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", by_cols)
 
 
 def _add_differences(
