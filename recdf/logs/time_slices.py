@@ -69,9 +69,9 @@ def time_slice(
     --------
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({"time": pd.to_datetime(["2026-09-01 23:30+00:00", "2026-09-07 01:00+00:00"])})
-    >>> rd.time_slice(log, "time", "1D", tz="Europe/Berlin")["day"].astype(str).tolist()
+    >>> rd.logs.time_slice(log, "time", "1D", tz="Europe/Berlin")["day"].astype(str).tolist()
     ['2026-09-02', '2026-09-07']
-    >>> rd.time_slice(log, "time", "hour")["hour"].tolist()
+    >>> rd.logs.time_slice(log, "time", "hour")["hour"].tolist()
     [23, 1]
     """
     rows = as_frame(frame, "frame")

@@ -91,7 +91,7 @@ def sampled_values(
     Examples
     --------
     >>> import recdf as rd
-    >>> by_rank = rd.sampled_values("recall", n_items=1000, n_sampled=100, k=10)
+    >>> by_rank = rd.diagnostics.sampled_values("recall", n_items=1000, n_sampled=100, k=10)
     >>> by_rank[[0, 1, 50]].round(2).tolist()
     [1.1, 0.17, 0.0]
     >>> ranks = [1, 1, 3, 20]

@@ -91,7 +91,7 @@ def propensity_check(
     --------
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({"item_id": ["a"] * 60 + ["b"] * 60, "propensity": .25})
-    >>> found = rd.propensity_check(log, by="item_id", n_actions=2)
+    >>> found = rd.ope.propensity_check(log, by="item_id", n_actions=2)
     >>> found[["item_id", "n_shown", "ratio", "mean_inverse"]]
       item_id  n_shown  ratio  mean_inverse
     0       a       60    2.0           4.0
@@ -192,7 +192,7 @@ def popularity_propensity(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> rd.popularity_propensity(pd.DataFrame({"item_id": list("aaaab")}), gamma=1)
+    >>> rd.ope.popularity_propensity(pd.DataFrame({"item_id": list("aaaab")}), gamma=1)
       item_id  n  propensity
     0       a  4        1.00
     1       b  1        0.25

@@ -98,7 +98,7 @@ def reward_table(
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({"user_id": [1, 2, 3, 4], "item_id": ["a", "a", "b", "b"], "reward": [1, 1, 0, 0]})
     >>> uniform = pd.DataFrame({"item_id": ["a", "b"], "target_propensity": [.5, .5]})
-    >>> rd.reward_table(log, candidates=uniform, by="item_id", prior=2, folds=1)[["q_logged", "q_target"]]
+    >>> rd.ope.reward_table(log, candidates=uniform, by="item_id", prior=2, folds=1)[["q_logged", "q_target"]]
        q_logged  q_target
     0      0.75       0.5
     1      0.75       0.5

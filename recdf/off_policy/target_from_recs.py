@@ -84,7 +84,7 @@ def target_from_recs(
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "a"], "reward": [1, 0, 1], "propensity": .5})
     >>> pred = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "c"], "score": [.9, .1, .5]})
-    >>> rd.target_from_recs(log, pred, k=1)["target_propensity"].tolist()
+    >>> rd.ope.target_from_recs(log, pred, k=1)["target_propensity"].tolist()
     [1.0, 0.0, 0.0]
     """
     frame = log_frame(log)

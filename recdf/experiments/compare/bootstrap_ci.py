@@ -102,7 +102,7 @@ def bootstrap_ci(
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"user_id": range(6), "ndcg@10": [0.1, 0.5, 0.3, 0.2, 0.9, 0.4]})
-    >>> rd.bootstrap_ci(users, "ndcg@10")[["metric", "value", "se", "n_units"]].round(2)
+    >>> rd.experiments.bootstrap_ci(users, "ndcg@10")[["metric", "value", "se", "n_units"]].round(2)
         metric  value    se  n_units
     0  ndcg@10    0.4  0.12        6
     """

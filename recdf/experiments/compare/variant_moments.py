@@ -267,7 +267,8 @@ def variant_moments(
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"user_id": [1, 2, 3, 4], "variant": ["A", "B", "A", "B"], "hits": [1, 2, 3, 6]})
-    >>> rd.variant_moments(users, "hits")[["variant", "metric", "n", "n_null", "mean", "std", "skewness"]].round(3)
+    >>> moments = rd.experiments.variant_moments(users, "hits")
+    >>> moments[["variant", "metric", "n", "n_null", "mean", "std", "skewness"]].round(3)
       variant metric  n  n_null  mean    std  skewness
     0       A   hits  2       0   2.0  1.414       0.0
     1       B   hits  2       0   4.0  2.828       0.0

@@ -11,7 +11,7 @@ from ...stats.many_tests import adjust
 from ..choices import Better
 from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, SampleRatio
-from ..decide.verdict import adjusted_columns, variant_verdicts
+from ..decide.verdict import read_together, variant_verdicts
 from ..experiment_columns import Codes, Floats, Mask
 from ..settings import Settings
 from ..units import UNEQUAL
@@ -52,7 +52,7 @@ def decide(
     moved = adjust(result["p_denominator"].to_numpy(), "holm") < UNEQUAL
     _add_warning(result, moved, "denominator_differs")
     _add_differences(result, at, differences, balance or {})
-    result["p_adj"], result["reject"] = adjusted_columns(result, settings)
+    read_together(result, settings)
     verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, ratio.checked[at[0]])
     result["verdict"] = pd.Series(verdicts, dtype=str)
     result["srm_p"] = ratio.p[at[0]]

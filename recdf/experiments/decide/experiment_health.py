@@ -94,7 +94,7 @@ def experiment_health(
     --------
     >>> import pandas as pd, recdf as rd
     >>> groups = pd.DataFrame({"user_id": range(100), "variant": ["A"] * 30 + ["B"] * 70})
-    >>> health = rd.experiment_health(groups[["user_id"]].assign(hits=1), groups)
+    >>> health = rd.experiments.experiment_health(groups[["user_id"]].assign(hits=1), groups)
     >>> health[["variant", "n_assigned", "srm_chi2", "srm_flag"]]
       variant  n_assigned  srm_chi2      srm_flag
     0       A          30      16.0  sample_ratio

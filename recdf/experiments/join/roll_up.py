@@ -80,7 +80,7 @@ def roll_up(
     --------
     >>> import pandas as pd, recdf as rd
     >>> sessions = pd.DataFrame({"user_id": [1, 1, 2], "n_pred": [10, 5, 10], "ndcg@10": [0.5, 0.2, None]})
-    >>> rd.roll_up(sessions, how="sum")
+    >>> rd.experiments.roll_up(sessions, how="sum")
        user_id  n_rows  n_pred  ndcg@10  ndcg@10__n
     0        1       2      15      0.7           2
     1        2       1      10      NaN           0

@@ -75,7 +75,8 @@ def plan_experiment(
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"revenue": [0.0, 10.0, 0.0, 30.0]})
-    >>> rd.plan_experiment(users, "revenue", rel_effect=0.1)[["metric", "mean", "n_control", "n_treatment", "mde_abs"]]
+    >>> plan = rd.experiments.plan_experiment(users, "revenue", rel_effect=0.1)
+    >>> plan[["metric", "mean", "n_control", "n_treatment", "mde_abs"]]
         metric  mean  n_control  n_treatment  mde_abs
     0  revenue  10.0       3141         3141      1.0
     """
