@@ -20,8 +20,8 @@ from .importance_weights import effective_numbers, weight_numbers
 from .influence import Estimates, Fitted, clustered_error, estimate_values, fit, influence_sums
 from .log_columns import Record, beside_groups, log_frame, split_groups
 from .model_check import model_mismatch_z
-from .plan import Plan, Ranges, model_columns, read_plan, read_requests
-from .read_log import LogArrays, LogColumns, read_log
+from .plan import Plan, model_columns, read_requests
+from .read_log import LogArrays, read_log
 from .rows import Bools, IntCodes
 from .slates import SlateKind
 
@@ -115,18 +115,17 @@ def ope_compare(
     """
     frame = log_frame(log)
     requests = read_requests(estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged)
-    plan = read_plan(requests, confidence, "delta", Ranges(None, None), (2, 0))
     if not as_columns(cluster) and not as_columns(slate_col):
         raise OptionError("cluster=None and slate_col=None: name the key by which the rows of the targets are paired")
-    columns = LogColumns(
-        reward_col, propensity_col, target_col, position_col, weight_col, None,
+    plan = Plan(
+        requests, reward_col, propensity_col, target_col, position_col, weight_col, None,
         *model_columns(requests, q_logged, q_target), tuple(as_columns(slate_col)), tuple(as_columns(cluster)),
-        propensity_kind, ragged == "as_logged",
+        propensity_kind, ragged == "as_logged", confidence,
     )  # fmt: skip
     groups = split_groups(frame, [by], ("baseline", *COMPARED_TARGET_COLUMNS))
     labels = groups.labels[by].tolist()
     pairs = _target_pairs(labels, baseline)
-    arrays = read_log(frame, columns)
+    arrays = read_log(frame, plan)
     targets = [_target(arrays, some, plan) for some in groups.rows]
     rows = []
     for first, second in pairs:
@@ -170,7 +169,7 @@ def _target(log: LogArrays, some: IntCodes | None, plan: Plan) -> _Target:
         raise OptionError("estimators of several interactions cannot be compared in one call; call once for each")
     rows = log.rows(some, requests[0].interaction, closed=False)
     weights = weight_numbers(rows)
-    check_weights(rows, weights, plan, log.columns)
+    check_weights(rows, weights, plan)
     fitted = fit(rows, requests)
     estimates = estimate_values(rows, requests)
     sums, present = influence_sums(rows, requests, fitted)
