@@ -85,7 +85,8 @@ class LogArrays:
         self, keys: tuple[Keys, Keys], some: IntCodes | None, interaction: Interaction, closed: bool
     ) -> LogGroup:
         unit, position = keys
-        order = _slate_order(_rows_taken(unit.codes, some), _rows_taken(position.codes, some), position.n)
+        key = _rows_taken(unit.codes, some).astype(np.int64) * position.n + _rows_taken(position.codes, some)
+        order = None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
         rows = order if some is None or order is None else some[order]
         rows = some if order is None else rows
         layout = layout_of(_rows_taken(unit.codes, rows))
@@ -269,12 +270,6 @@ def _close(key: Keys | None, some: IntCodes | None, closed: bool) -> tuple[IntCo
         return codes, key.n
     present, anew = np.unique(codes, return_inverse=True)
     return anew, len(present)
-
-
-def _slate_order(unit: IntCodes, position: IntCodes, n_positions: int) -> IntCodes | None:
-    """Order of the rows by unit and position; None where they stand so."""
-    key = unit.astype(np.int64) * n_positions + position
-    return None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
 
 
 def _usable(weight: Floats) -> Floats:
