@@ -173,7 +173,7 @@ def _sections(subject: Subject, tables: Tables, examples: bool) -> list[Section]
 
     The verdict is made last, because it quotes the others.
     """
-    pen = Pen()
+    pen = Pen(subject)
     makers: list[Callable[[], Section | Made | None]] = [
         lambda: leaderboard_section(subject),
         lambda: curves_section(subject, pen),
