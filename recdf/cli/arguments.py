@@ -19,7 +19,7 @@ from ..inputs.options import CHOICES, DESCRIPTION, NAMES, Options
 
 __all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags", "option_texts"]
 
-FILES = (
+FILES_HELP = (
     "A FILE is a .parquet, .csv or .tsv file (also .csv.gz), a folder of them, a quoted glob ('pred/*.parquet'), or an "
     "address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make a column. Ids in text files "
     "are integers where every file writes the column as plain integers (7, not 007 or 7.0), else text."
@@ -39,6 +39,12 @@ class Parser(argparse.ArgumentParser):
     def flags(self) -> dict[str, str]:
         """Return the long flag of every argument, by the name that it has in Python."""
         return {action.dest: action.option_strings[-1] for action in self._actions if action.option_strings}
+
+    def renamed(self, words: Iterable[str]) -> dict[str, str]:
+        """Return those of the words that are old flags, which the help does not show, and the new flag of each."""
+        new, given = self.flags(), {word.partition("=")[0] for word in words}
+        old = [action for action in self._actions if action.help == argparse.SUPPRESS]
+        return {name: new[action.dest] for action in old for name in action.option_strings if name in given}
 
 
 class _Given(argparse.Action):
@@ -204,18 +210,16 @@ def given_options(given: argparse.Namespace) -> dict[str, Any]:
     options = {name: value for name, value in vars(given).items() if name in NAMES}
     one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
     words: dict[Any, bool] = {"True": True, "False": False}
-    return {
-        name: words.get(str(value), value or True) if name in OR_FALSE else value for name, value in one.items()
-    }
+    return {name: words.get(str(value), value or True) if name in OR_FALSE else value for name, value in one.items()}
 
 
 def option_texts() -> dict[str, str]:
     """Return the help of each option, from the docstring that all calls share."""
     own = {"user_col": "Column or columns of the list key.", "item_col": "Column of the item id."}
-    return _described(DESCRIPTION) | own
+    return _parameter_texts(DESCRIPTION) | own
 
 
-def _described(doc: str) -> dict[str, str]:
+def _parameter_texts(doc: str) -> dict[str, str]:
     """Return the text of every parameter of a numpydoc section."""
     found: dict[str, str] = {}
     for names, text in re.findall(r"^(\w[\w, ]*?) : .*\n?((?:    .*\n?)*)", doc, flags=re.M):
@@ -228,11 +232,16 @@ def _described(doc: str) -> dict[str, str]:
 
 def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str]) -> None:
     """Add one argument for each of these parameters of a function, from its annotations, docstring and defaults."""
-    texts, hints = _described(inspect.getdoc(function) or ""), typing.get_type_hints(function)
+    texts, hints = _parameter_texts(inspect.getdoc(function) or ""), typing.get_type_hints(function)
     for name in names:
-        default = inspect.signature(function).parameters[name].default
+        default, shape = inspect.signature(function).parameters[name].default, _shape(hints[name], "NAME")
         words = f"Default {default}." if isinstance(default, str | int | float) else ""
-        _add_documented(group, name, texts[name], words, _shape(hints[name], "NAME"))
+        for old, new in getattr(function, "renamed", {}).items():
+            word, convert = (new, None) if isinstance(new, str) else new
+            if word == name:
+                own = shape if convert is None else {**shape, "type": convert}
+                group.add_argument(flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **own)
+        _add_documented(group, name, texts[name], words, shape)
 
 
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

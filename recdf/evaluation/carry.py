@@ -21,19 +21,21 @@ from ..matching.grouping import spans
 from ..matching.lists import Matched
 from ..metrics.per_user import label_frame
 
-Rule = Literal["constant", "first", "last", "min", "max"]
-RULES = ("constant", "first", "last", "min", "max")
+CarryRule = Literal["constant", "first", "last", "min", "max"]
+CARRY_RULES = ("constant", "first", "last", "min", "max")
 
-Carry = str | Sequence[str] | Mapping[str, Rule] | None
+Carry = str | Sequence[str] | Mapping[str, CarryRule] | None
 
 
-def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[str, Rule]:
+def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[str, CarryRule]:
     """Return the rule of each column to carry. `taken` are names that a result already has for its own columns."""
     if carry is None:
         return {}
-    rules: dict[str, Rule] = dict(carry) if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
+    rules: dict[str, CarryRule] = (
+        dict(carry) if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
+    )
     for name, rule in rules.items():
-        check_choice(f"carry[{name!r}]", rule, RULES)
+        check_choice(f"carry[{name!r}]", rule, CARRY_RULES)
         if name in (*as_columns(options.by), *as_columns(options.user_col)):
             raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
         if name in ("n_true", "n_pred", options.weight_name, *taken):
@@ -41,7 +43,7 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
     return rules
 
 
-def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Rule]) -> dict[str, pd.Series]:
+def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, CarryRule]) -> dict[str, pd.Series]:
     """Return each carried column with one value per list, reduced by its rule."""
     if not rules:
         return {}
@@ -63,7 +65,7 @@ def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Ru
     return found
 
 
-def check_carried(values: pd.Series, rule: Rule) -> None:
+def check_carried(values: pd.Series, rule: CarryRule) -> None:
     """Raise if the dtype of a column tells that its values cannot be compared, as the rule asks for."""
     values, where = _as_pandas(values.head(0)), f"pred[{values.name!r}]"
     if rule == "constant":
@@ -82,7 +84,7 @@ def _as_pandas(values: pd.Series) -> pd.Series:
     return natural.iloc[:, 0]
 
 
-def _reduced(values: pd.Series, rule: Rule, rows: np.ndarray, heads: np.ndarray, length: np.ndarray) -> pd.Series:
+def _reduced(values: pd.Series, rule: CarryRule, rows: np.ndarray, heads: np.ndarray, length: np.ndarray) -> pd.Series:
     """Reduce a column to one value for each list of `pred`; "first" is the value at the best rank."""
     if rule in ("constant", "first", "last"):
         chosen = rows[heads + length - 1] if rule == "last" else rows[heads]

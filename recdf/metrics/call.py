@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..errors import ColumnError, OptionError
 from ..inputs.options import Options, check_shared
-from ..inputs.row_rules import Findings
+from ..inputs.row_rules import BrokenRows
 from ..matching.lists import Matched
 from ..matching.match import match
 from ..matching.overlap import Overlap, no_lists, warn, warn_of_columns
@@ -139,7 +139,7 @@ class Call:
         pred: Any,
         by_values: pd.DataFrame | None,
         whole: bool,
-        findings: dict[str, Findings] | None = None,
+        findings: dict[str, BrokenRows] | None = None,
     ) -> Matched:
         """Match the frames of a part, or of the `whole`, without warnings; there may be no list.
 

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from ..errors import renamed
 from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
 from ..matching.grouping import offsets
@@ -126,7 +127,7 @@ def exposure_ratio(
     return dict(zip(labels.names.tolist(), ratio(share, fair).tolist(), strict=True))
 
 
-def _groups(counts: Counts, group_col: str | None, head: float) -> Labels:
+def _item_groups(counts: Counts, group_col: str | None, head: float) -> Labels:
     """Return the groups of a column of `items`. Without one, return the head and the tail of the log."""
     if group_col is not None:
         return counts.sides.catalogue.labels(group_col)
@@ -134,7 +135,7 @@ def _groups(counts: Counts, group_col: str | None, head: float) -> Labels:
     return Labels(pd.Index(["head", "tail"]), offsets(np.ones(len(tail), np.int64)), tail.astype(np.int64))
 
 
-def _spread(probability: np.ndarray) -> float:
+def _relative_spread(probability: np.ndarray) -> float:
     """Standard deviation of the defined values over their mean. NaN for fewer than two values or a mean of 0."""
     defined = np.sort(probability[~np.isnan(probability)])
     if len(defined) < 2 or not defined.mean():
@@ -184,8 +185,8 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     >>> rd.pop_reo({1: ["b"], 5: ["a"], 6: ["b"]}, {1: ["b"], 5: ["a"], 6: ["a"]}, k=1, log=log).__round__(4)
     0.3333
     """
-    labels = _groups(counts, group_col, head)
-    return _spread(ratio(_by_group(labels, counts.hits), _by_group(labels, counts.relevant)))
+    labels = _item_groups(counts, group_col, head)
+    return _relative_spread(ratio(_by_group(labels, counts.hits), _by_group(labels, counts.relevant)))
 
 
 @metric(
@@ -223,14 +224,15 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     >>> rd.pop_rsp(log, {5: ["a"], 6: ["a"], 7: ["b"]}, k=1).__round__(4)
     0.3333
     """
-    labels, log = _groups(counts, group_col, head), counts.sides.log
+    labels, log = _item_groups(counts, group_col, head), counts.sides.log
     inside = counts.sides.catalogue.inside if counts.sides.has("items") else log.count("events") > 0
     pairs = np.where(inside, counts.n_lists - counts.had, 0)
-    return _spread(ratio(_by_group(labels, np.where(inside, counts.new, 0)), _by_group(labels, pairs)))
+    return _relative_spread(ratio(_by_group(labels, np.where(inside, counts.new, 0)), _by_group(labels, pairs)))
 
 
 @metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log", "log_users"))
-def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np.ndarray:
+@renamed(base="share_of")
+def arp_ratio(lists: Lists, *, share_of: Literal["users", "events"] = "users") -> np.ndarray:
     """Popularity of the recommended items over that of the user's past; above 1 is more popular, at least 0.
 
     Formula
@@ -241,7 +243,7 @@ def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np
 
     Parameters
     ----------
-    base : {"users", "events"}, default "users"
+    share_of : {"users", "events"}, default "users"
         "users": p(i) is a share of users. "events": it is a share of interactions.
 
     Notes
@@ -260,6 +262,6 @@ def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np
     0.5
     """
     log = lists.sides.log
-    share = log.share(base)
+    share = log.share(share_of)
     of_user = ratio(exact_sums(share[log.pairs[1]], log.pair_user, len(log.pairs[0]) - 1), np.diff(log.pairs[0]))
     return ratio(lists.mean_shown(share), np.append(of_user, np.nan)[log.list_user])

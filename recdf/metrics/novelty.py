@@ -9,19 +9,20 @@ from typing import Literal
 
 import numpy as np
 
-from ..errors import OptionError
+from ..errors import OptionError, renamed
 from ..matching.grouping import pair_within
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from .diversity import Similarity
+from .diversity import SimilarityArgument
 from .metric import metric
 from .similarity import nearest
 
-Base = Literal["users", "events"]
+ShareOf = Literal["users", "events"]
 
 
 @metric(better=None, aliases=("arp",), arguments=("log", "pred"), unknown=("log",))
-def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
+@renamed(base="share_of")
+def popularity(lists: Lists, *, share_of: ShareOf = "users") -> np.ndarray:
     """Mean popularity of the recommended items; neither direction is better, in [0, 1].
 
     Formula
@@ -31,7 +32,7 @@ def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
 
     Parameters
     ----------
-    base : {"users", "events"}, default "users"
+    share_of : {"users", "events"}, default "users"
         "users": p(i) is a share of users. "events": it is a share of interactions.
 
     Notes
@@ -49,12 +50,13 @@ def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
     >>> rd.popularity({1: ["a", "b"], 2: ["b"]}, {1: ["b"], 2: ["a"]}, k=2)
     0.75
     """
-    return lists.mean_shown(lists.sides.log.share(base))
+    return lists.mean_shown(lists.sides.log.share(share_of))
 
 
 @metric(bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",))
+@renamed(base="share_of")
 def surprisal(
-    lists: Lists, *, base: Base = "users", normalize: bool = False, divisor: Literal["shown", "k"] = "shown"
+    lists: Lists, *, share_of: ShareOf = "users", normalize: bool = False, divisor: Literal["shown", "k"] = "shown"
 ) -> np.ndarray:
     """Mean self-information of the recommended items, in bits; larger is better, at least 0.
 
@@ -65,7 +67,7 @@ def surprisal(
 
     Parameters
     ----------
-    base : {"users", "events"}, default "users"
+    share_of : {"users", "events"}, default "users"
         "users": p(i) is a share of users, and N is their number. "events": p(i) is a share of interactions, and N is
         the number of interactions.
     normalize : bool, default False
@@ -82,8 +84,8 @@ def surprisal(
     References
     ----------
     Zhou et al. (2010), PNAS 107(10). The default equals `MeanInvUserFreq` of RecTools. normalize=True with divisor="k"
-    equals `Surprisal` of RePlay. `novelty` of recommenders is like base="events", but there items that are not in the
-    log add nothing, and the mean is over all rows.
+    equals `Surprisal` of RePlay. `novelty` of recommenders is like share_of="events", but there items that are not in
+    the log add nothing, and the mean is over all rows.
 
     Examples
     --------
@@ -91,8 +93,8 @@ def surprisal(
     1.0
     """
     log = lists.sides.log
-    found = lists.mean_shown(log.surprise(base), divisor)
-    return ratio(found, np.log2(max(log.total(base), 1))) if normalize else found
+    found = lists.mean_shown(log.surprise(share_of), divisor)
+    return ratio(found, np.log2(max(log.total(share_of), 1))) if normalize else found
 
 
 @metric(arguments=("log", "pred"), unknown=("log_users",))
@@ -135,7 +137,7 @@ def serendipity(
     threshold: float = 0.7,
     relevant: bool = True,
     top: int | None = None,
-    similarity: Similarity = "cosine",
+    similarity: SimilarityArgument = "cosine",
     separator: str = "|",
 ) -> np.ndarray:
     """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is better, in [0, 1].
@@ -230,7 +232,7 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     return 1.0 - ratio(both, lists.n_shown if divisor == "shown" else lists.k)
 
 
-def _expected(lists: Lists, novelty: np.ndarray, relevant: bool, discount: str) -> np.ndarray:
+def _expected_novelty(lists: Lists, novelty: np.ndarray, relevant: bool, discount: str) -> np.ndarray:
     """Discounted mean of novelty times relevance over the first k items."""
     matched = lists.matched
 
@@ -280,7 +282,7 @@ def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
     >>> rd.epc({1: ["a", "b"]}, {1: ["a", "b"]}, k=2, log={1: ["a"], 2: ["a", "b"]}).__round__(4)
     0.1934
     """
-    return _expected(lists, 1.0 - lists.sides.log.share("users"), relevant, discount)
+    return _expected_novelty(lists, 1.0 - lists.sides.log.share("users"), relevant, discount)
 
 
 @metric(bounds=(0.0, None), needs=("log",), unknown=("log",))
@@ -308,7 +310,7 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
     >>> rd.efd({1: ["a"]}, {1: ["a"]}, k=1, log={1: ["a", "b"], 2: ["c", "b"]})
     2.0
     """
-    return _expected(lists, lists.sides.log.surprise("events"), relevant, discount)
+    return _expected_novelty(lists, lists.sides.log.surprise("events"), relevant, discount)
 
 
 @metric(better=None, arguments=("log", "pred"), unknown=("log",))

@@ -34,7 +34,7 @@ class EvaluateArguments(OptionArguments, total=False):
     carry: Carry
 
 
-OTHERS = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}  # package of a frame -> its engine
+ENGINE_PACKAGES = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}  # package of a frame -> its engine
 DIFFER = ". Where scores are equal, the numbers may then differ from those of {name}"
 
 
@@ -48,8 +48,8 @@ def not_a_frame(role: str, data: Any, engine: str, make: str) -> TypeError:
     what = "None" if data is None else f"a {package} {kind.__name__}"
     if kind.__module__.startswith("pyspark.pandas"):
         return TypeError(f"{role} is a frame of pyspark.pandas; expected a {engine} DataFrame: pass {role}.to_spark()")
-    if kind.__name__ == "DataFrame" and OTHERS.get(package, engine) != engine:
-        other = OTHERS[package]
+    if kind.__name__ == "DataFrame" and ENGINE_PACKAGES.get(package, engine) != engine:
+        other = ENGINE_PACKAGES[package]
         return TypeError(f"{role} is a {other} DataFrame; call rd.{other.lower()}.evaluate, which takes such frames")
     return TypeError(f"{role} is {what}; expected a {engine} DataFrame")
 
@@ -117,10 +117,10 @@ Use it where the data are in {name} already, or do not fit in the memory of one 
 fit in memory: `rd.evaluate` has no job to start and nothing to shuffle. For parquet files on one machine,
 `rd.evaluate_parquet` needs no cluster."""
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+EngineFunction = TypeVar("EngineFunction", bound=Callable[..., Any])
 
 
-def takes_evaluate_options(engine: str = "") -> Callable[[Function], Function]:
+def takes_evaluate_options(engine: str = "") -> Callable[[EngineFunction], EngineFunction]:
     """Show the arguments of `evaluate` in the signature and the docstring of a function for files or for an engine."""
     doc = inspect.getdoc(evaluate) or ""
     arguments = doc[doc.index("metrics : str") : doc.index(DESCRIPTION[:20])].rstrip()
@@ -133,7 +133,7 @@ def takes_evaluate_options(engine: str = "") -> Callable[[Function], Function]:
         "{results}": RESULTS.format(name=engine, extra=engine.lower()),
     }
 
-    def shown(function: Function) -> Function:
+    def shown(function: EngineFunction) -> EngineFunction:
         known, signature = inspect.signature(evaluate).parameters, inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         more = [known[name] for name in (*SIDE_TABLES, "item_by", "carry", *NAMES)]

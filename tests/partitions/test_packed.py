@@ -12,8 +12,8 @@ import recdf as rd
 from recdf.matching.side_tables.given import Given
 from recdf.metrics.call import Call
 from recdf.metrics.strings import parse
-from recdf.partitions.packed import CELL_BYTES, PACKED, Packing, add_up, bucket_of, narrowed, of_cells, to_cells
-from recdf.partitions.shipped import MOST_OPENED, Inline, Shared, digest_of, opened, to_bytes
+from recdf.partitions.packed import CELL_BYTES, PACKED, Packing, add_in_pairs, bucket_of, narrowed, of_cells, to_cells
+from recdf.partitions.shipped import MOST_OPENED, Inline, Shared, digest_of_bytes, opened, to_bytes
 
 WORDS = [f"user {i}" for i in range(40)]
 N = 7
@@ -80,8 +80,8 @@ def test_the_rows_of_a_long_bucket_fill_several_cells_of_bounded_size():
 
 
 def test_sums_are_taken_two_at_a_time():
-    assert add_up([[i] for i in range(7)]) == list(range(7))
-    assert add_up([]) is None
+    assert add_in_pairs([[i] for i in range(7)]) == list(range(7))
+    assert add_in_pairs([]) is None
 
 
 # ----------------------------------------------------------------------------------------------- shipped
@@ -106,7 +106,7 @@ def test_a_call_is_opened_once_and_its_own_metrics_come_by_value():
     call = Call.of(rd.evaluate, {}, Given(items=pd.DataFrame({"item_id": [1]})))
     call = call.asking(parse([uses_a_helper, "ndcg"], 5, call.options), True)
     data = to_bytes(Shared(call))
-    handle = Inline(digest_of(data), data)
+    handle = Inline(digest_of_bytes(data), data)
     shared = opened(handle)
     assert opened(pickle.loads(pickle.dumps(handle))) is shared
     own, ndcg = (request.metric for request in shared.call.requests)
@@ -117,7 +117,7 @@ def test_a_call_is_opened_once_and_its_own_metrics_come_by_value():
     assert "uses_a_helper" not in rd.METRICS
     for i in range(MOST_OPENED):
         other = to_bytes(Shared(call, given=pd.DataFrame({"user_id": [i]})))
-        opened(Inline(digest_of(other), other))
+        opened(Inline(digest_of_bytes(other), other))
     assert opened(handle) is not shared
 
 

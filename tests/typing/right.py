@@ -15,7 +15,7 @@ def calls() -> None:
     one = pred[pred["model"] == "a"]
 
     assert_type(rd.ndcg(true, one), float)
-    assert_type(rd.ndcg(true, one, 5, gain="exp2", base=3, discount="jk", ties="row", users=[1, 2]), float)
+    assert_type(rd.ndcg(true, one, 5, gain="exp2", log_base=3, discount="jk", ties="row", users=[1, 2]), float)
     assert_type(rd.ndcg({1: ["a"]}, {1: ["a"]}, k=10, discount=lambda rank: 1 / rank), float)
     assert_type(rd.ndcg.per_user(true, pred, k=10, by="model", relevance_col=None), pd.DataFrame)
     assert_type(rd.ndcg.bounds, tuple[float | None, float | None])
@@ -24,7 +24,7 @@ def calls() -> None:
     assert_type(rd.a_ndcg(true, one, aspects, 10, 0.5, ideal="even"), float)
     assert_type(rd.coverage([1, 2], one), float)
     assert_type(rd.coverage(true["item_id"], one, k=None), float)
-    assert_type(rd.popularity(log, one, base="events"), float)
+    assert_type(rd.popularity(log, one, share_of="events"), float)
     assert_type(rd.serendipity(None, one, relevant=False, log={1: [3]}, features={1: [1.0], 3: [2.0]}), float)
     assert_type(rd.confusion(true, one, items=range(9)), dict[str, float])
     assert_type(rd.exposure_share(one, items=catalogue, group_col="genre"), dict[object, float])
@@ -50,3 +50,11 @@ def calls() -> None:
     per_user = rd.evaluate(true, pred, "ndcg", by="model").per_user
     pairs = rd.compare_models(per_user, test="randomization", correction="holm")
     assert_type(pairs, pd.DataFrame)
+
+    assert_type(rd.experiments.adjust_pvalues(pairs), pd.DataFrame)
+    assert_type(rd.bootstrap_ci(per_user, "ndcg@10", by="model", n_resamples=99), pd.DataFrame)
+    bandit = pd.DataFrame({"item_id": [1, 2], "reward": [1.0, 0.0], "propensity": 0.5, "target_propensity": [0.9, 0.1]})
+    assert_type(rd.ope.estimate(bandit, cluster=None), pd.DataFrame)
+    assert_type(rd.ope_diagnostics(bandit, cluster=None), pd.DataFrame)
+    assert_type(rd.logs.from_dict({1: ["a"]}), pd.DataFrame)
+    assert_type(rd.diagnostics.hit_table(true, one), pd.DataFrame)

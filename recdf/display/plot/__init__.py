@@ -8,9 +8,13 @@ from .items import exposure, longtail, position
 from .models import curve, tradeoff
 from .shades import heat, pairs
 from .side_by_side import lists
-from .users import performance, users, winners
+from .user_plots import performance, users, winners
 
 __all__ = [
-    "curve", "exposure", "forest", "heat", "lists", "longtail", "over_time", "pairs", "performance", "position", "tradeoff",
-    "users", "winners",
+    "curve", "exposure", "forest", "heat", "lists", "longtail", "over_time", "pairs", "performance", "position",
+    "tradeoff", "users", "winners",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

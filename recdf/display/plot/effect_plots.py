@@ -11,9 +11,9 @@ import pandas as pd
 from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjustment import adjustment
 from ...tables.cells import digits_for, interval, number, shorten, visible
-from ...tables.comparisons import COMPARED
+from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need
-from . import style
+from . import space, style
 from .style import Axes
 
 __all__ = ["forest", "over_time"]
@@ -33,7 +33,7 @@ def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = N
     {parameters_returns}
         One row per row of the comparison. `sign` is "better", "worse" or "open", as the verdict says.
     """
-    need(comparison, "comparison", COMPARED, SOURCE)
+    need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
     models = "baseline" in comparison.columns
     base, other = ("baseline", "model") if models else ("control", "treatment")
     need(comparison, "comparison", [base, other], SOURCE)
@@ -94,7 +94,7 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     data = _forest_data(comparison, by=by)
     metrics = list(dict.fromkeys(data["metric"]))
     if ax is None:
-        panels = _stacked([int((data["metric"] == name).sum()) for name in metrics])
+        panels = _stacked_axes([int((data["metric"] == name).sum()) for name in metrics])
     else:
         panels = style.new_grid(ax, len(metrics))
     for panel, (metric, rows) in zip(panels, data.groupby("metric", sort=False), strict=True):
@@ -111,13 +111,13 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     return panels[0] if len(panels) == 1 else panels
 
 
-def _stacked(rows: Sequence[int]) -> np.ndarray:
+def _stacked_axes(rows: Sequence[int]) -> np.ndarray:
     """Return axes of a new figure, one above the other, each as high as its rows need."""
     figure, made = style.pyplot().subplots(
         len(rows), 1, figsize=(8.0, 1.0 + sum(0.36 * n + 0.62 for n in rows)), layout="constrained", squeeze=False,
         gridspec_kw={"height_ratios": [n + 0.6 for n in rows]},
     )  # fmt: skip
-    figure.set_gid(style.OWN)
+    figure.set_gid(space.OWN)
     return np.array([style.dress(one) for one in made.ravel()], dtype=object)
 
 
@@ -127,7 +127,7 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     finite = np.abs(ends[np.isfinite(ends)])
     reach = 1.12 * float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
     ax.set_xlim(-reach, reach)
-    ax.axvline(0, color=style.tone(ax), linewidth=1)
+    ax.axvline(0, color=space.tone(ax), linewidth=1)
     ax.grid(False, axis="y")
     row: Any
     for place, row in enumerate(rows.itertuples(index=False)):
@@ -139,20 +139,22 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
                 if np.isinf(bound):
                     ax.plot([np.copysign(reach, bound)], [place], color=colour, marker=arrow, clip_on=False)
         fill = colour if row.sign != "open" else "none"
-        (point,) = ax.plot([row.diff], [place], color=colour, marker=marker, markersize=8, markerfacecolor=fill, linestyle="none")
+        (point,) = ax.plot([row.diff], [place], color=colour, marker=marker, markersize=8, markerfacecolor=fill,
+                           linestyle="none")  # fmt: skip
         style.says(point, [f"{row.label}: {_words(row)}"])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     style.tick_names(ax.yaxis, rows["label"].tolist(), LABEL_LENGTH)
     ax.yaxis.set_tick_params(length=0)
-    if style.room(ax)[0] < WORDS_FROM:  # small axes: the numbers stand in the table
+    if space.room(ax)[0] < WORDS_FROM:  # small axes: the numbers stand in the table
         return
     ax.locator_params(axis="x", nbins=4)  # between names and numbers, little is left
     right = ax.secondary_yaxis("right")
     right.set_yticks(range(len(rows)))
-    for label in right.set_yticklabels([_words(row) for row in rows.itertuples(index=False)], fontsize=style.points(0.9)):
-        style.plain(label)
+    words = [_words(row) for row in rows.itertuples(index=False)]
+    for label in right.set_yticklabels(words, fontsize=space.points(0.9)):
+        style.plain_text(label)
     right.spines["right"].set_visible(False)
-    right.yaxis.set_tick_params(length=0, labelcolor=style.tone(ax))
+    right.yaxis.set_tick_params(length=0, labelcolor=space.tone(ax))
 
 
 def _words(row: Any) -> str:
@@ -250,7 +252,7 @@ def over_time(
     """
     data = _over_time_data(effect, metric, time_col=time_col, treatment=treatment)
     ax = style.new_axes(ax)
-    ax.axhline(0, color=style.tone(ax), linewidth=1)
+    ax.axhline(0, color=space.tone(ax), linewidth=1)
     what = metric if metric is not None else str(effect["metric"].iloc[0])
     kind = str(effect["kind"].iloc[0]) if "kind" in effect.columns and len(effect) else ""
     colour = style.COLOURS[0]
@@ -268,6 +270,6 @@ def over_time(
     style.title(ax, f"Effect on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
     style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
-        style.dates(ax)
+        space.dates(ax)
     style.caption(ax, f"{promise}; {count_text(data['n'])} users".removesuffix(";  users"))
     return ax

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ..given_tables import Floats, count_text, labels, need
-from . import style
+from ..given_tables import FloatArray, count_text, labels, need
+from . import space, style
 from .style import Axes, best_first
 
 __all__ = ["exposure", "longtail", "position"]
 
-POINTS = 200
+ITEM_POINTS = 200
 EXPOSED = ("shown", "share")
 # Upper edges of the bands of popularity, as shares of the items of the log.
 BANDS = (0.01, 0.05, 0.2, 0.5, 1.0)
@@ -31,7 +31,7 @@ def _by_and_item(exposure_table: pd.DataFrame) -> tuple[list[str], str]:
     return before[:-1], before[-1]
 
 
-def _counts(exposure_table: pd.DataFrame, by: Sequence[str]) -> dict[str, pd.DataFrame]:
+def _model_counts(exposure_table: pd.DataFrame, by: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Return the rows of every model, by its label."""
     models = pd.Series(labels(exposure_table, by), index=exposure_table.index)
     return {str(model): rows for model, rows in exposure_table.groupby(models, sort=False)}
@@ -48,13 +48,13 @@ def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
     """
     by, _ = _by_and_item(exposure_table)
     parts = []
-    for model, rows in _counts(exposure_table, by).items():
+    for model, rows in _model_counts(exposure_table, by).items():
         shown = np.sort(rows["shown"].to_numpy(dtype=np.float64))
         n, total = len(shown), shown.sum()
         if not total:
             continue
         cumulated = np.concatenate([[0.0], np.cumsum(shown) / total])
-        places = np.unique(np.linspace(0, n, min(n, POINTS) + 1).astype(np.int64))
+        places = np.unique(np.linspace(0, n, min(n, ITEM_POINTS) + 1).astype(np.int64))
         gini = float(((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total))
         parts.append(
             pd.DataFrame({
@@ -93,7 +93,7 @@ def exposure(
     """
     data = _exposure_data(exposure_table)
     ax = style.new_axes(ax)
-    (even,) = ax.plot([0, 1], [0, 1], color=style.tone(ax, style.MUTED), linestyle=(0, (2, 2)), linewidth=1)
+    (even,) = ax.plot([0, 1], [0, 1], color=space.tone(ax, space.MUTED), linestyle=(0, (2, 2)), linewidth=1)
     ginis = data.groupby("model", sort=False)["gini"].first()
     parts, handles = style.by_model(data, best_first(ginis, "smaller", highlight)), []
     for model, rows, look in parts:
@@ -141,7 +141,7 @@ def _longtail_data(
     band_of_log = np.searchsorted(edges, ranks.to_numpy() - 1e-12)
     sizes = [*np.bincount(band_of_log, minlength=len(edges))]
     parts = []
-    for model, rows in _counts(exposure_table, by).items():
+    for model, rows in _model_counts(exposure_table, by).items():
         rank = ranks.reindex(rows[item]).to_numpy()
         band = np.where(np.isnan(rank), len(edges), np.searchsorted(edges, np.nan_to_num(rank) - 1e-12))
         parts.append(_band_shares(model, band, rows["shown"].to_numpy(dtype=np.float64), names))
@@ -151,13 +151,13 @@ def _longtail_data(
     return pd.concat(parts, ignore_index=True)
 
 
-def _band_names(edges: Floats) -> list[str]:
+def _band_names(edges: FloatArray) -> list[str]:
     lower = [0.0, *edges[:-1]]
     others = [f"{100 * low:g}–{100 * high:g} %" for low, high in zip(lower[1:], edges[1:], strict=True)]
     return [f"top {100 * edges[0]:g} %", *others, "not in log"]
 
 
-def _band_shares(model: str, band: np.ndarray, weight: Floats, names: Sequence[str]) -> pd.DataFrame:
+def _band_shares(model: str, band: np.ndarray, weight: FloatArray, names: Sequence[str]) -> pd.DataFrame:
     total = weight.sum()
     share = np.bincount(band, weights=weight, minlength=len(names)) / total if total else np.zeros(len(names))
     return pd.DataFrame({"model": model, "band": list(names), "share": share})
@@ -210,10 +210,11 @@ def longtail(
     marked = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
     order = list(dict.fromkeys([*marked, *data["model"]]))
     parts = style.by_model(data[data["model"] != LOG], order[: style.BEST + len(marked)])
-    parts += [(LOG, data[data["model"] == LOG], style.Look(style.tone(ax, 0.5), "|", "-"))]
+    parts += [(LOG, data[data["model"] == LOG], style.ModelLook(space.tone(ax, 0.5), "|", "-"))]
     bars, names = len(parts), list(dict.fromkeys(data["band"]))
     many = any(look is style.REST for _, _, look in parts)
     handles = []
+    drawn: Any
     for i, (model, rows, look) in enumerate(parts):
         # Bars of a band stand side by side; those of many models would be hairlines, so marks lie on one line.
         places = np.arange(len(names)) + (0 if many else (i - (bars - 1) / 2) * 0.8 / bars)

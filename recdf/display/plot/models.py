@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, closest
-from ..given_tables import check_model, count_text, direction_of, interval_percent, summary_of
-from . import style
+from ..given_tables import check_model, count_text, direction_word, interval_percent, summary_of
+from . import space, style
 from .style import Axes, best_first
 
 __all__ = ["curve", "tradeoff"]
 
 MANY_MODELS = 4  # beyond these, bands of all models would hide one another
-ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
+DIRECTION_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
 DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
 
@@ -101,7 +101,8 @@ def curve(
         Names without a k, such as "ndcg". Default: every metric that has values at two k or more. With another `x`:
         columns such as "ndcg@10"; default: all of them.
     x : str, default "k"
-        A column of `by` instead of k, such as "week" of an evaluation with `by=["model", "week"]`. `rd.time_slice` makes it.
+        A column of `by` instead of k, such as "week" of an evaluation with `by=["model", "week"]`, which
+        `rd.logs.time_slice` makes.
     highlight : str or list of str, optional
         Models whose intervals are drawn and whose lines are thick, such as the baseline. The model that is best by
         the first metric at the largest k, or the last time, is always among them. Default: all models, if they are at
@@ -162,13 +163,13 @@ def _places(values: pd.Series) -> pd.Series:
 def _place_ticks(ax: Axes, at: pd.Series, values: pd.Series) -> None:
     """Name the places of an axis, as many as have room."""
     if pd.api.types.is_datetime64_any_dtype(at.dtype):
-        style.dates(ax)
+        space.dates(ax)
         return
     pairs = dict(zip(at, values.map(str), strict=True))
     style.tick_numbers(ax.xaxis, sorted(pairs), [pairs[place] for place in sorted(pairs)])
 
 
-def _line(ax: Axes, rows: pd.DataFrame, look: style.Look, faint: bool, names: Sequence[str]) -> Any:
+def _line(ax: Axes, rows: pd.DataFrame, look: style.ModelLook, faint: bool, names: Sequence[str]) -> Any:
     """Draw the line of one model, with its band if it has one."""
     width, alpha = (1.1, 0.75) if faint else (2.0, 1.0)
     (line,) = ax.plot(
@@ -203,7 +204,7 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
         sides.append(part.set_axis([axis, f"{axis}_low", f"{axis}_high", f"n_{axis}"], axis=1))
     data = sides[0].join(sides[1], how="inner").dropna(subset=["x", "y"]).reset_index()
     data["pareto"] = _not_dominated(
-        _upward(data["x"], direction_of(result, x)), _upward(data["y"], direction_of(result, y))
+        _upward(data["x"], direction_word(result, x)), _upward(data["y"], direction_word(result, y))
     )
     data["n"] = data["n_y"]
     return data[["model", "x", "x_low", "x_high", "y", "y_low", "y_high", "pareto", "n"]]
@@ -264,25 +265,27 @@ def tradeoff(
     data = _tradeoff_data(result, x, y)
     ax = style.new_axes(ax)
     front = data[data["pareto"]].sort_values("x")
-    (line,) = ax.plot(front["x"], front["y"], color=style.tone(ax, style.MUTED), linestyle="--", linewidth=1, zorder=1)
-    parts = style.by_model(data, best_first(data.set_index("model")["y"], direction_of(result, y), highlight))
-    handles, names = style.named(parts, [_point(ax, rows.iloc[0], look, (x, y)) for _, rows, look in parts])
+    muted = space.tone(ax, space.MUTED)
+    (line,) = ax.plot(front["x"], front["y"], color=muted, linestyle="--", linewidth=1, zorder=1)
+    parts = style.by_model(data, best_first(data.set_index("model")["y"], direction_word(result, y), highlight))
+    handles, names = style.named(parts, [_draw_point(ax, rows.iloc[0], look, (x, y)) for _, rows, look in parts])
     ax.margins(0.12)
     style.legend(ax, [*handles, line], [*names, "not beaten on both"])
-    style.axis_names(ax, x + ARROWS[direction_of(result, x)], y + ARROWS[direction_of(result, y)])
+    up = {name: DIRECTION_ARROWS[direction_word(result, name)] for name in (x, y)}
+    style.axis_names(ax, x + up[x], y + up[y])
     style.title(ax, f"{y} against {x}")
     style.caption(ax, f"bars: {interval_percent(result)} where the metric has one; {count_text(data['n'])} lists; "
                       "dashed: models that no other beats on both metrics")  # fmt: skip
     return ax
 
 
-def _point(ax: Axes, row: pd.Series, look: style.Look, axes: tuple[str, str]) -> Any:
+def _draw_point(ax: Axes, row: pd.Series, look: style.ModelLook, axes: tuple[str, str]) -> Any:
     """Draw one model with the bars of its intervals."""
     if not np.isnan(row["x_low"]) and look is not style.REST:
         ax.hlines(row["y"], row["x_low"], row["x_high"], color=look.colour, linewidth=1.4)
     if not np.isnan(row["y_low"]) and look is not style.REST:
         ax.vlines(row["x"], row["y_low"], row["y_high"], color=look.colour, linewidth=1.4)
     (point,) = ax.plot([row["x"]], [row["y"]], color=look.colour, marker=look.marker, markersize=8, linestyle="none")
-    both = [style.spoken(name, *row[[side, f"{side}_low", f"{side}_high"]]) for side, name in zip("xy", axes, strict=True)]
+    both = (style.spoken(name, *row[[at, f"{at}_low", f"{at}_high"]]) for at, name in zip("xy", axes, strict=True))
     style.says(point, [f"{row['model']}: {'; '.join(both)}"])
     return point

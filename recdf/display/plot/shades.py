@@ -10,8 +10,8 @@ import pandas as pd
 from ...errors import OptionError, closest
 from ...experiments.decide.adjustment import adjustment
 from ...tables.cells import digits_for, number
-from ..given_tables import JOINED_BY, count_text, direction_of, labels, need
-from . import style
+from ..given_tables import JOINED_BY, count_text, direction_word, labels, need
+from . import space, style
 from .effect_plots import sign_of
 from .style import Axes
 
@@ -88,29 +88,32 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
     data = _heat_data(summary, rows=rows, columns=columns, metric=metric)
     wide = data.pivot(index="row", columns="column", values="value")
     grid = wide.reindex(index=list(dict.fromkeys(data["row"])), columns=list(dict.fromkeys(data["column"])))
-    longest = min(style.NAME_LENGTH, max(map(len, grid.index.map(str))))
+    longest = min(style.TICK_NAME_LENGTH, max(map(len, grid.index.map(str))))
     ax = style.new_axes(ax, width=1.4 + 0.09 * longest + 1.2 * grid.shape[1], height=2.0 + 0.5 * grid.shape[0])
     ax.grid(False)
     low, high = np.nanmin(grid.to_numpy()), np.nanmax(grid.to_numpy())
-    span = high - low
-    ax.imshow(grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * span, vmax=high + 0.4 * span)
+    wide = high - low
+    ax.imshow(grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * wide, vmax=high + 0.4 * wide)
     cells = grid.to_numpy(dtype=np.float64)
-    texts = [[number(value, f",.{digits_for(*cells.ravel())}f") for value in row] for row in cells]
-    for i, j in np.ndindex(*grid.shape):
+    largest = float(np.nanmax(np.abs(cells)))
+    form = f",.{0 if largest >= 1000 else max(3 if largest < 10 else 1, digits_for(largest))}f"
+    texts = [[number(value, form) for value in row] for row in cells]
+    fits = space.cell_fits(ax, grid.shape, max(len(text) for row in texts for text in row))
+    for i, j in np.ndindex(*grid.shape) if fits else ():
         dark = high > low and (cells[i, j] - low) / (high - low) > 0.85
-        if style.cell_fits(ax, grid.shape, max(len(text) for row in texts for text in row)):
-            ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=style.points(0.9),
-                    color="#ffffff" if dark else ON_LIGHT)  # fmt: skip
-    style.axis_names(ax, _joined(columns), _joined(rows))
+        ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=space.points(0.9),
+                color="#ffffff" if dark else ON_LIGHT)  # fmt: skip
+    style.axis_names(ax, _joined_names(columns), _joined_names(rows))
     style.tick_names(ax.xaxis, [str(name) for name in grid.columns])
     style.tick_names(ax.yaxis, [str(name) for name in grid.index])
     ax.tick_params(length=0)
+    span = "" if fits else f": {number(low, form)} to {number(high, form)}"
     style.title(ax, metric or _only_metric(summary) or "value")
-    style.caption(ax, f"mean of each cell, darker is larger; {count_text(data['n'])} lists per cell")
+    style.caption(ax, f"mean of each cell, darker is larger{span}; {count_text(data['n'])} lists per cell")
     return ax
 
 
-def _joined(names: Any) -> str:
+def _joined_names(names: Any) -> str:
     """Join the names of several columns in the way in which the labels of their values are joined."""
     return names if isinstance(names, str) else JOINED_BY.join(names)
 
@@ -180,9 +183,9 @@ def pairs(
 
     Notes
     -----
-    Models stand from the best to the worst, by the number of pairs they win. A star is a difference that holds after the
-    correction of the comparison; its shade says in whose favour. Axes without room for all models show the first ones,
-    and the caption says so.
+    Models stand from the best to the worst, by the number of pairs they win. A star is a difference that holds after
+    the correction of the comparison; its shade says in whose favour. Axes without room for all models show the first
+    ones, and the caption says so.
 
     Examples
     --------
@@ -191,10 +194,10 @@ def pairs(
     >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
     >>> compared = result.compare_models()
     >>> rd.plot.pairs.data(compared, values="probability").head(3).round(3)
-            model       other  value    sign     n
-    0  popularity         knn  0.417   worse  1537
-    1      random         knn  0.266   worse  1537
-    2      random  popularity  0.313   worse  1537
+            model       other  value   sign     n
+    0  popularity         knn  0.417  worse  1537
+    1      random         knn  0.296  worse  1537
+    2      random  popularity  0.340  worse  1537
     >>> ax = rd.plot.pairs(compared)
     """
     data = _pairs_data(comparison, metric=metric, values=values)
@@ -203,7 +206,7 @@ def pairs(
     data["good"] = (data["value"] - 0.5 * (values != "diff")) * (-1 if smaller else 1)
     won = data["good"].gt(0).groupby(data["model"], sort=False).sum().sort_values(ascending=False, kind="stable")
     ax = style.new_axes(ax, width=3.4 + 0.5 * len(won), height=2.0 + 0.36 * len(won))
-    shown = [str(name) for name in won.index[: style.rows_that_fit(ax)]]
+    shown = [str(name) for name in won.index[: space.rows_that_fit(ax)]]
     cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
     form = ".0%" if values != "diff" else f"+.{digits_for(*data['value'])}f"
     _cells(ax, cells, shown, form)
@@ -213,8 +216,8 @@ def pairs(
     style.title(ax, f"{what}: row − column" if values == "diff" else f"{what}: users better off with the row")
     style.axis_names(ax, "the same models", "")
     left = f"; the first {len(shown)} of {len(won)} models" if len(shown) < len(won) else ""
-    style.caption(ax, f"{count_text(data['n'])} users; * holds, p-values {adjustment(comparison).words}; blue: the row is "
-                      f"better, orange: worse{left}")  # fmt: skip
+    style.caption(ax, f"{count_text(data['n'])} users; * holds, p-values {adjustment(comparison).words}; blue: the row "
+                      f"is better, orange: worse{left}")  # fmt: skip
     return ax
 
 
@@ -223,7 +226,7 @@ def _smaller(rows: pd.DataFrame, signs: pd.Series) -> bool:
     known = rows[signs != "open"]
     if len(known):
         return bool((known["diff"].iloc[0] < 0) == (signs.loc[known.index[0]] == "better"))
-    return direction_of(None, str(rows["metric"].iloc[0])) == "smaller" if len(rows) else False
+    return direction_word(None, str(rows["metric"].iloc[0])) == "smaller" if len(rows) else False
 
 
 def _cells(ax: Axes, data: pd.DataFrame, models: list[str], form: str) -> None:
@@ -233,16 +236,16 @@ def _cells(ax: Axes, data: pd.DataFrame, models: list[str], form: str) -> None:
 
     colours = LinearSegmentedColormap.from_list("pairs", SHADES)
     reach = float(data["good"].abs().max()) or 1.0
-    fits = style.cell_fits(ax, (len(models), len(models)), len(number(-reach, form)) + 1)
+    fits = space.cell_fits(ax, (len(models), len(models)), len(number(-reach, form)) + 1)
     row: Any
     for row in data.itertuples(index=False):
         x, y = models.index(row.other), models.index(row.model)
         star = "*" if row.sign != "open" else ""
         shade = to_hex(colours(0.5 + 0.5 * row.good / reach)) if row.good == row.good else SHADES[1]
-        cell = ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=shade, edgecolor=style.tone(ax, 0)))
+        cell = ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=shade, edgecolor=space.tone(ax, 0)))
         style.says(cell, [f"{row.model} against {row.other}: {number(row.value, form)}{star}"])
         text = number(row.value, form) + star if fits else star
-        ax.text(x, y, text, ha="center", va="center", fontsize=style.points(0.9), color=ON_LIGHT)
+        ax.text(x, y, text, ha="center", va="center", fontsize=space.points(0.9), color=ON_LIGHT)
     ax.grid(False)
     ax.set_xlim(-0.5, len(models) - 0.5)
     ax.set_ylim(len(models) - 0.5, -0.5)

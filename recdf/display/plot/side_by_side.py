@@ -11,7 +11,7 @@ import pandas as pd
 from ...errors import OptionError
 from ...tables.cells import short_names
 from ..given_tables import JOINED_BY, check_model, labels, need
-from . import style
+from . import space, style
 from .shades import ON_LIGHT
 from .style import Axes
 
@@ -34,11 +34,11 @@ def _lists_data(
     before = list(hit_table.columns[: list(hit_table.columns).index("rank")])
     key = user if isinstance(user, tuple) else (user,)
     if len(before) < len(key) + 1:
-        raise OptionError(f"user={user!r} names {len(key)} columns; hit_table has {before} before 'rank', the item last")
+        raise OptionError(f"user={user!r} has {len(key)} parts; hit_table has {before} before 'rank', the item last")
     item, keys, by = before[-1], before[-1 - len(key) : -1], before[: -1 - len(key)]
     need(hit_table, "hit_table", [item if name_col is None else name_col], SOURCE)
-    of_user = np.logical_and.reduce([(hit_table[name] == value).to_numpy() for name, value in zip(keys, key, strict=True)])
-    rows = hit_table[of_user]
+    same = [(hit_table[name] == value).to_numpy() for name, value in zip(keys, key, strict=True)]
+    rows = hit_table[np.logical_and.reduce(same)]
     if not len(rows):
         raise OptionError(f"user={user!r} has no list in hit_table[{JOINED_BY.join(keys)!r}]")
     shown = rows[item if name_col is None else name_col]
@@ -85,10 +85,10 @@ def lists(
     >>> shop = rd.sample_shop()
     >>> hits = rd.hit_table(shop.true, shop.pred, k=5, by="model")
     >>> rd.plot.lists.data(hits, "u0001", models=["knn", "popularity"]).head(3)
-      model  rank  item    hit
-    0   knn     1  i007  False
-    1   knn     2  i010  False
-    2   knn     3  i126   True
+      model  rank   item    hit
+    0   knn     1  i0085   True
+    1   knn     2  i0021  False
+    2   knn     3  i0185  False
     >>> ax = rd.plot.lists(hits, "u0001", models=["knn", "popularity"])
     """
     data = _lists_data(hit_table, user, models=models, name_col=name_col)
@@ -99,11 +99,11 @@ def lists(
     last = float(place.max())
     ax = style.new_axes(ax, width=1.0 + 2.2 * len(found), height=1.6 + ROW_HEIGHT * last)
     ax.grid(False)
-    fits = style.rows_that_fit(ax)
+    hits, fits = data[~missing].groupby("model", sort=False)["hit"].sum(), space.rows_that_fit(ax)
     left = f"; {(place > fits).sum()} items have no room here" if last > fits else ""
     data, place, last, depth = data[place <= fits], place[place <= fits], min(last, fits), min(depth, fits)
     missing = missing.loc[data.index]
-    width = style.letters(style.room(ax)[0] / len(found), 0.9) - 4
+    width = space.letters(space.room(ax)[0] / len(found), 0.9) - 4
     for x, model in enumerate(found):
         own = data[data["model"] == model]
         for y, hit, name, item in zip(
@@ -119,7 +119,6 @@ def lists(
     ax.tick_params(length=0)
     style.axis_names(ax, "", "rank")
     style.title(ax, f"Lists of {JOINED_BY.join(map(str, user)) if isinstance(user, tuple) else user}")
-    hits = data[~missing].groupby("model", sort=False)["hit"].sum()
     style.caption(ax, "✓ hits: " + ", ".join(f"{model} {n}" for model, n in hits.items()) + left)
     return ax
 
@@ -128,7 +127,8 @@ def _item(ax: Axes, x: int, y: float, hit: bool, name: str, words: str) -> None:
     """Draw one item: a filled box with a mark where it is a hit."""
     from matplotlib.patches import Rectangle
 
-    box = Rectangle((x - 0.47, y - 0.44), 0.94, 0.88, facecolor=HIT if hit else "none", edgecolor=style.tone(ax, style.GRID))
+    edge, size = space.tone(ax, space.GRID), space.points(0.9)
+    box = Rectangle((x - 0.47, y - 0.44), 0.94, 0.88, facecolor=HIT if hit else "none", edgecolor=edge)
     style.says(ax.add_patch(box), [f"{words}, a hit" if hit else words])
-    style.plain(ax.text(x - 0.44, y, f"✓ {name}" if hit else name, ha="left", va="center", fontsize=style.points(0.9),
-                        color=ON_LIGHT if hit else style.tone(ax)))  # fmt: skip
+    text = ax.text(x - 0.44, y, f"✓ {name}" if hit else name, ha="left", va="center", fontsize=size)
+    style.plain_text(text).set_color(ON_LIGHT if hit else space.tone(ax))

@@ -7,11 +7,8 @@ from data is never read as mathematics (a model may be called `$x$`).
 from __future__ import annotations
 
 import inspect
-import re
 import textwrap
-import unicodedata
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from functools import update_wrapper
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar
@@ -22,6 +19,22 @@ import pandas as pd
 from ...errors import MissingExtraError, OptionError
 from ...tables.cells import digits_for, interval, number, short_names, visible
 from ..given_tables import check_model
+from .space import (
+    GRID,
+    MUTED,
+    OWN,
+    PAGE,
+    in_order,
+    left_labels,
+    letters,
+    points,
+    right_of_labels,
+    room,
+    rows_that_fit,
+    tone,
+    wrapped,
+    x_axis,
+)
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
     from matplotlib.axes import Axes as Axes
@@ -39,14 +52,12 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 BEST = 5  # models that keep a colour where there are more models than colours
 
 BETTER, WORSE, NEUTRAL = COLOURS[0], COLOURS[1], COLOURS[-1]
-MUTED, GRID = 0.68, 0.18  # shares of the ink in the colour of what stands back
 
-NAME_LENGTH = 24  # characters of a name beside a tick or a point
+TICK_NAME_LENGTH = 24  # characters of a name beside a tick or a point
 LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full name
-OWN = "recdf"  # id of the figures that a picture made itself, which may grow
 
 # What the docstrings of several pictures say, and those of their `.data`. Later texts stand in earlier ones.
-TEXTS = {
+PARAMETER_TEXTS = {
     "{ax_returns_raises}": """\
 ax : Axes, optional
     Where to draw. Default: a new figure.
@@ -78,19 +89,19 @@ Returns
 DataFrame""",
 }
 
-Call = ParamSpec("Call")
+PlotArguments = ParamSpec("PlotArguments")
 Read = ParamSpec("Read")
 Drawn = TypeVar("Drawn")
 
 
-class Picture(Generic[Call, Drawn, Read]):
+class Picture(Generic[PlotArguments, Drawn, Read]):
     """A function that draws a table, and `.data`, the function that returns the frame that is drawn."""
 
-    def __init__(self, draw: Callable[Call, Drawn], data: Callable[Read, pd.DataFrame]) -> None:
+    def __init__(self, draw: Callable[PlotArguments, Drawn], data: Callable[Read, pd.DataFrame]) -> None:
         self._draw, self.data = draw, data
         update_wrapper(self, draw)
 
-    def __call__(self, *args: Call.args, **kwargs: Call.kwargs) -> Drawn:
+    def __call__(self, *args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> Drawn:
         return self._draw(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -99,14 +110,14 @@ class Picture(Generic[Call, Drawn, Read]):
 
 def drawn_from(
     data: Callable[Read, pd.DataFrame],
-) -> Callable[[Callable[Call, Drawn]], Picture[Call, Drawn, Read]]:
+) -> Callable[[Callable[PlotArguments, Drawn]], Picture[PlotArguments, Drawn, Read]]:
     """Make a picture of a drawing function, beside the function that gives its data, with the `TEXTS` of both."""
 
-    def with_data(draw: Callable[Call, Drawn]) -> Picture[Call, Drawn, Read]:
+    def with_data(draw: Callable[PlotArguments, Drawn]) -> Picture[PlotArguments, Drawn, Read]:
         words = {"{names}": ", ".join(inspect.signature(data).parameters), "{picture}": draw.__name__}
         for function in (draw, data):
             doc = inspect.getdoc(function) or ""
-            for place, text in {**TEXTS, **words}.items():
+            for place, text in {**PARAMETER_TEXTS, **words}.items():
                 doc = doc.replace(place, text)
             function.__doc__ = doc
         return Picture(draw, data)
@@ -114,7 +125,7 @@ def drawn_from(
     return with_data
 
 
-class Look(NamedTuple):
+class ModelLook(NamedTuple):
     """How one model is drawn wherever it appears: colour, marker and line say the same thing three times."""
 
     colour: str
@@ -122,12 +133,10 @@ class Look(NamedTuple):
     line: Any
 
 
-REST = Look("#8a8a8a", ".", "-")  # models beyond those that have a colour
-# The looks of all models of a page, where pictures stand on one; its titles, captions and legends are HTML.
-PAGE: ContextVar[dict[str, Look] | None] = ContextVar("PAGE", default=None)
+REST = ModelLook("#8a8a8a", ".", "-")  # models beyond those that have a colour
 
 
-def looks(names: Sequence[str], first: Sequence[str] = ()) -> dict[str, Look]:
+def looks(names: Sequence[str], first: Sequence[str] = ()) -> dict[str, ModelLook]:
     """Return the look of every name, by its place in the order of first appearance.
 
     Beyond eight names, only those of `first` have a look of their own.
@@ -137,7 +146,7 @@ def looks(names: Sequence[str], first: Sequence[str] = ()) -> dict[str, Look]:
         return {name: page.get(name, REST) for name in names}
     many = len(names) > len(COLOURS)
     marked = list(dict.fromkeys(name for name in first if name in names))[: len(COLOURS)] if many else names
-    own = zip(marked, map(Look, COLOURS, MARKERS, cycle(LINES)), strict=False)
+    own = zip(marked, map(ModelLook, COLOURS, MARKERS, cycle(LINES)), strict=False)
     return dict.fromkeys(names, REST) | dict(own)
 
 
@@ -150,7 +159,7 @@ def best_first(values: pd.Series, better: str, highlight: Any = None) -> list[st
     return [*marked, *[str(name) for name in order.index if str(name) not in marked][:BEST]]
 
 
-def by_model(data: pd.DataFrame, first: Sequence[str] = ()) -> list[tuple[str, pd.DataFrame, Look]]:
+def by_model(data: pd.DataFrame, first: Sequence[str] = ()) -> list[tuple[str, pd.DataFrame, ModelLook]]:
     """Return the label, the rows and the look of every model, in the order of first appearance, grey ones first."""
     found = looks(data["model"].map(str).tolist(), first)
     parts = [(str(model), rows, found[str(model)]) for model, rows in data.groupby("model", sort=False)]
@@ -226,8 +235,10 @@ def dress(ax: Axes) -> Axes:
     ax.tick_params(color=tone(ax, MUTED))
     ax.grid(True, color=tone(ax, GRID), linewidth=0.6)
     ax.set_axisbelow(True)
-    for axis, inches, apart in ((ax.xaxis, _x_axis(ax), 0.62), (ax.yaxis, room(ax)[1], 0.35)):
-        if isinstance(axis.get_major_locator(), AutoLocator) and isinstance(axis.get_major_formatter(), ScalarFormatter):
+    axis: Any
+    for axis, inches, apart in ((ax.xaxis, x_axis(ax), 0.62), (ax.yaxis, room(ax)[1], 0.35)):
+        own = isinstance(axis.get_major_locator(), AutoLocator), isinstance(axis.get_major_formatter(), ScalarFormatter)
+        if all(own):
             axis.set_major_locator(AutoLocator())
             axis.get_major_locator().set_params(nbins=int(np.clip(inches / apart, 2, 9)))
             axis.set_major_formatter(ScalarFormatter(useOffset=False))  # no "+1e3" in a corner, where the title is
@@ -235,57 +246,14 @@ def dress(ax: Axes) -> Axes:
     return ax
 
 
-def tone(ax: Axes, share: float = 1.0) -> str:
-    """Return the colour of the texts of some axes, mixed with their background: so a dark style stays legible."""
-    from matplotlib.colors import to_hex, to_rgba
-
-    backs = [to_rgba(one.get_facecolor()) for one in (ax, ax.figure) if one is not None]
-    back = next((one for one in backs if one[3] > 0), (1.0, 1.0, 1.0, 1.0))
-    mixed = share * np.asarray(to_rgba(ax.xaxis.label.get_color())) + (1 - share) * np.asarray(back)
-    return str(to_hex(mixed[:3]))
-
-
-def points(share: float = 1.0) -> float:
-    """Return a size of letters, as a share of the size that matplotlib's settings give."""
-    from matplotlib import rcParams
-
-    return share * float(rcParams["font.size"])
-
-
-def room(ax: Axes) -> tuple[float, float]:
-    """Return how wide and how high some axes may be, in inches, before labels and a legend take their part."""
-    box, figure = ax.get_position(original=True), ax.figure
-    return box.width * figure.bbox.width / figure.dpi, box.height * figure.bbox.height / figure.dpi
-
-
-def _x_axis(ax: Axes) -> float:
-    """Return how long the x axis is, about: in the caller's axes a legend takes its part of them."""
-    alone = PAGE.get() is not None or (ax.figure is not None and ax.figure.get_gid() == OWN)
-    return (0.85 if alone else 0.5) * room(ax)[0]
-
-
-def rows_that_fit(ax: Axes) -> int:
-    """Return how many lines of text stand in some axes, below each other."""
-    return max(2, int((0.95 if PAGE.get() is not None else 0.65) * 72 * room(ax)[1] / points(1.3)))
-
-
-def letters(inches: float, share: float = 1.0) -> int:
-    """Return how many letters of a size stand in a length; a letter is about 0.6 of its size wide."""
-    return max(6, int(inches * 72 / (0.6 * points(share))))
-
-
-def wrapped(text: str, inches: float, share: float = 1.0, lines: int = 3) -> str:
-    return textwrap.fill(visible(text), letters(inches, share), max_lines=lines, placeholder=" …")
-
-
 def title(ax: Axes, text: str) -> None:
-    words = visible(text) if PAGE.get() is not None else wrapped(text, _right_of_labels(ax), 1.1)
-    plain(ax.set_title(words, loc="left", fontsize=points(1.1)))
+    words = visible(text) if PAGE.get() is not None else wrapped(text, right_of_labels(ax), 1.1)
+    plain_text(ax.set_title(words, loc="left", fontsize=points(1.1)))
 
 
 def axis_names(ax: Axes, x: str, y: str) -> None:
-    plain(ax.set_xlabel(wrapped(x, min(room(ax)[0], _right_of_labels(ax)))))
-    plain(ax.set_ylabel(wrapped(y, 0.9 * room(ax)[1])))
+    plain_text(ax.set_xlabel(wrapped(x, min(room(ax)[0], right_of_labels(ax)))))
+    plain_text(ax.set_ylabel(wrapped(y, 0.9 * room(ax)[1])))
 
 
 def caption(ax: Axes, text: str, panels: int = 1) -> None:
@@ -293,10 +261,10 @@ def caption(ax: Axes, text: str, panels: int = 1) -> None:
     outside = PAGE.get() is not None
     look: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": points(0.85), "color": tone(ax, MUTED)}
     if panels > 1 and ax.figure is not None and ax.figure.get_gid() == OWN:  # below all panels, not below one
-        across = ax.figure.get_figwidth() - 0.2
+        across = ax.figure.bbox.width / ax.figure.dpi - 0.2
         below = ax.figure.supxlabel(wrapped(text, across, 0.85, 4), x=0.01, **look | {"va": "bottom"})
     else:
-        left = 0.0 if outside else _left_labels(ax)
+        left = 0.0 if outside else left_labels(ax)
         below = ax.annotate(
             text if outside else wrapped(text, 1.2 * room(ax)[0] - 0.2, 0.85, 8),
             xy=(0, 0),
@@ -307,39 +275,17 @@ def caption(ax: Axes, text: str, panels: int = 1) -> None:
             **look,
         )
     below.set_gid("caption")
-    plain(below)
+    plain_text(below)
 
 
-def _left_labels(ax: Axes) -> float:
-    """Return how wide the labels of the ticks left of some axes are, about."""
-    longest = max((len(line) for label in ax.get_yticklabels() for line in label.get_text().split("\n")), default=0)
-    return longest * 0.58 * points() / 72
-
-
-def _right_of_labels(ax: Axes) -> float:
-    """Return how wide a title may be, which begins where the axes do."""
-    return 1.22 * room(ax)[0] - 0.4 - _left_labels(ax)
-
-
-def plain(text: Text) -> Text:
+def plain_text(text: Text) -> Text:
     """Show a text as it stands: `$` and `_` of names are letters, and right-to-left names keep their place."""
     text.set_parse_math(False)
     text.set_text(in_order(text.get_text()))
     return text
 
 
-def in_order(text: str) -> str:
-    """Return a text whose right-to-left names do not turn their neighbours round: A − B stays A − B.
-
-    A mark of the direction stands at the start of such a line and beside what joins names.
-    """
-    if text.isascii() or not any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text):
-        return text
-    lines = (re.sub(r"( − | vs\. | · | against |[:,] | \()", "\u200e\\1\u200e", line) for line in text.split("\n"))
-    return "\n".join(f"\u200e{line}" for line in lines)
-
-
-def tick_names(axis: Any, names: Sequence[str], length: int = NAME_LENGTH, before: Sequence[str] = ()) -> None:
+def tick_names(axis: Any, names: Sequence[str], length: int = TICK_NAME_LENGTH, before: Sequence[str] = ()) -> None:
     """Write shortened names at the ticks 0, 1, ...; the full ones stand in the legend or in the data.
 
     Below the axes, a name is wrapped to the width of its place, or stands upright where that is narrow. Where there
@@ -359,12 +305,12 @@ def tick_names(axis: Any, names: Sequence[str], length: int = NAME_LENGTH, befor
     step = -(-len(names) // int(fits))
     axis.set_ticks(range(0, len(names), step))
     for label in axis.set_ticklabels(texts[::step], rotation=90 if upright else 0):
-        plain(label)
+        plain_text(label)
 
 
 def tick_numbers(axis: Any, places: Sequence[Any], texts: Sequence[str]) -> None:
     """Write texts at places of an axis from the last one back, without those that would touch their neighbour."""
-    width = _x_axis(axis.axes)
+    width = x_axis(axis.axes)
     at = np.asarray(places, dtype=np.float64)
     span = float(at.max() - at.min()) or 1.0
     kept: list[int] = []
@@ -374,7 +320,7 @@ def tick_numbers(axis: Any, places: Sequence[Any], texts: Sequence[str]) -> None
             kept.append(i)
     axis.set_ticks([places[i] for i in kept[::-1]])
     for label in axis.set_ticklabels([texts[i] for i in kept[::-1]]):
-        plain(label)
+        plain_text(label)
 
 
 def legend_texts(names: Sequence[str], width: int = LEGEND_WIDTH, lines: int = 4) -> list[str]:
@@ -406,11 +352,12 @@ def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], beside: bool 
 def _dress_legend(box: Any, figure: Any, grows: tuple[int, int] | None) -> None:
     """Show names as letters, and let a figure of our own grow by the width or the height of its legend."""
     for text in box.get_texts():
-        plain(text)
+        plain_text(text)
     if grows is not None and PAGE.get() is None:
         extent = box.get_window_extent()
         needs = np.array([extent.width, extent.height]) / figure.dpi
-        figure.set_size_inches(np.maximum(figure.get_size_inches() + needs * grows, needs + 0.9 * np.array(grows[::-1])))
+        least = needs + 0.9 * np.array(grows[::-1])
+        figure.set_size_inches(np.maximum(figure.get_size_inches() + needs * grows, least))
 
 
 def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequence[str]) -> None:
@@ -429,7 +376,9 @@ def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequenc
     _dress_legend(box, figure, (0, 1) if figure.get_gid() == OWN else None)
 
 
-def named(parts: Sequence[tuple[str, Any, Look]], handles: Sequence[Any], suffix: Any = None) -> tuple[list[Any], list[str]]:
+def named(
+    parts: Sequence[tuple[str, Any, ModelLook]], handles: Sequence[Any], suffix: Any = None
+) -> tuple[list[Any], list[str]]:
     """Return the handles and names of a legend of models: those with a colour, and one line for all others."""
     pairs = [(handle, model) for (model, _, look), handle in zip(parts, handles, strict=True) if look is not REST]
     others = [handle for (_, _, look), handle in zip(parts, handles, strict=True) if look is REST]
@@ -445,18 +394,3 @@ def percent(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter
 
     axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%".replace("-", "−")))
-
-
-def dates(ax: Axes) -> None:
-    """Write dates in short, with the year once."""
-    import matplotlib.dates
-
-    untyped: Any = matplotlib.dates
-    locator = untyped.AutoDateLocator(minticks=2, maxticks=max(3, int(room(ax)[0] / 0.8)))
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
-
-
-def cell_fits(ax: Axes, shape: tuple[int, ...], length: int) -> bool:
-    """Return whether a text of some letters stands in one cell of a table of shades."""
-    return letters(room(ax)[0] / shape[1], 0.9) > max(length, 6) and shape[0] <= rows_that_fit(ax)

@@ -18,14 +18,14 @@ import numpy as np
 
 from ...errors import MissingExtraError
 from ...tables.cells import visible
-from ..plot import style
+from ..plot import space, style
 from .page_blocks import Drawing, Entry
 
 __all__: list[str] = []
 
 SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
 FONT = 9.5
-KEPT = (
+KEPT_ATTRIBUTES = (
     "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin",
     "opacity", "fill-opacity", "stroke-opacity", "text-anchor", "font-size", "font-weight", "font-style",
 )  # fmt: skip
@@ -37,7 +37,7 @@ LENGTHS = (
 )  # fmt: skip
 # Colours that the page decides, by their share of the ink: its ink, its muted ink, its lines, its background.
 INK = "#1f2328"
-TONES = {1.0: "ink", style.MUTED: "muted", style.GRID: "grid", 0.0: "paper"}
+TONES = {1.0: "ink", space.MUTED: "muted", space.GRID: "grid", 0.0: "paper"}
 
 
 def drawing(
@@ -45,7 +45,7 @@ def drawing(
     number: int,
     *,
     size: tuple[float, float] = SIZE,
-    looks: dict[str, style.Look] | None = None,
+    looks: dict[str, style.ModelLook] | None = None,
 ) -> Drawing:
     """Return what `draw(ax)` draws, as SVG with its title, legend and caption beside it.
 
@@ -66,7 +66,7 @@ def drawing(
         "text.color": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "xtick.labelcolor": INK,
         "ytick.labelcolor": INK, "axes.facecolor": "#ffffff",
     }  # fmt: skip
-    page = style.PAGE.set(looks or {})
+    page = space.PAGE.set(looks or {})
     try:
         with matplotlib.rc_context(settings), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -77,13 +77,13 @@ def drawing(
             draw(ax)
             title, caption, entries = _take_texts(ax)
             said = _mark_artists(ax)
-            tones = {style.tone(ax, share): name for share, name in TONES.items()}
+            tones = {space.tone(ax, share): name for share, name in TONES.items()}
             stream = io.StringIO()
             # Not savefig, which draws twice.
             canvas: Any = FigureCanvasSVG(figure)
             canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
     finally:
-        style.PAGE.reset(page)
+        space.PAGE.reset(page)
     svg = _inline(stream.getvalue(), number, f"{title}. {caption}".strip(". "), said, tones)
     return Drawing(title, svg, caption, entries, size[0] > SIZE[0])
 
@@ -113,7 +113,7 @@ def _take_texts(ax: Any) -> tuple[str, str, tuple[Entry, ...]]:
 
 def _mark_artists(ax: Any) -> dict[str, tuple[str, list[str]]]:
     """Give an id to each artist that says something, and return what it says by its id."""
-    found = {}
+    found: dict[str, tuple[str, list[str]]] = {}
     for artist in ax.findobj(lambda one: hasattr(one, "recdf_says")):
         artist.set_gid(f"says-{len(found)}")
         found[f"says-{len(found)}"] = artist.recdf_says
@@ -158,10 +158,10 @@ def _inline(
 def _say(element: ElementTree.Element, name: str, words: Sequence[str]) -> None:
     """Add what a browser shows when a reader points at an artist: a text for each of its points, or one for it."""
     marks = [one for one in element.iter() if _local(one.tag) == "use"]
-    pairs = zip(marks, words, strict=True) if len(marks) == len(words) > 1 else [(element, words[0] if len(words) == 1 else name)]
-    for one, text in pairs if words else ():
+    whole = [(element, words[0] if len(words) == 1 else name)] if words else []
+    for one, text in zip(marks, words, strict=True) if len(marks) == len(words) > 1 else whole:
         tip = ElementTree.Element("title")
-        tip.text = style.in_order(visible(text))
+        tip.text = space.in_order(visible(text))
         one.insert(0, tip)
 
 
@@ -201,7 +201,7 @@ def _styles(text: str) -> dict[str, str]:
     found = {}
     for declaration in text.split(";"):
         name, _, value = (part.strip() for part in declaration.partition(":"))
-        if name in KEPT:
+        if name in KEPT_ATTRIBUTES:
             found[name] = value
         elif name == "font":
             size = re.search(r"([\d.]+)px", value)

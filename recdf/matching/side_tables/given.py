@@ -14,11 +14,11 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.frames import as_frame, column
-from ...inputs.ids import Ids, read_ids
+from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import Options, as_columns
-from ...inputs.true_and_pred import Table, order_source, read_catalogue, read_keyed, read_pred
+from ...inputs.true_and_pred import ReadRows, order_source, read_catalogue, read_keyed, read_pred
 from ..overlap import samples_of
-from .digest import Described, described, described_function
+from .digest import DescribedSide, described, described_function
 from .records import SIDE_TABLES, SideTable
 
 
@@ -55,14 +55,14 @@ def as_frames(given: Given, options: Options) -> Given:
 class Doors:
     """Side tables with checked columns and ids; `item_ids` are their item columns by the name of the table."""
 
-    catalogue: tuple[pd.DataFrame, Ids] | None
-    tables: dict[str, Table]
+    catalogue: tuple[pd.DataFrame, IdColumn] | None
+    tables: dict[str, ReadRows]
     key_names: dict[str, list[str]]
     feature_columns: list[pd.Series] | None
     similarity: Callable[..., Any] | None
-    feature_ids: Ids | None
+    feature_ids: IdColumn | None
     feature_labels: pd.Series | None
-    popular: tuple[pd.DataFrame, Ids] | None
+    popular: tuple[pd.DataFrame, IdColumn] | None
     item_col: str
 
     @property
@@ -76,7 +76,7 @@ class Doors:
         return {name: n for table in self.tables.values() for name, n in table.counts.items()}
 
     @property
-    def item_ids(self) -> dict[str, Ids]:
+    def item_ids(self) -> dict[str, IdColumn]:
         found = {} if self.catalogue is None else {"items": self.catalogue[1]}
         found.update({name: table.item for name, table in self.tables.items()})
         if self.feature_ids is not None and not self.features_of_items:
@@ -92,7 +92,7 @@ class Doors:
         found = [samples_of(name, keys.get(name, []), ids) for name, ids in self.item_ids.items()]
         return {what: some for one in found for what, some in one.items()}
 
-    def described(self) -> dict[str, Described]:
+    def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it."""
         found = {}
         if self.catalogue is not None:
@@ -112,7 +112,7 @@ class Doors:
 def read_sides(given: Given, options: Options) -> Doors:
     """Check the columns and ids of the side tables that were given."""
     catalogue = None if given.items is None else read_catalogue(given.items, options.item_col)
-    tables: dict[str, Table] = {}
+    tables: dict[str, ReadRows] = {}
     key_names: dict[str, list[str]] = {}
     for name, one in SIDE_TABLES.items():
         if one.shape in ("keyed", "keyed or by item", "lists") and given.has(name):
@@ -125,7 +125,7 @@ def read_sides(given: Given, options: Options) -> Doors:
     return Doors(catalogue, tables, key_names, columns, similarity, feature_ids, labels, popular, options.item_col)
 
 
-def _read_rows(one: SideTable, frame: pd.DataFrame, options: Options) -> tuple[list[str], Table]:
+def _read_rows(one: SideTable, frame: pd.DataFrame, options: Options) -> tuple[list[str], ReadRows]:
     """Return the key columns and the rows of a side table of users and items."""
     user_cols = as_columns(options.user_col)
     if one.shape == "lists":
@@ -139,8 +139,8 @@ def _read_rows(one: SideTable, frame: pd.DataFrame, options: Options) -> tuple[l
 
 
 def _read_features(
-    features: Any, catalogue: tuple[pd.DataFrame, Ids] | None, options: Options
-) -> tuple[list[pd.Series] | None, Callable[..., Any] | None, Ids | None, pd.Series | None]:
+    features: Any, catalogue: tuple[pd.DataFrame, IdColumn] | None, options: Options
+) -> tuple[list[pd.Series] | None, Callable[..., Any] | None, IdColumn | None, pd.Series | None]:
     """Return the feature columns, a similarity of rows, the checked ids of the rows, and these ids as given."""
     item_col = options.item_col
     if (

@@ -74,14 +74,14 @@ def _aspects(data: Any, options: Options) -> pd.DataFrame:
     )
 
 
-def _features(data: Any, options: Options) -> Any:
+def _reread_features(data: Any, options: Options) -> Any:
     """Return features in a form that can be read more than once. Only a stream has to be converted for that."""
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.DataFrame | pd.Series):
         return as_frame(data, "features")
     return data
 
 
-ROWS = "DataFrame, mapping or Arrow stream"
+ROWS_EXPECTED = "DataFrame, mapping or Arrow stream"
 
 SIDE_TABLES: dict[str, SideTable] = {
     one.name: one
@@ -100,7 +100,7 @@ SIDE_TABLES: dict[str, SideTable] = {
             "log",
             "past interactions: one row per user and item",
             "Rows",
-            ROWS,
+            ROWS_EXPECTED,
             "Past interactions: one row per (user, item), with those columns of the list key that it has.",
             "keyed",
             _rows("log"),
@@ -125,14 +125,14 @@ SIDE_TABLES: dict[str, SideTable] = {
             "of numbers,\n    categories, `A|B` strings or lists of categories. A callable takes two arrays of "
             "positions in `items` and returns\n    the similarities of these pairs.",
             "features",
-            _features,
+            _reread_features,
             "what items are compared by: a file with a row per item, or columns of --items",
         ),
         SideTable(
             "base",
             "the baseline's recommendations",
             "Rows",
-            ROWS,
+            ROWS_EXPECTED,
             "The baseline's recommendations, in the columns of `pred`.",
             "lists",
             _rows("base"),

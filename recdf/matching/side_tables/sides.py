@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, IdTypeError, OptionError
-from ...inputs.codes import Codes, encode_keys
+from ...inputs.codes import IdCodes, encode_keys
 from ...inputs.frames import column
 from ...inputs.ids import check_labels, read_ids
 from .aspects import Aspects
 from .baseline import BaseLists
 from .catalogue import Catalogue, unique_rows
-from .digest import Described
-from .features import Features
+from .digest import DescribedSide
+from .features import FeatureTable
 from .given import Doors
-from .log import Log
+from .log import LogCodes
 from .records import SIDES
 
 
@@ -31,7 +31,7 @@ class Sides:
         self,
         doors: Doors,
         codes: dict[str, np.ndarray],
-        items: Codes,
+        items: IdCodes,
         keys: pd.DataFrame | None,
         base: BaseLists | None,
     ) -> None:
@@ -77,7 +77,7 @@ class Sides:
         found |= {} if self._base is None else {"base": self._base.list_base}
         return {name: int(np.count_nonzero(one >= 0)) for name, one in found.items() if isinstance(one, np.ndarray)}
 
-    def described(self) -> dict[str, Described]:
+    def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it."""
         return self._doors.described()
 
@@ -103,22 +103,22 @@ class Sides:
         return Catalogue(self._doors.catalogue[0], self._codes["items"], self._n_items)
 
     @cached_property
-    def log(self) -> Log:
+    def log(self) -> LogCodes:
         self._needed("log")
         user, list_user = self._users["log"]
         assert user is not None
         assert list_user is not None
-        return Log(user, self._codes["log"], list_user, self._n_items, self.item_rank)
+        return LogCodes(user, self._codes["log"], list_user, self._n_items, self.item_rank)
 
     @cached_property
-    def features(self) -> Features:
+    def features(self) -> FeatureTable:
         doors = self._doors
         if doors.feature_columns is None:
             raise OptionError(f"needs {SIDES['features']}")
         if doors.features_of_items:
-            return Features(self.catalogue.row_of, doors.feature_columns, doors.similarity)
+            return FeatureTable(self.catalogue.row_of, doors.feature_columns, doors.similarity)
         row_of = unique_rows(self._codes["features"], self._n_items, "features")
-        return Features(row_of, doors.feature_columns, doors.similarity)
+        return FeatureTable(row_of, doors.feature_columns, doors.similarity)
 
     @cached_property
     def popular(self) -> np.ndarray:

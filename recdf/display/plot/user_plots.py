@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,15 +13,15 @@ from ...evaluation.result import Evaluation
 from ...evaluation.summary import CONFIDENCE
 from ...experiments.compare.runs import unit_of
 from ...tables.cells import short_names
-from ..given_tables import Floats, check_model, count_text, direction_of, rows_by, values_of
-from . import style
+from ..given_tables import FloatArray, check_model, count_text, direction_word, model_values, rows_by
+from . import space, style
 from .style import Axes, best_first
 
 __all__ = ["performance", "users", "winners"]
 
-POINTS = 200  # of a curve of shares; a million users need no more ink than these
+USER_POINTS = 200  # of a curve of shares; a million users need no more ink than these
 BANDS_UP_TO = 4  # models whose bands do not hide one another
-TIE = 1e-12  # as in compare_models
+TIED_BELOW = 1e-12  # as in compare_models
 
 
 # ------------------------------------------------------------------------------------------ distribution
@@ -34,7 +34,7 @@ def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd
         `share` of the lists of a model have at most `value`; the first row of a model is its smallest value.
     """
     parts = []
-    for model, values in values_of(result, metric, model_col).by_model.items():
+    for model, values in model_values(result, metric, model_col).by_model.items():
         ordered = np.sort(values[~np.isnan(values)])
         if not len(ordered):
             continue
@@ -89,7 +89,7 @@ def users(
     """
     data = _users_data(result, metric, model_col=model_col)
     ax = style.new_axes(ax)
-    best = best_first(_means(result, metric, model_col), direction_of(result, metric), highlight)
+    best = best_first(_means(result, metric, model_col), direction_word(result, metric), highlight)
     parts, handles, nothing = style.by_model(data, best), [], {}
     for model, rows, look in parts:
         (line,) = ax.plot(
@@ -119,8 +119,8 @@ def _performance_data(result: Any, metric: str, *, model_col: str | None = None)
     {parameters_returns}
         `share` of the lists of a model have at least `value`, or at most, where smaller is better.
     """
-    found = values_of(result, metric, model_col).by_model
-    smaller = direction_of(result, metric) == "smaller"
+    found = model_values(result, metric, model_col).by_model
+    smaller = direction_word(result, metric) == "smaller"
     parts = []
     for model, values in found.items():
         defined = ~np.isnan(values)
@@ -141,10 +141,11 @@ def _performance_data(result: Any, metric: str, *, model_col: str | None = None)
     return pd.concat(parts, ignore_index=True)
 
 
-def _steps(ordered: Floats) -> Floats:
-    """Return the distinct values of a sorted array, at most `POINTS` of them."""
+def _steps(ordered: FloatArray) -> FloatArray:
+    """Return the distinct values of a sorted array, at most `USER_POINTS` of them."""
     steps = ordered[np.append(True, ordered[1:] != ordered[:-1])]
-    return steps[np.linspace(0, len(steps) - 1, min(POINTS, len(steps))).astype(np.int64)]
+    places = np.linspace(0, len(steps) - 1, min(USER_POINTS, len(steps))).astype(np.int64)
+    return np.asarray(steps[places])
 
 
 def _effective_lists(result: Any, model: str, defined: np.ndarray) -> float:
@@ -206,22 +207,25 @@ def performance(
       model  value  share  ci_low  ci_high     n
     0   knn    0.0  1.000   0.965    1.000  1537
     1   knn    1.0  0.445   0.410    0.480  1537
-    2   knn    2.0  0.155   0.120    0.190  1537
+    2   knn    2.0  0.155   0.120    0.189  1537
     >>> ax = rd.plot.performance(result, "hits@10")
     """
     data = _performance_data(result, metric, model_col=model_col)
     ax = style.new_axes(ax)
-    smaller = direction_of(result, metric) == "smaller"
+    smaller = direction_word(result, metric) == "smaller"
     first = best_first(_means(result, metric, model_col), "smaller" if smaller else "larger", highlight)
     parts, handles = style.by_model(data, first), []
     marked = first[: len(first) - style.BEST + 1]
+    step: Literal["pre", "post"] = "post" if smaller else "pre"
     for model, rows, look in parts:
-        drawn: Any = {"drawstyle": f"steps-{'post' if smaller else 'pre'}", "color": look.colour, "linestyle": look.line}
-        (line,) = ax.plot(rows["value"], rows["share"], marker=look.marker, markevery=max(1, len(rows) // 6), markersize=5,
-                          linewidth=1 if look is style.REST else 2, **drawn)  # fmt: skip
+        (line,) = ax.plot(
+            rows["value"], rows["share"], drawstyle=f"steps-{step}", color=look.colour, linestyle=look.line,
+            marker=look.marker, markevery=max(1, len(rows) // 6), markersize=5,
+            linewidth=1 if look is style.REST else 2,
+        )  # fmt: skip
         if len(parts) <= BANDS_UP_TO or model in marked:
-            ax.fill_between(rows["value"], rows["ci_low"], rows["ci_high"], step=drawn["drawstyle"].removeprefix("steps-"),
-                            color=look.colour, alpha=0.15, linewidth=0)  # fmt: skip
+            ax.fill_between(rows["value"], rows["ci_low"], rows["ci_high"], step=step, color=look.colour, alpha=0.15,
+                            linewidth=0)  # fmt: skip
         style.says(line, [model])
         handles.append(line)
     ax.set_ylim(0, 1.02)
@@ -235,7 +239,7 @@ def performance(
 
 def _means(result: Any, metric: str, model_col: str | None) -> pd.Series:
     """Return the mean of every model that has a value, which says what models are the best."""
-    found = values_of(result, metric, model_col).by_model
+    found = model_values(result, metric, model_col).by_model
     return pd.Series({model: np.nanmean(values) for model, values in found.items() if not np.isnan(values).all()})
 
 
@@ -252,7 +256,7 @@ def _winners_data(result: Any, metric: str, *, model: Any, baseline: Any, bins: 
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 2:
         raise OptionError(f"bins={bins!r}; expected an integer of at least 2")
     difference = _differences(result, metric, model, baseline)
-    tied = np.abs(difference) <= TIE
+    tied = np.abs(difference) <= TIED_BELOW
     moved = difference[~tied]
     reach = float(np.abs(moved).max()) if len(moved) else 1.0
     half = max(bins // 2, 1)
@@ -266,12 +270,12 @@ def _winners_data(result: Any, metric: str, *, model: Any, baseline: Any, bins: 
     })  # fmt: skip
 
 
-def _differences(result: Any, metric: str, model: Any, baseline: Any) -> Floats:
+def _differences(result: Any, metric: str, model: Any, baseline: Any) -> FloatArray:
     """Return the difference of two models for every list that has a value for both.
 
     The rows of two models of one evaluation stand in the same order of lists, which is checked.
     """
-    found = values_of(result, metric).by_model
+    found = model_values(result, metric).by_model
     pair = [check_model(name, label, list(found)) for name, label in (("model", model), ("baseline", baseline))]
     if pair[0] == pair[1]:
         raise OptionError(f"model and baseline are both {pair[0]!r}; expected two models")
@@ -334,15 +338,15 @@ def winners(
     for side, colour, hatch in (("gains", style.BETTER, ""), ("loses", style.WORSE, "//")):
         rows = data[data["side"] == side]
         bars = ax.bar(rows["low"], rows["n"], width=rows["high"] - rows["low"], align="edge", color=colour,
-                      edgecolor=style.tone(ax, 0), linewidth=0.8, hatch=hatch)  # fmt: skip
+                      edgecolor=space.tone(ax, 0), linewidth=0.8, hatch=hatch)  # fmt: skip
         word = "gain" if side == "gains" else "lose"
         for bar, low, high, n in zip(bars, rows["low"], rows["high"], rows["n"], strict=True):
             style.says(bar, [f"{n:,} users {word} {abs(low):.3g} to {abs(high):.3g}"])
         handles.append(bars)
         names.append(f"{totals[side]:,} users {word}")
-    ax.axvline(0, color=style.tone(ax), linewidth=1)
+    ax.axvline(0, color=space.tone(ax), linewidth=1)
     style.legend(ax, handles, names, beside=False)
-    one, other = short_names([model, baseline], style.NAME_LENGTH)
+    one, other = short_names([model, baseline], style.TICK_NAME_LENGTH)
     style.axis_names(ax, f"difference of {metric} per user: {one} − {other}", "users")
     style.title(ax, "Who gains and who loses")
     style.caption(
