@@ -89,7 +89,8 @@ def many_path(tmp_path_factory):
     names = models(12, "long")
     true, pred, items, result = tables(names)
     target = tmp_path_factory.mktemp("many") / "report.html"
-    return rd.report(result, target, baseline=names[0], exposure=rd.exposure_table(pred, by="model", items=items), log=true)
+    exposed = rd.diagnostics.exposure_table(pred, by="model", items=items)
+    return rd.report(result, target, baseline=names[0], exposure=exposed, log=true)
 
 
 @pytest.fixture(scope="module")
@@ -249,10 +250,14 @@ def test_pictures_of_twelve_long_names_are_legible(browser, many_path, width, sc
         assert visit.wide() <= 0
         pictures = visit.page.evaluate(
             """() => [...document.querySelectorAll("svg.picture")].map(picture => {
-                 const size = one => { const b = one.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; };
+                 const size = one => {
+                   const box = one.getBoundingClientRect();
+                   return [box.left, box.top, box.right, box.bottom];
+                 };
                  const scale = picture.getBoundingClientRect().width / picture.viewBox.baseVal.width;
-                 return {whole: size(picture), texts: [...picture.querySelectorAll("text")].map(text => ({
-                   text: text.textContent, box: size(text), pixels: scale * parseFloat(text.getAttribute("font-size"))}))};
+                 const said = text => ({text: text.textContent, box: size(text),
+                                        pixels: scale * parseFloat(text.getAttribute("font-size"))});
+                 return {whole: size(picture), texts: [...picture.querySelectorAll("text")].map(said)};
                })"""
         )
         assert len(pictures) >= 4

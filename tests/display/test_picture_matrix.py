@@ -57,7 +57,7 @@ def tables(names):
 def calls(names):
     """Every picture of these models, with what it takes."""
     true, pred, items, result = tables(names)
-    exposed = rd.exposure_table(pred, by="model", items=items)
+    exposed = rd.diagnostics.exposure_table(pred, by="model", items=items)
     grid = result.summary.query("metric == 'ndcg' and k == 10")
     grid = pd.concat([grid.assign(segment=s, value=grid["value"] * f) for s, f in (("new", 1e-3), ("of the shop", 1))])
     found = {
@@ -67,9 +67,9 @@ def calls(names):
         "performance": (rd.plot.performance, (result, "ndcg@10"), {}),
         "exposure": (rd.plot.exposure, (exposed,), {}),
         "longtail": (rd.plot.longtail, (exposed, true), {}),
-        "position": (rd.plot.position, (rd.position_table(true, pred, k=10, by="model"),), {}),
+        "position": (rd.plot.position, (rd.diagnostics.position_table(true, pred, k=10, by="model"),), {}),
         "heat": (rd.plot.heat, (grid,), {"rows": "model", "columns": "segment"}),
-        "lists": (rd.plot.lists, (rd.hit_table(true, pred, k=5, by="model"), 3), {"models": names[:2]}),
+        "lists": (rd.plot.lists, (rd.diagnostics.hit_table(true, pred, k=5, by="model"), 3), {"models": names[:2]}),
         "over_time": (rd.plot.over_time, (effects().assign(metric=names[0]),), {}),
     }
     if len(names) > 1:

@@ -101,7 +101,8 @@ def test_pairs_has_both_sides_of_every_pair(result):
 
 
 def test_lists_shows_what_two_models_showed_one_user(shop):
-    hits = rd.hit_table(shop.true, shop.pred, k=4, by="model").assign(title=lambda table: "name of " + table["item_id"])
+    hits = rd.diagnostics.hit_table(shop.true, shop.pred, k=4, by="model")
+    hits["title"] = "name of " + hits["item_id"]
     data = rd.plot.lists.data(hits, "u0004", models=["random", "knn"], name_col="title")
     own = hits[(hits["user_id"] == "u0004")]
     for model in ("random", "knn"):

@@ -76,7 +76,7 @@ def exposure(
     Parameters
     ----------
     exposure_table : DataFrame
-        What `rd.exposure_table` returned. With `items=`, items that are never shown count.
+        What `rd.diagnostics.exposure_table` returned. With `items=`, items that are never shown count.
     {highlight}
     {ax_returns_raises}
     ColumnError, DataError
@@ -86,7 +86,7 @@ def exposure(
     --------
     >>> import recdf as rd
     >>> shop = rd.sample_shop()
-    >>> table = rd.exposure_table(shop.pred, by="model", items=shop.items)
+    >>> table = rd.diagnostics.exposure_table(shop.pred, by="model", items=shop.items)
     >>> rd.plot.exposure.data(table).groupby("model", sort=False)["gini"].first().round(3).to_dict()
     {'knn': 0.734, 'popularity': 0.978, 'random': 0.088}
     >>> ax = rd.plot.exposure(table)
@@ -178,7 +178,7 @@ def longtail(
     Parameters
     ----------
     exposure_table : DataFrame
-        What `rd.exposure_table` returned.
+        What `rd.diagnostics.exposure_table` returned.
     log : DataFrame
         Past interactions: an item's popularity is its number of rows.
     bands : sequence of float, default (0.01, 0.05, 0.2, 0.5, 1.0)
@@ -195,7 +195,7 @@ def longtail(
     --------
     >>> import recdf as rd
     >>> shop = rd.sample_shop()
-    >>> table = rd.exposure_table(shop.pred, by="model", items=shop.items)
+    >>> table = rd.diagnostics.exposure_table(shop.pred, by="model", items=shop.items)
     >>> data = rd.plot.longtail.data(table, shop.log)
     >>> data[data["band"] == "top 1 %"][["model", "share"]].round(3)
                     model  share
@@ -269,7 +269,7 @@ def position(
     Parameters
     ----------
     position_table : DataFrame
-        What `rd.position_table` returned.
+        What `rd.diagnostics.position_table` returned.
     {highlight}
     {ax_returns_raises}
     ColumnError
@@ -279,7 +279,7 @@ def position(
     --------
     >>> import recdf as rd
     >>> shop = rd.sample_shop()
-    >>> table = rd.position_table(shop.true, shop.pred, k=10, by="model")
+    >>> table = rd.diagnostics.position_table(shop.true, shop.pred, k=10, by="model")
     >>> rd.plot.position.data(table)[["model", "rank", "hit_rate"]].head(2).round(3)
       model  rank  hit_rate
     0   knn     1     0.205

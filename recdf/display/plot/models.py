@@ -131,7 +131,7 @@ def curve(
     few_bands = bool(data["band"].any()) and data.loc[data["band"], "model"].nunique() < count
     first = best_first(*_at_the_end(data, places), highlight)
     for panel, (metric, part) in zip(panels, data.groupby("metric", sort=False), strict=True):
-        at = _places(part[places])
+        at = _axis_places(part[places])
         parts = style.by_model(part, first)
         handles = [
             _line(panel, rows.assign(at=at.loc[rows.index]), look, bool(few_bands and not rows["band"].any()),
@@ -153,7 +153,7 @@ def curve(
     return panels[0] if len(panels) == 1 else panels
 
 
-def _places(values: pd.Series) -> pd.Series:
+def _axis_places(values: pd.Series) -> pd.Series:
     """Return where values stand on an axis: numbers and dates at themselves, other labels one after another."""
     if pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_datetime64_any_dtype(values.dtype):
         return values

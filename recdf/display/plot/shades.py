@@ -209,7 +209,7 @@ def pairs(
     shown = [str(name) for name in won.index[: space.rows_that_fit(ax)]]
     cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
     form = ".0%" if values != "diff" else f"+.{digits_for(*data['value'])}f"
-    _cells(ax, cells, shown, form)
+    _pair_cells(ax, cells, shown, form)
     style.tick_names(ax.yaxis, shown, before=[f"{i + 1}  " for i in range(len(shown))])
     style.tick_names(ax.xaxis, [str(i + 1) for i in range(len(shown))])
     ax.tick_params(length=0)
@@ -229,7 +229,7 @@ def _smaller(rows: pd.DataFrame, signs: pd.Series) -> bool:
     return direction_word(None, str(rows["metric"].iloc[0])) == "smaller" if len(rows) else False
 
 
-def _cells(ax: Axes, data: pd.DataFrame, models: list[str], form: str) -> None:
+def _pair_cells(ax: Axes, data: pd.DataFrame, models: list[str], form: str) -> None:
     """Draw one shaded square for every pair, with its number where that fits, and a star where the difference holds."""
     from matplotlib.colors import LinearSegmentedColormap, to_hex
     from matplotlib.patches import Rectangle

@@ -17,7 +17,7 @@ from .style import Axes
 
 __all__ = ["lists"]
 
-SOURCE = "what rd.hit_table returned"
+HIT_TABLE = "what rd.diagnostics.hit_table returned"
 HIT = "#cfe6d6"  # light in a dark style too, so that dark texts stand on it
 ROW_HEIGHT = 0.3  # inches
 
@@ -30,13 +30,13 @@ def _lists_data(
     {parameters_returns}
         One row per item, list after list, best rank first; a relevant item that was not shown has a null rank.
     """
-    need(hit_table, "hit_table", ["rank", "hit"], SOURCE)
+    need(hit_table, "hit_table", ["rank", "hit"], HIT_TABLE)
     before = list(hit_table.columns[: list(hit_table.columns).index("rank")])
     key = user if isinstance(user, tuple) else (user,)
     if len(before) < len(key) + 1:
         raise OptionError(f"user={user!r} has {len(key)} parts; hit_table has {before} before 'rank', the item last")
     item, keys, by = before[-1], before[-1 - len(key) : -1], before[: -1 - len(key)]
-    need(hit_table, "hit_table", [item if name_col is None else name_col], SOURCE)
+    need(hit_table, "hit_table", [item if name_col is None else name_col], HIT_TABLE)
     same = [(hit_table[name] == value).to_numpy() for name, value in zip(keys, key, strict=True)]
     rows = hit_table[np.logical_and.reduce(same)]
     if not len(rows):
@@ -68,7 +68,7 @@ def lists(
     Parameters
     ----------
     hit_table : DataFrame
-        What `rd.hit_table` returned. Relevant items without a rank stand below the list, as missed.
+        What `rd.diagnostics.hit_table` returned. Relevant items without a rank stand below the list, as missed.
     user : label or tuple
         The value of the list key, one for each of its columns.
     models : list of labels, optional
@@ -83,7 +83,7 @@ def lists(
     --------
     >>> import recdf as rd
     >>> shop = rd.sample_shop()
-    >>> hits = rd.hit_table(shop.true, shop.pred, k=5, by="model")
+    >>> hits = rd.diagnostics.hit_table(shop.true, shop.pred, k=5, by="model")
     >>> rd.plot.lists.data(hits, "u0001", models=["knn", "popularity"]).head(3)
       model  rank   item    hit
     0   knn     1  i0085   True

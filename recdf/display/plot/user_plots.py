@@ -11,6 +11,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...evaluation.result import Evaluation
 from ...evaluation.summary import CONFIDENCE
+from ...experiments.choices import a_number, check_value
 from ...experiments.compare.runs import unit_of
 from ...tables.cells import short_names
 from ..given_tables import FloatArray, check_model, count_text, direction_word, model_values, rows_by
@@ -89,7 +90,7 @@ def users(
     """
     data = _users_data(result, metric, model_col=model_col)
     ax = style.new_axes(ax)
-    best = best_first(_means(result, metric, model_col), direction_word(result, metric), highlight)
+    best = best_first(_model_means(result, metric, model_col), direction_word(result, metric), highlight)
     parts, handles, nothing = style.by_model(data, best), [], {}
     for model, rows, look in parts:
         (line,) = ax.plot(
@@ -213,7 +214,7 @@ def performance(
     data = _performance_data(result, metric, model_col=model_col)
     ax = style.new_axes(ax)
     smaller = direction_word(result, metric) == "smaller"
-    first = best_first(_means(result, metric, model_col), "smaller" if smaller else "larger", highlight)
+    first = best_first(_model_means(result, metric, model_col), "smaller" if smaller else "larger", highlight)
     parts, handles = style.by_model(data, first), []
     marked = first[: len(first) - style.BEST + 1]
     step: Literal["pre", "post"] = "post" if smaller else "pre"
@@ -237,7 +238,7 @@ def performance(
     return ax
 
 
-def _means(result: Any, metric: str, model_col: str | None) -> pd.Series:
+def _model_means(result: Any, metric: str, model_col: str | None) -> pd.Series:
     """Return the mean of every model that has a value, which says what models are the best."""
     found = model_values(result, metric, model_col).by_model
     return pd.Series({model: np.nanmean(values) for model, values in found.items() if not np.isnan(values).all()})
@@ -253,8 +254,7 @@ def _winners_data(result: Any, metric: str, *, model: Any, baseline: Any, bins: 
         One row per bin of the difference model − baseline: `side` is "loses", "ties" (one row, from 0 to 0) or
         "gains". The counts add up to the users with a value for both.
     """
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 2:
-        raise OptionError(f"bins={bins!r}; expected an integer of at least 2")
+    check_value("bins", bins, a_number(2, whole=True))
     difference = _differences(result, metric, model, baseline)
     tied = np.abs(difference) <= TIED_BELOW
     moved = difference[~tied]
