@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any
 
 import numpy as np
 
 from ..errors import OptionError
-from ..inputs.options import check_choice
+from ..inputs.constraints import NATURAL, SHARE, a_number, check_value, one_of
 from .bounded import ValueRange
-from .estimators import ESTIMATORS, EstimatorRequest, Interaction, find_estimator
-from .flags import IntervalKind
-from .read_log import LogColumns
+from .estimators import ESTIMATORS, EstimatorRequest, Interaction, IntervalKind, find_estimator
 from .slates import SlateKind, check_kind
 
 RAGGED = ("raise", "as_logged")
@@ -21,15 +19,49 @@ RAGGED = ("raise", "as_logged")
 
 @dataclass(frozen=True)
 class Plan:
-    """What one call asks of every group, checked."""
+    """What one call asks, checked: which column of a log holds what, how its rows belong together, what is estimated.
 
-    requests: tuple[EstimatorRequest, ...]
-    confidence: float
-    interval: IntervalKind
-    reward_range: ValueRange | None
-    weight_range: ValueRange | None
-    n_resamples: int
-    seed: int
+    Weights outside `weight_range` are an error, and so are rewards outside `reward_range`.
+    """
+
+    requests: tuple[EstimatorRequest, ...] = ()
+    reward: str = "reward"
+    propensity: str = "propensity"
+    target: str = "target_propensity"
+    position: str = "position"
+    sample_weight: str | None = None
+    slate_propensity: str | None = None
+    q_logged: str | None = None
+    q_target: str | None = None
+    unit: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
+    kind: SlateKind = "item"
+    ragged: bool = False
+    confidence: float = 0.95
+    interval: IntervalKind = "delta"
+    reward_range: ValueRange | None = None
+    weight_range: ValueRange | None = None
+    n_resamples: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_value("interval", self.interval, IntervalKind)
+        check_value("confidence", self.confidence, SHARE)
+        check_value("n_resamples", self.n_resamples, a_number(2, whole=True))
+        check_value("seed", self.seed, NATURAL)
+        if self.interval == "bounded":
+            self._check_bounded()
+
+    def _check_bounded(self) -> None:
+        """Refuse what the bounded interval is not defined for."""
+        for name, given in (("reward_range", self.reward_range), ("weight_range", self.weight_range)):
+            if given is None:
+                raise OptionError(f"interval='bounded' needs {name}=(lowest, highest), seen or not")
+        for request in self.requests:
+            if request.estimator.name not in ("ips", "snips") or request.clip is not None:
+                raise OptionError(f"interval='bounded' is for ips and snips without a clip, not {request.label!r}")
+        if self.unit or self.sample_weight is not None:
+            raise OptionError("interval='bounded' takes neither slates nor sample weights; use delta or bootstrap")
 
     @property
     def all_requests(self) -> tuple[EstimatorRequest, ...]:
@@ -44,13 +76,6 @@ class Plan:
             if request.clip is not None and not there:
                 found.append(whole)
         return tuple(found)
-
-
-class Ranges(NamedTuple):
-    """Possible rewards and weights, as far as they were given."""
-
-    reward: ValueRange | None
-    weight: ValueRange | None
 
 
 def read_range(name: str, given: Any) -> ValueRange | None:
@@ -70,10 +95,9 @@ def read_requests(
     estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: SlateKind, ragged: str
 ) -> tuple[EstimatorRequest, ...]:
     """Return one request per estimator and clip, in the order in which they were asked for; check what slates are."""
-    check_choice("propensity_kind", kind, get_args(SlateKind))
-    check_choice("ragged", ragged, RAGGED)
-    if interaction is not None:
-        check_choice("interaction", interaction, get_args(Interaction))
+    check_value("propensity_kind", kind, SlateKind)
+    check_value("ragged", ragged, one_of(RAGGED))
+    check_value("interaction", interaction, Interaction | None)
     names = [estimators] if isinstance(estimators, str) else list(estimators)
     if not names or len(set(names)) < len(names):
         raise OptionError(f"estimators={estimators!r}; expected one or more names, each once")
@@ -109,8 +133,7 @@ def _read_clips(clip: Any) -> list[float | None]:
     given: list[Any] = [clip] if clip is None or np.isscalar(clip) else list(clip)
     found: list[float | None] = []
     for one in given:
-        number = isinstance(one, int | float | np.number) and not isinstance(one, bool)
-        if one is not None and not (number and 0 < one < np.inf):
+        if one is not None and not a_number(above=0).holds(one):
             raise OptionError(f"clip={clip!r} holds {one!r}; expected finite weights above 0, or None for no clip")
         found.append(None if one is None else float(one))
     if not found or len(set(found)) < len(found):
@@ -132,34 +155,3 @@ def model_columns(
             "a reward model at the logged item and on average under the target policy (reward_table makes them)"
         )
     return q_logged, q_target
-
-
-def read_plan(
-    requests: tuple[EstimatorRequest, ...],
-    confidence: Any,
-    interval: IntervalKind,
-    ranges: Ranges,
-    resampling: tuple[Any, Any],
-) -> Plan:
-    """Return the checked plan of a call."""
-    check_choice("interval", interval, get_args(IntervalKind))
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number) or not 0 < confidence < 1:
-        raise OptionError(f"confidence={confidence!r}; expected a number between 0 and 1, both excluded")
-    for name, value, least in (("n_resamples", resampling[0], 2), ("seed", resampling[1], 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise OptionError(f"{name}={value!r}; expected an integer of at least {least}")
-    return Plan(requests, float(confidence), interval, *ranges, int(resampling[0]), int(resampling[1]))
-
-
-def check_bounded(plan: Plan, columns: LogColumns) -> None:
-    """Refuse what the bounded interval is not defined for."""
-    if plan.interval != "bounded":
-        return
-    for name, given in (("reward_range", plan.reward_range), ("weight_range", plan.weight_range)):
-        if given is None:
-            raise OptionError(f"interval='bounded' needs {name}=(lowest, highest), seen or not")
-    for request in plan.requests:
-        if request.estimator.name not in ("ips", "snips") or request.clip is not None:
-            raise OptionError(f"interval='bounded' is for ips and snips without a clip, not {request.label!r}")
-    if columns.unit or columns.sample_weight is not None:
-        raise OptionError("interval='bounded' takes neither slates nor sample weights; use delta or bootstrap")

@@ -127,7 +127,7 @@ def _hold_badge(lines, kind, badge, row, fault, data):
         assert "has no hit" in badge or "the data have errors" in badge
         assert kind == "warning"
     elif fault == "sampled":
-        true, pred, _ = data
+        _, pred, _ = data
         lengths = pred.groupby(["model", "user_id"]).size().nunique()
         assert lengths == 1
     elif fault == "ties":

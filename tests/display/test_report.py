@@ -279,7 +279,8 @@ def test_what_a_ratio_hides_withholds_the_headline(shop, full, tmp_path, moved, 
 def test_every_metric_is_shown_at_the_cutoff_nearest_to_k(shop, tmp_path):
     result = rd.evaluate(shop.true, shop.pred, ["ndcg@3", "ndcg@8", "recall@2"], by="model")
     page = Page(rd.report(result, tmp_path / "r.html", k=7))
-    heads = re.findall(r"<th scope=.col.([^>]*)>([^<]*)</th>", page.source.split('id="leaderboard"')[1].split("</thead>")[0])
+    head = page.source.split('id="leaderboard"')[1].split("</thead>")[0]
+    heads = re.findall(r"<th scope=.col.([^>]*)>([^<]*)</th>", head)
     assert [name for attributes, name in heads if "hidden" not in attributes] == ["model", "ndcg@8 ↑", "recall@2 ↑"]
     assert [name for attributes, name in heads if "hidden" in attributes] == ["ndcg@3 ↑"]  # for a reader to choose
 

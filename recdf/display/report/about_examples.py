@@ -42,7 +42,7 @@ def examples_section(subject: Subject | None, examples: Any) -> Section | None:
 
 def _lists_of(name: str, rows: pd.DataFrame, models: list[str]) -> TableBlock:
     """Return the lists of one user: a row for each rank, and one for what was relevant and not shown."""
-    cells = {(row.model, row.rank): _item(row) for row in rows[rows["rank"].notna()].itertuples()}
+    cells = {(row.model, row.rank): _hit_cell(row) for row in rows[rows["rank"].notna()].itertuples()}
     ranks = sorted(rows["rank"].dropna().unique().tolist())
     body = [(text(f"{int(rank)}"), *(cells.get((model, rank), text("–")) for model in models)) for rank in ranks]
     missed = {m: ", ".join(map(visible, rows[rows["rank"].isna() & (rows["model"] == m)]["shown"])) for m in models}
@@ -52,6 +52,6 @@ def _lists_of(name: str, rows: pd.DataFrame, models: list[str]) -> TableBlock:
     return TableBlock(f"Lists of {visible(name)}", head, ("left",) * len(head), tuple(body))
 
 
-def _item(row: Any) -> Shown:
+def _hit_cell(row: Any) -> Shown:
     words = visible(row.shown)
     return Shown(Cell("hit", small=words), words.casefold(), Badge("good", "hit")) if row.hit else text(words)

@@ -34,7 +34,7 @@ from .page_blocks import (
     value,
 )
 from .report_inputs import ReportTables
-from .verdict_card import DOUBTS, MUCH, SURE, WHICH, WORSE, kept
+from .verdict_card import DOUBTS, FOR_WHOM, HOW_MUCH, SURE, WHICH, kept
 
 __all__: list[str] = []
 
@@ -89,17 +89,17 @@ def _checked(tables: ReportTables) -> list[Sentence]:
     """Say which checks of the experiment stand behind its tables, and which do not."""
     table = next(iter(tables.experiment.values()), pd.DataFrame())
     known = {
-        "the sample ratio": _has(table, "srm_p") or (tables.health is not None and _has(tables.health, "srm_p")),
-        "users without metrics": tables.health is not None and _has(tables.health, "missing_p"),
-        "covariates": _has(table, "balance_p"),
-        "denominators": _has(table, "p_denominator"),
+        "the sample ratio": _has_values(table, "srm_p") or (tables.health is not None and _has_values(tables.health, "srm_p")),
+        "users without metrics": tables.health is not None and _has_values(tables.health, "missing_p"),
+        "covariates": _has_values(table, "balance_p"),
+        "denominators": _has_values(table, "p_denominator"),
         "effects over time": tables.over_time is not None,
     }
     done, left = ([name for name, found in known.items() if found is wanted] for wanted in (True, False))
     return [(f"Checked: {', '.join(done) or 'nothing'}. Not checked here: {', '.join(left) or 'nothing'}.",)]
 
 
-def _has(table: pd.DataFrame, column: str) -> bool:
+def _has_values(table: pd.DataFrame, column: str) -> bool:
     return bool(column in table.columns and table[column].notna().any())
 
 
@@ -185,9 +185,9 @@ def experiment_card(tables: ReportTables) -> Section | None:
             mark = Badge("warning", f"better, but worse on {names}") if kind == "better" else mark
     lines = [
         (WHICH, (which,)),
-        (MUCH, (amount,)),
+        (HOW_MUCH, (amount,)),
         (SURE, (soundness, *_test_words(table, row, believed))),
-        (WORSE, (*_harms(harmed, believed), *_worse_segments(tables, row))),
+        (FOR_WHOM, (*_harms(harmed, believed), *_worse_segments(tables, row))),
         (DOUBTS, tuple(_warned(table))),
     ]
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
@@ -355,7 +355,7 @@ def off_policy_card(tables: ReportTables) -> Section | None:
     frame = tables.off_policy.reset_index(drop=True)
     row, flags = frame.iloc[0], flag_words(frame["flags"].iloc[0])
     by, lifts, _ = _off_policy_columns(frame)
-    trust = str(row["trust"]) if _has(frame, "trust") else flags or "no flag"
+    trust = str(row["trust"]) if _has_values(frame, "trust") else flags or "no flag"
     useless = trust.startswith("do not use")
     mark = Badge("error" if useless else "warning" if flags else "good", trust)
     name = " · ".join(str(row[column]) for column in by) or "The target policy"
@@ -372,9 +372,9 @@ def off_policy_card(tables: ReportTables) -> Section | None:
              if lifts and _kind_of_lift(one, lifts, flag_words(one["flags"])) == "worse"]  # fmt: skip
     lines = [
         (WHICH, (which,)),
-        (MUCH, ((hidden if useless else f"{amount.rstrip()}.",),)),
+        (HOW_MUCH, ((hidden if useless else f"{amount.rstrip()}.",),)),
         (SURE, ((f"Trust: {trust}. {rows}".rstrip(". ") + ".",),)),
-        (WORSE, ((f"Worse than the logging policy: {', '.join(worse)}." if worse
+        (FOR_WHOM, ((f"Worse than the logging policy: {', '.join(worse)}." if worse
                   else "No estimate without a flag is below the logging policy.",),)),
         (DOUBTS, ((f"Flags: {flags}. {meaning_of(row['flags'])}.".replace("..", ".") if flags
                    else "The estimate carries no flag.",),)),

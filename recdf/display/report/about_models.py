@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .. import plot
 from ..given_tables import confidence_of, rows_by
 from ..leaderboard import n_differs, values_frame
 from ..pairs import compare, model_rows
+from ..plot.style import BEST, REST, looks
 from ..segments import SegmentGroups, segment_groups
 from .headline import badge_of
 from .page_blocks import SIGNS, Drawing, Section, Sentence, Shown, TableBlock, badge, bars, csv_of, cut, text, value
@@ -26,18 +28,30 @@ __all__: list[str] = []
 
 PICTURE_NAME_LENGTH = 48
 MANY_PANELS = 9
-MANY_MODELS = 12  # more pairs than these have stand in a matrix
+MATRIX_ABOVE = 12  # more pairs than these have stand in a matrix
 
 
 class Pen:
-    """Draws the pictures of one page; each gets a number, which keeps their ids apart."""
+    """Draws the pictures of one page; each gets a number, which keeps their ids apart, and models keep their looks."""
 
-    def __init__(self) -> None:
-        self.drawn = 0
+    def __init__(self, subject: Subject | None) -> None:
+        self.drawn, self.looks = 0, {}
+        self.shown: list[tuple[str, str]] = []  # names and colours that the legend of an earlier picture has
+        if subject is None:
+            return
+        marked = [*([] if subject.baseline is None else [subject.baseline]), *subject.ranking(subject.primary)]
+        self.looks = looks(subject.models, list(dict.fromkeys(marked))[: BEST + (subject.baseline is not None)])
 
     def __call__(self, draw: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any) -> Drawing:
         self.drawn += 1
-        return drawing(lambda ax: draw(*args, **options, ax=ax), self.drawn, size=size)
+        made = drawing(lambda ax: draw(*args, **options, ax=ax), self.drawn, size=size, looks=self.looks)
+        if REST not in self.looks.values():
+            return made
+        legend = tuple(entry for entry in made.legend if (entry.name, entry.colour) not in self.shown)
+        if self.shown and legend != made.legend:
+            made = replace(made, caption=f"{made.caption}; colours of the models as in the first picture")
+        self.shown += [(entry.name, entry.colour) for entry in legend]
+        return replace(made, legend=legend)
 
 
 # ------------------------------------------------------------------------------------------ leaderboard, curves
@@ -84,7 +98,7 @@ def _all_values(subject: Subject) -> TableBlock:
     for row in subject.summary.itertuples(index=False):
         numbers = (value(found, ".4f") for found in (row.value, row.ci_low, row.ci_high))
         rows.append((text(row.model), text(row.column), *numbers, value(row.n, ",d"), value(row.n_undefined, ",d")))
-    shown, more = cut(rows, subject.max_rows if len(subject.models) <= MANY_MODELS else min(subject.max_rows, 120))
+    shown, more = cut(rows, subject.max_rows if len(subject.models) <= MATRIX_ABOVE else min(subject.max_rows, 120))
     head = ("model", "metric", "value", "interval from", "to", "n", "undefined")
     return TableBlock(
         "Every metric at every k", head, ("left", "left", *["right"] * 5), shown, csv_of(frame), "summary.csv",
@@ -114,7 +128,7 @@ def comparison_section(subject: Subject) -> Section | None:
     """Show the differences, one in a row, each with its interval as a picture."""
     if subject.comparison is None or not len(subject.comparison):
         return None
-    if subject.baseline is None and len(subject.models) > MANY_MODELS:
+    if subject.baseline is None and len(subject.models) > MATRIX_ABOVE:
         return Section("comparison", "Comparison", tables=(_pair_matrix(subject, subject.comparison),))
     confidence = confidence_of(subject.comparison)
     level = "" if confidence is None else f"{100 * confidence:g} % "
@@ -236,7 +250,7 @@ def exposure_section(subject: Subject, tables: ReportTables, pen: Pen) -> Sectio
         return None
     drawings = [pen(plot.exposure, tables.exposure)]
     if tables.log is not None:
-        drawings.append(pen(plot.longtail, tables.exposure, tables.log, size=(7.0, 2.8)))
+        drawings.append(pen(plot.longtail, tables.exposure, tables.log))
     return Section("exposure", "Exposure", drawings=tuple(drawings))
 
 

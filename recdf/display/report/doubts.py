@@ -105,14 +105,14 @@ def _of_ties(subject: Subject, check: pd.DataFrame, duel: Duel) -> Doubt | None:
     shifts = own[0] - other[1], own[1] - other[0]
     form = f"+.{digits_for(duel.diff, duel.low, duel.high)}f"
     span = " to ".join(number(duel.diff + shift, form) for shift in shifts)
-    turns = len({_word(subject, duel, shift) for shift in (0.0, *shifts)}) > 1
+    turns = len({_verdict_if_moved(subject, duel, shift) for shift in (0.0, *shifts)}) > 1
     what = "so that the verdict depends on it" if turns else "and the verdict stays"
     ends = f" The difference could be {span}, {what}."
     said = f"Under other orders of equal scores: {'; '.join(words)}.{ends if moves else ''}"
     return Doubt("not robust: ties" if turns and moves else "", (said,))
 
 
-def _word(subject: Subject, duel: Duel, shift: float) -> str:
+def _verdict_if_moved(subject: Subject, duel: Duel, shift: float) -> str:
     """Return what the interval would show if the difference were moved."""
     low, high = (duel.diff if np.isnan(end) else end for end in (duel.low, duel.high))
     up, down = low + shift > 0, high + shift < 0

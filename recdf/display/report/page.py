@@ -190,7 +190,7 @@ def _report_sections(subject: Subject | None, tables: ReportTables, most: int, e
     The verdict is made last, because it quotes the others. A page without a result is about the experiment, or the
     off-policy estimates: validity comes first.
     """
-    pen = Pen()
+    pen = Pen(subject)
     about: list[Callable[[], Section | MadeSection | None]] = [
         lambda: experiment_section(tables, most, pen, subject is None),
         lambda: off_policy_section(tables, most),
@@ -270,7 +270,7 @@ def _jinja() -> Any:
 
 def _page(title: str, about: Sentence, sections: Sequence[Section]) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing else runs."""
-    files = {name: _file(name) for name in ("report.css", "report.js")}
+    files = {"report.css": _file("report.css"), "report.js": _file("report.js") + _file("pictures.js")}
     policy = "; ".join([
         "default-src 'none'",
         f"style-src {_policy_digest(files['report.css'])}",

@@ -21,7 +21,7 @@ from .report_inputs import Subject
 
 __all__: list[str] = []
 
-WHICH, MUCH, SURE, WORSE, DOUBTS = LINES = (
+WHICH, HOW_MUCH, SURE, FOR_WHOM, DOUBTS = CARD_LINES = (
     "Which", "By how much", "How sure", "For whom worse", "What could overturn it"
 )
 POWER_Z = 0.8416  # of the normal distribution: 8 of 10
@@ -36,9 +36,9 @@ def verdict_section(subject: Subject, check: pd.DataFrame | None, said: dict[str
     overturn = [doubt.said for doubt in doubts] + said.pop("data-health", [])
     lines = [
         (WHICH, (found.which, *found.below)),
-        (MUCH, (*_amount(found), *reach)),
+        (HOW_MUCH, (*_amount(found), *reach)),
         (SURE, (*belief(subject), *_could_show(found.duel))),
-        (WORSE, tuple(worse) or (("Nothing was compared beside the first metric: no segments, no other metric.",),)),
+        (FOR_WHOM, tuple(worse) or (("Nothing was compared beside the first metric: no segments, no other metric.",),)),
         (DOUBTS, tuple(overturn)),
         ("Beside it", tuple(sentence for sentences in said.values() for sentence in sentences)),
     ]

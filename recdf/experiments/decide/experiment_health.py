@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ...errors import DataError, OptionError, examples, renamed
+from ...inputs.constraints import SHARE, a_number, check_value
 from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import as_columns
 from ...stats.shares import equal_shares_test, share_test
@@ -20,12 +21,12 @@ from ..experiment_columns import (
     Codes,
     Mask,
     by_columns,
+    count_distinct,
     distinct_codes,
     frame_of,
     group_codes,
     key_codes,
     require,
-    share,
     split,
 )
 
@@ -99,7 +100,7 @@ def experiment_health(
     0       A          30      16.0  sample_ratio
     1       B          70      16.0  sample_ratio
     """
-    share("confidence", confidence)
+    check_value("confidence", confidence, SHARE)
     frame_of("per_user", per_user)
     frame_of("assignment", assignment)
     keys = as_columns(user_col)
@@ -146,9 +147,8 @@ def _users_of_variants(
     n_cells = len(groups) * len(shares)
 
     def per_cell(own: Codes, n: int, chosen: Mask) -> Codes:
-        """How many of the chosen rows' users or clusters each cell has; repeated rows count once."""
-        once = distinct_codes(cell[chosen] * n + own[chosen], n_cells * n) // max(n, 1)
-        return np.bincount(once, minlength=n_cells).reshape(shape)
+        """How many of the chosen rows' users or clusters each cell has."""
+        return count_distinct(cell[chosen], n_cells, own[chosen], n).reshape(shape)
 
     hashed = hash_users(assignment[alone], counted, "assignment")
     return groups[by_cols], shares, {
@@ -199,8 +199,7 @@ def planned_shares(expected: Mapping[Any, float] | None, variants: Sequence[Any]
     if lacking:
         raise OptionError(f"expected has no share for variant {examples(lacking)}; it has {examples(list(expected))}")
     for name, value in expected.items():
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-            raise OptionError(f"expected[{name!r}]={value!r}; a planned share is a number above 0")
+        check_value(f"expected[{name!r}]", value, a_number(above=0))
     return {name: float(value) for name, value in expected.items()}
 
 
