@@ -21,7 +21,7 @@ from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from ..tables.findings import finding_of
-from .arguments import FILES_HELP, add_arguments, add_options, add_out, as_pairs, check_out, given_options, in_flags
+from .arguments import FILES_HELP, add_arguments, add_options, add_out, as_pairs, check_out, given_options
 from .expected import add_expected, check_age, check_expected
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
 from .output import failed, note, print_tables, verbose, write_out
@@ -225,7 +225,6 @@ def _check(given: argparse.Namespace) -> int:
     check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
     sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
-    found["effect"] = found["effect"].map(lambda text: in_flags(text, given.parser.flags()))
     wrote = write_out(given, {FINDINGS_FILE: found}, [FINDINGS_FILE])
     print_tables(given, _findings(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found})
     note(given, wrote)

@@ -36,7 +36,8 @@ def _k_third(function: Callable[ConventionArguments, pd.DataFrame]) -> Callable[
     def with_metrics_third(*args: Any, **kwargs: Any) -> pd.DataFrame:
         if len(args) == 3 and isinstance(k := args[2], int | np.integer):
             warn_user(
-                f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in evaluate; pass k={k}",
+                f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in evaluate; pass "
+                f"⟦+k={k}⟧",
                 DeprecatedWarning,
             )
             return function(*args[:2], k=k, **kwargs)  # type: ignore[arg-type]
@@ -92,7 +93,7 @@ def compare_conventions(
     """
     for name in ("by", "like"):
         if options.get(name) is not None:
-            raise OptionError(f"compare_conventions takes no {name}=")
+            raise OptionError(f"compare_conventions takes no ⟦{name}=⟧")
     Call.of(compare_conventions, options)  # checks their names and values
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:

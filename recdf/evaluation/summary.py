@@ -158,7 +158,7 @@ def summarize(
         check_labels(per_user[name], f"per_user[{name!r}]")
     _refuse_repeated_lists(per_user, keys, spec)
     if not keys:
-        refuse_mixed_models(per_user, by, units, "name all columns of the list key in user_col=")
+        refuse_mixed_models(per_user, by, units, "name all columns of the list key in ⟦+user_col=⟧")
     if not units:
         lists = [name for name in keys or list_columns(per_user) if name not in (*by, weight_col)]
         if len(lists) > 1:
@@ -187,7 +187,8 @@ def recommender_columns(per_user: pd.DataFrame, argument: str, weight_col: str |
     if len(listed) > 1 and not evaluated(per_user):
         raise DataError(
             f"per_user has {listed} before n_true, and which of them tell recommenders apart is lost (a merge drops "
-            f"what evaluate wrote): name those in {argument}=, such as {argument}={listed[0]!r}, or pass {argument}=[]"
+            f"what evaluate wrote): name those in ⟦{argument}=⟧, such as ⟦{argument}={listed[0]!r}⟧, or pass "
+            f"⟦{argument}=[]⟧"
         )
     return []
 
@@ -277,7 +278,7 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
         own = [name for name in per_user.select_dtypes("number").columns if name not in ("n_true", "n_pred")]
         raise ColumnError(
             "per_user has no column named like a metric ('ndcg@10'), and names of your own are lost in a merge, which "
-            f"drops what evaluate wrote: give them in metrics=; the columns of numbers are {own}"
+            f"drops what evaluate wrote: give them in ⟦+metrics=⟧; the columns of numbers are {own}"
         )
     return names
 

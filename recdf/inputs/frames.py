@@ -31,7 +31,7 @@ def as_frame(
         return _plain_frame(data)
     if isinstance(data, Mapping):
         if not isinstance(user_col, str):
-            raise ColumnError(f"{role} is a mapping, which has one key column, but user_col={list(user_col)!r}")
+            raise ColumnError(f"{role} is a mapping, which has one key column, but ⟦user_col={list(user_col)!r}⟧")
         number = "relevance" if role == "true" else "score"
         if role != "true" and any(isinstance(items, Set) for items in data.values()):
             raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
@@ -47,7 +47,7 @@ def as_frame(
     if isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):
-        hint = f"; read the file first, as in {role} = pandas.read_parquet({role}), or call rd.evaluate_parquet"
+        hint = f"; read the file first, as in {role} = pandas.read_parquet({role}), or call ⟦rd.evaluate_parquet⟧"
     raise TypeError(
         f"{role} is {kind_of(data)}; expected a DataFrame, a mapping of users to their items such as "
         f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, DuckDB){hint}"
@@ -230,7 +230,7 @@ def from_labelled(
         column(frame, name, "frame")
     taken = [name for name in (*keys, "score") if name == model_col] + [name for name in keys if name == "score"]
     if taken:
-        raise ColumnError(f"{taken[0]!r} names two columns of pred: the key, model_col= and 'score' must be distinct")
+        raise ColumnError(f"{taken[0]!r} names two columns of pred: the key, ⟦model_col=⟧ and 'score' must be distinct")
     if "relevance" in keys:
         raise ColumnError("a key column is named 'relevance', the name of the labels in true; rename it")
     true = frame[keys].reset_index(drop=True)
@@ -287,7 +287,7 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
             return near  # the caller typed the name, and not quite right
         if usual:
             rename = f" if all frames call it so, else rename it in {role}" if kind in ("user", "item") else ""
-            return f"; pass {kind}_col={usual[0]!r}{rename}"
+            return f"; pass ⟦+{kind}_col={usual[0]!r}⟧{rename}"
         users = [one for one in frame.columns if "user" in _usual(one)]
         rest = [one for one in frame.columns if not _usual(one)]
         if kind == "item" and role in ("true", "pred") and users and len(rest) > 1:

@@ -198,7 +198,7 @@ def _refuse_nested(dtype: Any, where: str) -> None:
     if is_nested(dtype):
         raise IdTypeError(
             f"{where} is {dtype.pyarrow_dtype}, whose values cannot tell rows apart; expected strings, numbers, dates "
-            "or other hashable labels. Convert the column, e.g. with .astype(str)"
+            "or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧"
         )
 
 
@@ -216,7 +216,7 @@ def label_codes(series: pd.Series, where: str) -> tuple[np.ndarray, Any]:
     except TypeError as error:  # lists, arrays and dicts as Python objects
         raise IdTypeError(
             f"{where} holds values that cannot tell rows apart ({error}); expected strings, numbers, dates or other "
-            "hashable labels. Convert the column, e.g. with .astype(str)"
+            "hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧"
         ) from error
 
 
@@ -262,8 +262,9 @@ def _float_ids(series: pd.Series, where: str) -> IdColumn:
         raise IdTypeError(
             f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers below 2**{digits} "
             f"({examples(values[~whole])}); ids that went through float may have lost digits: "
-            "read them as integers or strings"
-        )
+            "read them as integers or strings",
+            column=where, count=int(np.count_nonzero(~whole)), examples=values[~whole][:5].tolist(),
+        )  # fmt: skip
     integers = np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
     kind = "empty" if null.all() else "integer"
     return IdColumn(where, kind, integers, null if null.any() else None)

@@ -128,13 +128,14 @@ class Options:
         """Raise if options exclude each other, or if one lacks another that it needs."""
         rules = (
             ("rank_col", self.score_col and self.rank_col is not None,
-             f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; the order of `pred` has "
+             f"⟦score_col={self.score_col!r}⟧ and ⟦rank_col={self.rank_col!r}⟧ are both given; the order of `pred` has "
              "one source"),
             ("weight_col", isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1,
-             f"weight_col is a mapping, which has one key, but user_col={self.user_col!r}; give the weights as a "
-             "column of true, or of users="),
+             f"weight_col is a mapping, which has one key, but ⟦user_col={self.user_col!r}⟧; give the weights as a "
+             "column of true, or of ⟦+users=⟧"),
             ("propensity_floor", self.propensity_floor > 0 and self.propensity_col is None,
-             f"propensity_floor={self.propensity_floor!r} needs propensity_col=, the column of true that it limits"),
+             f"⟦propensity_floor={self.propensity_floor!r}⟧ needs ⟦+propensity_col=⟧, the column of true that it "
+             "limits"),
         )  # fmt: skip
         for name, broken, words in rules:
             if broken:

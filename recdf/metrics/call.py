@@ -26,9 +26,9 @@ from .unknown import unknown_counts, warn_of_unknown
 
 # What a metric may need beyond `pred`, and the argument that gives it.
 NEEDS = {
-    "true": "true= (what is relevant to each user)",
-    "value": "value_col= (a value of items in pred, true or items)",
-    "candidates": "items= (the catalogue) or judged_only=True",
+    "true": "⟦+true=⟧ (what is relevant to each user)",
+    "value": "⟦+value_col=⟧ (a value of items in pred, true or items)",
+    "candidates": "⟦+items=⟧ (the catalogue) or ⟦+judged_only=True⟧",
     **SIDES,
 }
 
@@ -59,7 +59,7 @@ class Call:
     def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
         """Return the call with these requests; raises if an argument that one of them needs is missing."""
         if item_by is not None and not self.given.has("items"):
-            raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
+            raise OptionError(f"⟦item_by={item_by!r}⟧ needs {SIDES['items']}")
         for request in requests:
             there = {
                 **{name: self.given.has(name) for name in SIDES},
@@ -78,7 +78,7 @@ class Call:
         call = replace(self, requests=tuple(requests), item_by=item_by)
         weight = self.options.weight_name
         if weight is not None and call.result_columns.count(weight) > 1:
-            raise ColumnError(f"weight_col={weight!r} has the name of another result column; rename it")
+            raise ColumnError(f"⟦weight_col={weight!r}⟧ has the name of another result column; rename it")
         return call
 
     def knowing(self, max_gain: float) -> Call:
@@ -154,8 +154,9 @@ def _refuse_propensities(request: Request) -> None:
     metric = request.metric
     if "true" in metric.arguments and "propensity" not in metric.optional:
         raise OptionError(
-            f"{request.columns[0]} has no form with propensity_col=, which weighs relevant items in recall, precision, "
-            "ndcg, mapr and mrr; measure it in a call without propensity_col="
+            f"{request.columns[0]} has no form with ⟦+propensity_col=⟧, which weighs relevant items in recall, "
+            "precision, "
+            "ndcg, mapr and mrr; measure it in a call without ⟦+propensity_col=⟧"
         )
 
 

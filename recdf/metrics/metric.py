@@ -85,7 +85,7 @@ class ListMetric(Metric):
         call, true, pred = self._call(args, kwargs)
         with call.match(true, pred) as matched:
             if call.options.by:
-                raise OptionError(f"{self.name}(...) is one number; with by= use {self.name}.per_user or evaluate")
+                raise OptionError(f"{self.name}(...) is one number; with ⟦+by=⟧ use {self.name}.per_user or evaluate")
             columns = compute(matched, call.requests[0], call.options)
             found = {name: mean(values, matched.weight) for name, values in columns.items()}
         return found if len(found) > 1 else next(iter(found.values()))
@@ -105,7 +105,7 @@ class ExposureMetric(Metric):
         (request,) = call.requests
         with call.match(true, pred) as matched:
             if call.options.by:
-                raise OptionError(f"{self.name}(...) is one number; with by= use evaluate")
+                raise OptionError(f"{self.name}(...) is one number; with ⟦+by=⟧ use evaluate")
             value = compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
             if isinstance(value, dict):
                 return {

@@ -240,7 +240,7 @@ def _named_group(log: LogArrays, groups: ByGroups, g: int, plan: Plan) -> list[R
         return group_rows(log, groups.rows[g], plan)
     except DataError as error:
         label = ", ".join(f"{name}={value!r}" for name, value in groups.labels.iloc[g].to_dict().items())
-        raise DataError(f"{label}: {error}" if label else str(error)) from None
+        raise error.within(f"{label}: " if label else "") from None
 
 
 def group_rows(log: LogArrays, some: IntCodes | None, plan: Plan) -> list[Record]:
@@ -288,7 +288,8 @@ def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan, columns: L
         outside = int(np.count_nonzero((rows.weight < low - slack) | (rows.weight > high + slack)))
         if outside:
             raise DataError(
-                f"{target}/log[{columns.propensity!r}] is outside weight_range=({low:g}, {high:g}) in {outside:,} rows "
+                f"{target}/log[{columns.propensity!r}] is outside ⟦weight_range=⟧({low:g}, {high:g}) in {outside:,} "
+                "rows "
                 f"(from {rows.weight.min():g} to {weights.max:g}); widen the range"
             )
 

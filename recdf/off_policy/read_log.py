@@ -31,7 +31,7 @@ from .slates import (
     slate_weights,
 )
 
-NO_CLUSTER = "name the column of users in cluster=, or pass cluster=None if every row is independent of all others"
+NO_CLUSTER = "name the column of users in ⟦+cluster=⟧, or pass ⟦+cluster=None⟧ if all rows are independent"
 WRITE_TARGET = (
     "write there the probability with which the other policy would show the item of the row: 1/n for a policy that "
     "picks one of n items at random, or let target_from_recs write it for a recommender"
@@ -40,7 +40,7 @@ WRITE_TARGET = (
 LARGEST_WEIGHT = 1e15
 LARGEST_REWARD = 1e55
 
-NO_UNIT = "pass slate_col=None if every row is a decision of its own"
+NO_UNIT = "pass ⟦+slate_col=None⟧ if every row is a decision of its own"
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class LogArrays:
         if cluster is not None and (cluster[1:] != cluster[:-1])[~layout.first[1:]].any():
             raise DataError(
                 f"a unit of log[{', '.join(map(repr, self.columns.unit))}] has rows of several clusters "
-                f"(cluster={list(self.columns.cluster)}); expected one cluster per unit"
+                f"(⟦cluster={list(self.columns.cluster)}⟧); expected one cluster per unit"
             )
         return LogGroup(
             _usable(slate_weights(ratio, layout, interaction, self.columns.kind)),
@@ -137,7 +137,7 @@ class LogArrays:
         if twice.any():
             raise DuplicateError(
                 f"{np.count_nonzero(twice):,} rows of log repeat a (unit, position) pair; a position of a slate shows "
-                "one item: drop the repeated rows, or name the columns of the slate in slate_col="
+                "one item: drop the repeated rows, or name the columns of the slate in ⟦+slate_col=⟧"
             )
         present, place = np.unique(position, return_inverse=True)
         full = (layout.lengths == len(present)).all()
@@ -146,7 +146,8 @@ class LogArrays:
             shortest, longest = int(lengths.min()), int(lengths.max())
             found = f"{shortest} to {longest} rows" if shortest < longest else f"{longest} of {len(present)} positions"
             raise DataError(
-                f"units of log have {found}; expected the same positions in every unit. ragged='as_logged' takes them "
+                f"units of log have {found}; expected the same positions in every unit. ⟦+ragged='as_logged'⟧ takes "
+                "them "
                 "as they are, which assumes that the target policy shows as many items as the log"
             )
         return place
@@ -160,7 +161,7 @@ class LogArrays:
         slate = _rows_taken(self.slate_propensity, rows)
         if slate is not None:
             if columns.kind != "conditional":
-                raise OptionError("slate_propensity_col checks propensity_kind='conditional' alone; leave it out")
+                raise OptionError("slate_propensity_col checks ⟦propensity_kind='conditional'⟧ alone; leave it out")
             check_slate_product(logged, slate, layout, (where, f"log[{columns.slate_propensity!r}]"))
 
     def _unit_sample_weight(self, rows: IntCodes | None, layout: Layout) -> Floats | None:
@@ -192,7 +193,7 @@ def read_log(frame: pd.DataFrame, columns: LogColumns, by: Sequence[str] = ()) -
         outside = int(np.count_nonzero((reward < low) | (reward > high)))
         if outside:
             raise DataError(
-                f"log[{columns.reward!r}] is outside reward_range=({low:g}, {high:g}) in {outside:,} of "
+                f"log[{columns.reward!r}] is outside ⟦reward_range=⟧({low:g}, {high:g}) in {outside:,} of "
                 f"{len(frame):,} rows (from {reward.min():g} to {reward.max():g}); widen the range"
             )
     unit = log_key_codes(frame, columns.unit, "slate_col", NO_UNIT, ordered=columns.ordered) if columns.unit else None
@@ -240,7 +241,7 @@ def _check_columns(frame: pd.DataFrame, columns: LogColumns) -> None:
             column(frame, name, "log", suggest=free)
         except ColumnError as error:
             hint = WRITE_TARGET if argument == "target_col" else "name the column that holds it"
-            raise ColumnError(f"{error} ({argument}={name!r}; {hint})") from None
+            raise error.within(after=f" (⟦{argument}={name!r}⟧; {hint})") from None
     for optional in (*models, columns.sample_weight):
         if optional is not None:
             column(frame, optional, "log", suggest=())

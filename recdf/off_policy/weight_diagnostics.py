@@ -103,7 +103,7 @@ def ope_diagnostics(
     """
     frame = log_frame(log)
     if as_columns(slate_col) and interaction is None:
-        raise OptionError("slate_col= makes slates; say interaction='independent', 'cascade' or 'standard'")
+        raise OptionError("⟦slate_col=⟧ makes slates; say ⟦+interaction='independent'⟧, 'cascade' or 'standard'")
     requests = read_requests("ips", None, interaction, as_columns(slate_col), propensity_kind, ragged)
     plan = read_plan(requests, 0.95, "delta", Ranges(None, None), (2, 0))
     columns = LogColumns(

@@ -179,7 +179,7 @@ def compare_models(
     check_value("correction", correction, Correction)
     alpha = 1 - check_value("confidence", confidence, SHARE)
     if weight_col is not None and test == "wilcoxon":
-        raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
+        raise OptionError('weight_col and ⟦test="wilcoxon"⟧ exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
     units = as_columns(unit_col)
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
@@ -232,8 +232,8 @@ def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None
     for metric, n_only in zip(table["metric"].tolist(), lacking, strict=True):
         if n_only and (better[metric] == "smaller" or not zero_is_worst(metric)):
             raise OptionError(
-                f'missing="zero" would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
-                'its worst value; pass missing="drop", or leave this metric to a call of its own'
+                f'⟦missing="zero"⟧ would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
+                'its worst value; pass ⟦+missing="drop"⟧, or leave this metric to a call of its own'
             )
 
 
@@ -242,7 +242,7 @@ def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
     if baseline is None:
         return [(b, m) for b in range(len(models)) for m in range(b + 1, len(models))]
     if baseline not in models:
-        raise OptionError(f"baseline={baseline!r} is not a model; models are {models}")
+        raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {models}")
     b = models.index(baseline)
     return [(b, m) for m in range(len(models)) if m != b]
 
@@ -294,7 +294,7 @@ def _metric_names(metrics: str | Sequence[str] | None, runs: Runs, keys: list[st
         and all(name in frame.columns and pd.api.types.is_float_dtype(frame[name].dtype) for _, frame in runs.parts)
     ]
     if not names:
-        raise OptionError(f"per_user has no float column besides {keys}; name the metrics to compare in metrics=")
+        raise OptionError(f"per_user has no float column besides {keys}; name the metrics to compare in ⟦+metrics=⟧")
     return names
 
 

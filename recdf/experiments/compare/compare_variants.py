@@ -225,7 +225,7 @@ def compare_variants(
     check_settings(settings, correction, strata, cluster, covariates)
     check_value("nan", nan, RaiseOrDrop)
     if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
-        other = "strata=" if strata is not None else 'test="proportion"'
+        other = "⟦strata=⟧" if strata is not None else '⟦test="proportion"⟧'
         raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
     by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
     if weight_col is None:
@@ -264,9 +264,9 @@ def _check_metrics(
         if strata is not None and metric.den is not None:
             raise OptionError(f"metric {metric.name!r} is a ratio of sums; strata are for means only")
         if len(metric.covariates) > 1 and metric.den is not None:
-            raise OptionError(f"covariates of {metric.name!r} are several; weight_col= takes one")
+            raise OptionError(f"covariates of {metric.name!r} are several; ⟦+weight_col=⟧ takes one")
         if len(metric.covariates) > 1 and (settings.tests[metric.name] == "bootstrap" or cluster is not None):
-            where = "cluster=" if cluster is not None else 'test="bootstrap"'
+            where = "⟦cluster=⟧" if cluster is not None else '⟦test="bootstrap"⟧'
             raise OptionError(f"covariates of {metric.name!r} are several; {where} takes one")
         if settings.tests[metric.name] == "proportion":
             known = metric.num if metric.defined is None else metric.num[metric.defined]

@@ -89,20 +89,21 @@ def check_settings(
         settings.sequential_n or strata is not None or cluster is not None or covariates
     ):
         raise OptionError(
-            'test="proportion" compares the shares of users as they are; it takes no sequential_n=, strata=, cluster= '
-            "or covariates=. Compare the other metrics in a call of their own"
+            '⟦test="proportion"⟧ compares the shares of users as they are; it takes no ⟦+sequential_n=⟧, ⟦+strata=⟧, '
+            '⟦+cluster=⟧ '
+            "or ⟦+covariates=⟧. Compare the other metrics in a call of their own"
         )
     resampled = sorted(tests & {"bootstrap", "permutation"})
     if strata is not None and resampled:
-        raise OptionError(f'test="{resampled[0]}" does not take strata; use test="t"')
+        raise OptionError(f'⟦test="{resampled[0]}"⟧ does not take strata; use ⟦+test="t"⟧')
     if settings.sequential_n is not None and (resampled or settings.alternative != "two-sided"):
-        raise OptionError('sequential_n needs test="t" and alternative="two-sided"')
+        raise OptionError('sequential_n needs ⟦test="t"⟧ and ⟦alternative="two-sided"⟧')
 
 
 def no_share(metric: str) -> DataError:
     """Return the error for a metric that is to be compared as a share and is none."""
     return DataError(
-        f'metric {metric!r} has values other than 0 and 1; test="proportion" compares shares of users, so give it a '
+        f'metric {metric!r} has values other than 0 and 1; ⟦+test="proportion"⟧ compares shares of users, so give it a '
         "column such as hitrate@10"
     )
 

@@ -164,7 +164,7 @@ def _read_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]
     keys = list(groups[by].itertuples(index=False, name=None)) if by else [()] * len(groups)
     absent = [key for key in keys if key not in place]
     if absent:
-        raise OptionError(f"health has no rows for {by} {absent[0]}; make it with by={by} from the same assignment")
+        raise OptionError(f"health has no rows for {by} {absent[0]}; make it with ⟦+by={by}⟧ from the same assignment")
     return health.iloc[order], np.array([place[key] for key in keys], np.int64)
 
 

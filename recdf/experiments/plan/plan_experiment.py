@@ -83,7 +83,7 @@ def plan_experiment(
     frame_of("per_user", per_user)
     check_value("nan", nan, RaiseOrDrop)
     if (n is None) == (rel_effect is None):
-        raise OptionError(f"n={n!r} and rel_effect={rel_effect!r}; expected exactly one of them")
+        raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
     check_value("rel_effect", rel_effect, either(a_number(above=0), NONE))
     shares = {"control_share": control_share, "alpha": alpha, "power": power}
     design = _Design(*(check_value(name, value, SHARE) for name, value in shares.items()))
@@ -152,7 +152,7 @@ class _Design:
         """Users of both arms of an experiment of n users."""
         n_control = round(check_value("n", n, a_number(4, whole=True)) * self.control_share)
         if min(n_control, n - n_control) < 2:
-            raise OptionError(f"n={n} with control_share={self.control_share} leaves an arm with fewer than 2 users")
+            raise OptionError(f"n={n} with ⟦+control_share={self.control_share}⟧ leaves an arm with fewer than 2 users")
         return n_control, n - n_control
 
     def detectable(self, n_control: int, n_treatment: int) -> float:

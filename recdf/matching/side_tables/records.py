@@ -47,7 +47,7 @@ class SideTable:
     @property
     def argument(self) -> str:
         """The argument and what it is, for messages."""
-        return f"{self.name}= ({self.about})"
+        return f"⟦+{self.name}=⟧ ({self.about})"
 
 
 def _rows(role: str) -> Callable[[Any, Options], pd.DataFrame]:
