@@ -19,12 +19,12 @@ from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
 import pandas as pd
 
 
-class Part(NamedTuple):
+class Mention(NamedTuple):
     """A part of a message that its readers write in words of their own.
 
     kind : "argument", "advice" (an argument to pass), "call" or "convert" (a column to another type) · name : of the
     argument, function or type · value : of the argument, or the arguments of the call, as Python writes them; the
-    column to convert · key : of one value of an argument that is a mapping, in brackets; "with " or "both " of a conversion.
+    column to convert · key : of one value of a mapping, in brackets; "with " or "both " of a conversion.
     """
 
     kind: Literal["argument", "advice", "call", "convert"]
@@ -44,7 +44,7 @@ class Part(NamedTuple):
         return f"{self.key}with {how}{' on ' * bool(self.value)}{self.value}" if self.key else f"{self.value}{how}"
 
 
-Words = Callable[[Part], str]
+Words = Callable[[Mention], str]
 # How the reader of messages writes such parts. The command sets it while it runs.
 WORDS: ContextVar[Words] = ContextVar("words", default=str)
 # How messages mark parts: ⟦ties="row"⟧ is an argument, ⟦+ties="row"⟧ one to pass, ⟦rd.check(true, pred)⟧ a call, and
@@ -54,16 +54,16 @@ MARKED = re.compile(
 )
 
 
-def parts_of(message: str) -> Iterator[str | Part]:
+def mentions_of(message: str) -> Iterator[str | Mention]:
     """Give the text of a message and its marked parts, in order."""
     end = 0
     for found in MARKED.finditer(message):
         yield message[end : found.start()]
         advice, name, key, value, call, given, how, column, kind = found.groups()
         if name is not None:
-            yield Part("advice" if advice else "argument", name, value, key or "")
+            yield Mention("advice" if advice else "argument", name, value, key or "")
         else:
-            yield Part("convert", kind, column, how or "") if call is None else Part("call", call, given)
+            yield Mention("convert", kind, column, how or "") if call is None else Mention("call", call, given)
         end = found.end()
     yield message[end:]
 
@@ -71,10 +71,10 @@ def parts_of(message: str) -> Iterator[str | Part]:
 def in_words(message: str, words: Words | None = None) -> str:
     """Return a message as its reader writes it: in Python's words, unless the command or an engine has its own."""
     words = WORDS.get() if words is None else words
-    return "".join(words(part) if isinstance(part, Part) else part for part in parts_of(message))
+    return "".join(words(part) if isinstance(part, Mention) else part for part in mentions_of(message))
 
 
-class Told(Exception):
+class CarriesData(Exception):
     """What errors and warnings of recdf share: they carry what they speak of, and `str()` writes the sentence.
 
     Attributes
@@ -98,7 +98,7 @@ class Told(Exception):
         count: int | None = None, examples: Iterable[Any] = (),
     ) -> None:  # fmt: skip
         super().__init__(in_words(message, str))
-        parts = [part for part in parts_of(message) if isinstance(part, Part)]
+        parts = [part for part in mentions_of(message) if isinstance(part, Mention)]
         named = next((part.name for part in parts if part.kind == "argument"), None)
         self.marked, self.argument, self.value = message, named if argument is None else argument, value
         self.column, self.count, self.examples = column, count, list(examples)
@@ -121,7 +121,7 @@ class Told(Exception):
         self.marked = in_words(self.marked, words)
 
 
-class RecdfError(Told):
+class RecdfError(CarriesData):
     """Base of every error that recdf raises on purpose."""
 
 
@@ -173,7 +173,7 @@ class EngineError(RecdfError, RuntimeError):
     """A job of Spark or Dask failed: a worker ended or ran out of memory, a file has gone, or versions differ."""
 
 
-class RecdfWarning(Told, UserWarning):
+class RecdfWarning(CarriesData, UserWarning):
     """Base of every warning of recdf."""
 
 

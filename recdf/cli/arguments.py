@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..errors import WORDS, OptionError, Part
+from ..errors import WORDS, Mention, OptionError
 from ..inputs.conventions import CONVENTIONS
 from ..inputs.options import NAMES, OPTIONS
 
@@ -90,14 +90,14 @@ COMMANDS = {
 def in_flags(flags: Mapping[str, str]) -> Iterator[None]:
     """Let messages speak in the words of the command line: `--null-keys drop` for Python's `null_keys="drop"`."""
     # An option that this command lacks is one of `recdf evaluate`.
-    before = WORDS.set(partial(_typed, {name: flag(name) for name in NAMES} | dict(flags)))
+    before = WORDS.set(partial(_as_typed, {name: flag(name) for name in NAMES} | dict(flags)))
     try:
         yield
     finally:
         WORDS.reset(before)
 
 
-def _typed(flags: Mapping[str, str], part: Part) -> str:
+def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
     """Write a part of a message as the command line takes it."""
     if part.kind == "call":
         return COMMANDS.get(part.name, str(part))

@@ -47,7 +47,7 @@ def as_frame(
     if isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):
-        hint = f"; read the file first, as in {role} = pandas.read_parquet({role}), or call ⟦rd.evaluate_parquet⟧"
+        hint = f"; read the file first, as in {role} = pandas.read_parquet({role}), or call rd.evaluate_parquet"
     raise TypeError(
         f"{role} is {kind_of(data)}; expected a DataFrame, a mapping of users to their items such as "
         f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, DuckDB){hint}"
@@ -262,11 +262,13 @@ def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] 
     lead to a wrong number.
     """
     if name not in frame.columns:
-        have = ", ".join(map(repr, frame.columns)) or "none"
+        have, where = ", ".join(map(repr, frame.columns)) or "none", f"{role}[{name!r}]"
         if name in frame.index.names:
-            raise ColumnError(f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()")
+            said = f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()"
+            raise ColumnError(said, column=where)
         known = list(frame.columns if suggest is None else suggest)
-        raise ColumnError(f"{role} has no column {name!r}; it has {have}{_instead(frame, name, role, known)}")
+        said = f"{role} has no column {name!r}; it has {have}{_instead(frame, name, role, known)}"
+        raise ColumnError(said, column=where)
     found: pd.Series | pd.DataFrame = frame[name]
     if isinstance(found, pd.DataFrame):
         raise ColumnError(f"{role} has {found.shape[1]} columns named {name!r}; expected one")
@@ -305,7 +307,7 @@ def read_numbers(series: pd.Series, where: str) -> np.ndarray:
     """Return float64 (NaN for null), or int64 or uint64 for integers without nulls, which stay exact."""
     dtype = series.dtype
     if pd.api.types.is_complex_dtype(dtype):
-        raise DataError(f"{where} holds complex numbers; expected real ones")
+        raise DataError(f"{where} holds complex numbers; expected real ones", column=where)
     if pd.api.types.is_bool_dtype(dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     if pd.api.types.is_integer_dtype(dtype) and not series.hasnans:
@@ -316,7 +318,8 @@ def read_numbers(series: pd.Series, where: str) -> np.ndarray:
     if found in ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"):
         return pd.to_numeric(series.astype(object).where(series.notna(), np.nan)).to_numpy(dtype=np.float64)
     some = examples(series.dropna().head(5))
-    raise DataError(f"{where} holds {f'{found} values ({some})' if some else f'{dtype} values'}; expected numbers")
+    held = f"{found} values ({some})" if some else f"{dtype} values"
+    raise DataError(f"{where} holds {held}; expected numbers", column=where)
 
 
 # Whole numbers up to here are exact as float64.
@@ -354,7 +357,8 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
     values = read_numbers(column(frame, name, role), f"{role}[{name!r}]").astype(np.float64)
     bad = ~np.isfinite(values)
     if bad.any():
-        raise DataError(f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite numbers")
+        raise DataError(f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite numbers",
+                        column=f"{role}[{name!r}]", count=int(bad.sum()))  # fmt: skip
     return values
 
 

@@ -106,7 +106,7 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
         categories = read_ids(pd.Series(series.cat.categories), where)
         return _dictionary_ids(where, series.cat.codes.to_numpy(), categories)
     if pd.api.types.is_bool_dtype(dtype):
-        raise IdTypeError(f"{where} is bool; ids are integers, strings, dates or other hashable labels, never bool")
+        raise IdTypeError(f"{where} is bool; ids are integers, strings, dates or other labels, never bool", column=where)
     if pd.api.types.is_integer_dtype(dtype):
         return _integer_ids(series, where)
     if pd.api.types.is_float_dtype(dtype):
@@ -198,7 +198,7 @@ def _refuse_nested(dtype: Any, where: str) -> None:
     if is_nested(dtype):
         raise IdTypeError(
             f"{where} is {dtype.pyarrow_dtype}, whose values cannot tell rows apart; expected strings, numbers, dates "
-            "or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧"
+            "or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧", column=where,
         )
 
 
@@ -216,7 +216,7 @@ def label_codes(series: pd.Series, where: str) -> tuple[np.ndarray, Any]:
     except TypeError as error:  # lists, arrays and dicts as Python objects
         raise IdTypeError(
             f"{where} holds values that cannot tell rows apart ({error}); expected strings, numbers, dates or other "
-            "hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧"
+            "hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧", column=where,
         ) from error
 
 
@@ -329,7 +329,7 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
             return _odd_strings(series, where)
         return IdColumn(where, "string", array, _nulls(series))
     if inferred == "boolean":
-        raise IdTypeError(f"{where} holds bool objects; ids are never bool")
+        raise IdTypeError(f"{where} holds bool objects; ids are never bool", column=where)
     null = _nulls(series)
     present = series.to_numpy() if null is None else series.to_numpy()[~null]
     if not len(present):
@@ -351,12 +351,12 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
     kinds = set(map(type, present))
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type")
+        raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type", column=where)
     kind = kinds.pop()
     if kind.__hash__ is None:
         mend = "expected hashable labels"
         if issubclass(kind, list | set | np.ndarray):
             mend = f"expected one id in a row: DataFrame.explode({series.name!r}) makes a row of each"
-        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; {mend}")
+        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; {mend}", column=where)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     return IdColumn(where, name, series.to_numpy(), null)

@@ -67,7 +67,8 @@ def _number_rule(what: str, words: str) -> Callable[[str, Mapping[str, Count], i
     def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
         ((where, count),) = found.items()
         n, some, hint = f"{count.n:,} {what}", examples(count.some), _hint(what, count, n_rows)
-        return DataError(f"{where} holds {words.format(n=n, n_rows=f'{n_rows:,}', some=some, hint=hint)}")
+        said = f"{where} holds {words.format(n=n, n_rows=f'{n_rows:,}', some=some, hint=hint)}"
+        return DataError(said, column=where, count=count.n, examples=count.some)
 
     return error
 
@@ -84,7 +85,9 @@ def _hint(what: str, count: Count, n_rows: int) -> str:
 
 def _null_ids(role: str, found: Mapping[str, Count], n_rows: int) -> NullKeyError:
     counts = ", ".join(f"{count.n:,} in {where}" for where, count in found.items() if count.n)
-    return NullKeyError(f'{role} has null ids: {counts}; drop these rows or pass ⟦+null_keys="drop"⟧')
+    said = f'{role} has null ids: {counts}; drop these rows or pass ⟦+null_keys="drop"⟧'
+    first = next(where for where, count in found.items() if count.n)
+    return NullKeyError(said, column=first, count=sum(count.n for count in found.values()))
 
 
 RELEVANCES = "{n} relevances ({some}); expected finite numbers, 0 for not relevant"

@@ -256,7 +256,7 @@ def _known_ids(frame: pd.DataFrame, role: str, name: str) -> IdColumn:
     """Read an id column in which nulls are not allowed."""
     ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
     if ids.null is not None:
-        raise NullKeyError(f"{ids.where} has {ids.null.sum():,} null ids")
+        raise NullKeyError(f"{ids.where} has {ids.null.sum():,} null ids", column=ids.where, count=int(ids.null.sum()))
     return ids
 
 

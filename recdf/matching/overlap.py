@@ -158,8 +158,9 @@ def warn_of_columns(overlap: Overlap) -> None:
 def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
     """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the `by` values."""
     told = (*_of_rows(overlap, counts, options), *_of_sides(overlap), *_why_no_hits(overlap, by))
+    repeated = sum(counts.get(f"{role}_duplicates", 0) for role in ("true", "pred"))
     for message, category in told:
-        warn_user(message, category)
+        warn_user(message, category, count=repeated if category is DuplicateWarning else None)
 
 
 def _of_columns(overlap: Overlap) -> Told:

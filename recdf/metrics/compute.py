@@ -117,8 +117,9 @@ def _refuse_undefined(column: str, values: Floats, options: Options) -> Floats:
     """Return the values, or raise if one is undefined and the option `undefined` is "raise"."""
     if options.undefined == "raise" and (missing := np.isnan(values)).any():
         raise UndefinedMetricError(
-            f'{column} has no value for {missing.sum():,} of {len(values):,} lists; ⟦+undefined="raise"⟧'
-        )
+            f'{column} has no value for {missing.sum():,} of {len(values):,} lists; ⟦undefined="raise"⟧',
+            column=column, count=int(missing.sum()),
+        )  # fmt: skip
     return values
 
 

@@ -134,4 +134,4 @@ def warn_of_unknown(overlap: Overlap, counts: Mapping[str, int], requests: Seque
         category = NoOverlapWarning if what == "log_users" and n == total else UnknownWarning
         words = COUNTED[what].words + ("" if judged else OF_OTHERS)
         told = f"{n:,} of {total:,} {words.format(', '.join(dict.fromkeys(of)))} (spec['counts'] has {name!r})"
-        warn_user(told, JudgedWarning if judged else category)
+        warn_user(told, JudgedWarning if judged else category, count=n)

@@ -18,7 +18,7 @@ from typing import Any, Unpack
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, MissingExtraError, OptionError, Part, RecdfError
+from ..errors import ColumnError, Mention, MissingExtraError, OptionError, RecdfError
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
 from .engine_arguments import EvaluateArguments, not_a_frame, takes_evaluate_options
@@ -95,7 +95,7 @@ def evaluate(
         raise
 
 
-def _spark_words(part: Part) -> str:
+def _spark_words(part: Mention) -> str:
     """Write a conversion as frames of Spark have it, and other parts of messages as Python does."""
     casts = part.kind == "convert" and part.name in SPARK_TYPES
     return part.converted(f'.cast("{SPARK_TYPES[part.name]}")') if casts else str(part)

@@ -173,6 +173,6 @@ def _read_features(
         labels = pd.Series(features.index, name=item_col)
         ids = read_ids(labels, "features.index")
     if ids.null is not None:
-        raise DataError(f"{ids.where} has {ids.null.sum():,} null ids")
+        raise DataError(f"{ids.where} has {ids.null.sum():,} null ids", column=ids.where, count=int(ids.null.sum()))
     names = [name for name in features.columns if name != item_col]
     return [column(features, name, "features") for name in names], None, ids, labels
