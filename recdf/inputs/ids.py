@@ -106,7 +106,7 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
         categories = read_ids(pd.Series(series.cat.categories), where)
         return _dictionary_ids(where, series.cat.codes.to_numpy(), categories)
     if pd.api.types.is_bool_dtype(dtype):
-        raise IdTypeError(f"{where} is bool; ids are integers, strings, dates or other labels, never bool", column=where)
+        raise IdTypeError(f"{where} is bool; ids are integers, strings, dates or other labels", column=where)
     if pd.api.types.is_integer_dtype(dtype):
         return _integer_ids(series, where)
     if pd.api.types.is_float_dtype(dtype):
