@@ -41,7 +41,7 @@ class Mention(NamedTuple):
 
     def converted(self, how: str) -> str:
         """A conversion as it is written where `how` is called on a column."""
-        return f"{self.key}with {how}{' on ' * bool(self.value)}{self.value}" if self.key else f"{self.value}{how}"
+        return f"both with {how} on {self.value}" if self.key == "both " else f"{self.key}{self.value}{how}"
 
 
 Words = Callable[[Mention], str]

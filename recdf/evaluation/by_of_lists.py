@@ -40,8 +40,7 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
     elif overlap.alone and int(n_lists.sum()) - overlap.n_without_pred >= ENOUGH_LISTS:
         warn_user(
             f"every list of pred has one value of ⟦by={columns}⟧, and each of the {n_values:,} values is scored over "
-            "the "
-            f"users of all of them: {missing:.0%} of the lists are missing and score 0. Where {columns[0]!r} tells "
+            f"the users of all of them: {missing:.0%} of the lists are missing and score 0. Where {columns[0]!r} tells "
             f"users or lists apart and not recommenders, take it along instead, ⟦+carry={columns}⟧, and group with "
             f"rd.summarize(result, by={columns})",
             ByWarning,

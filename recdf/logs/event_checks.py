@@ -62,8 +62,7 @@ def _check_named_lists(
     wrong = event[named & other]
     effect = (
         'attribution goes by time alone, and the last impression (⟦attribution="last"⟧) is in another list than the '
-        'one '
-        "that the event names; a shorter ⟦+window=⟧ may separate the lists"
+        "one that the event names; a shorter ⟦+window=⟧ may separate the lists"
     )
     _add(found, f"{events.name} that name another list", events, wrong, len(event), names, effect)
 

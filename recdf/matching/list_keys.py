@@ -177,8 +177,7 @@ def key_frame(
         odd = [name for name in names if any(isinstance(table[name].dtype, pd.CategoricalDtype) for table in tables)]
         raise IdTypeError(
             f'⟦users="all"⟧: the categories of the key columns {odd} hold strings with lone surrogates ({error}), '
-            'which '
-            "pandas cannot join; convert the columns ⟦with .astype(object)⟧"
+            "which pandas cannot join; convert the columns ⟦with .astype(object)⟧"
         ) from error
     return key_labels(both, names, row_of[key])
 

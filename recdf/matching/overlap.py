@@ -168,8 +168,7 @@ def _of_columns(overlap: Overlap) -> Told:
         yield (
             f"true has the by column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} too, and each value of "
             "pred is scored with all rows of true. Pass ⟦+by_in_true=True⟧ to score a fold, or the like, with the "
-            "rows of "
-            "true of the same value; ⟦+by_in_true=False⟧ says that all of true is meant",
+            "rows of true of the same value; ⟦+by_in_true=False⟧ says that all of true is meant",
             FoldByWarning,
         )
     if overlap.swapped:
@@ -196,8 +195,7 @@ def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> T
         more = "another column in ⟦+by=⟧" if options.by else "⟦by=⟧"
         yield (
             f"ranks repeat within a list, whose order then says nothing; is {more} missing, or a column of "
-            "⟦+user_col=⟧? "
-            "⟦rd.check(true, pred)⟧ tells more",
+            "⟦+user_col=⟧? ⟦rd.check(true, pred)⟧ tells more",
             RankWarning,
         )
     if overlap.disordered and min(overlap.disordered.values()):

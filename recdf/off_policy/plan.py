@@ -156,7 +156,6 @@ def model_columns(
     if missing:
         raise OptionError(
             f"estimators names {needing[0]!r}, which needs {' and '.join(f'⟦{name}=⟧' for name in missing)}: columns "
-            "of "
-            "a reward model at the logged item and on average under the target policy (reward_table makes them)"
+            "of a reward model at the logged item and on average under the target policy (reward_table makes them)"
         )
     return q_logged, q_target

@@ -128,8 +128,7 @@ class LogArrays:
             found = f"{shortest} to {longest} rows" if shortest < longest else f"{longest} of {len(present)} positions"
             raise DataError(
                 f"units of log have {found}; expected the same positions in every unit. ⟦+ragged='as_logged'⟧ takes "
-                "them "
-                "as they are, which assumes that the target policy shows as many items as the log"
+                "them as they are, which assumes that the target policy shows as many items as the log"
             )
         return place
 

@@ -164,8 +164,8 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, 
         twice = np.unique(np.flatnonzero(counts > 1) % max(n_cells, 1))
         raise DuplicateError(
             f"per_user has several rows for one model and {' and '.join([*keys, *folds])}, in {len(twice):,} cases "
-            f"such as {show(twice)}. "
-            "Name the columns that tell them apart in ⟦+user_col=⟧ or ⟦+fold=⟧, or roll them up first with rd.roll_up"
+            f"such as {show(twice)}. Name the columns that tell them apart in ⟦+user_col=⟧ or ⟦+fold=⟧, or roll them "
+            "up first with rd.roll_up"
         )
     list_of_cell = unit_of_list = None
     n_lists = n_cells

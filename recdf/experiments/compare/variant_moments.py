@@ -98,9 +98,8 @@ def read_moments(moments: pd.DataFrame, variant_col: str, by: Any, metrics: Colu
     if other:
         raise ColumnError(
             f"moments has the column {other[0]!r}, which is no moment. If it is a segment, name it in ⟦+by=⟧. If it "
-            "is a "
-            f"part of the users (a file, a shard), drop it, and the rows of its values are added: each user must be in "
-            "one part only"
+            "is a part of the users (a file, a shard), drop it, and the rows of its values are added: each user must "
+            "be in one part only"
         )
     if not len(moments):
         raise DataError("moments has no rows; expected one per variant and metric")
@@ -201,8 +200,7 @@ def _check_same_users(table: MomentTable, there: Mask) -> None:
 # What to do instead where a function has moments and needs the users.
 GIVE_ROWS = (
     "call ⟦rd.compare_variants⟧ on one row per user in memory (result.to_pandas(), then join_experiment), or on "
-    "those of "
-    "a sample of the users by a hash of their id"
+    "those of a sample of the users by a hash of their id"
 )
 
 

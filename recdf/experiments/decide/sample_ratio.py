@@ -32,7 +32,7 @@ class Arms:
         """Refuse a control that is not among the variants, and a variant that is alone."""
         names, where = variants.tolist(), f"{role}[{variants.name!r}]"
         if control not in names:
-            raise OptionError(f"control={control!r} is not in {where}; its variants are {names}")
+            raise OptionError(f"⟦control={control!r}⟧ is not in {where}; its variants are {names}")
         if len(names) < 2:
             raise OptionError(f"{where} has one variant, {names[0]!r}; a comparison needs at least two")
         return cls(groups, variants, names.index(control))

@@ -157,8 +157,7 @@ def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) 
     if unknown:
         raise DataError(
             f"per_user has {unknown} before n_true, beside ⟦unit_col={units}⟧; name in ⟦+over=⟧ the columns that the "
-            "rows "
-            "of a unit are rolled up over (sessions, days), and add to ⟦+unit_col=⟧ those that must not be mixed "
+            "rows of a unit are rolled up over (sessions, days), and add to ⟦+unit_col=⟧ those that must not be mixed "
             "(models)"
         )
 
@@ -177,8 +176,7 @@ def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
     if unknown and not spec:
         raise DataError(
             f"per_user has whole numbers in {unknown}, which may be ids or counts; name in ⟦+over=⟧ the columns that "
-            "the "
-            "rows of a unit are rolled up over, or give every metric its rule, such as ⟦+how={'clicks': 'sum'}⟧"
+            "the rows of a unit are rolled up over, or give every metric its rule, such as ⟦+how={'clicks': 'sum'}⟧"
         )
     return [name for name in numbers if name not in keys]
 

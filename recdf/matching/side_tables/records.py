@@ -62,7 +62,7 @@ def _aspects(data: Any, options: Options) -> pd.DataFrame:
     if not isinstance(data, Mapping):
         return as_frame(data, "aspects", options.user_col, options.item_col)
     if len(as_columns(options.user_col)) > 1:
-        raise ColumnError(f"aspects is a mapping, which has one key column, but user_col={options.user_col!r}")
+        raise ColumnError(f"aspects is a mapping, which has one key column, but ⟦user_col={options.user_col!r}⟧")
     rows = [(user, number, item) for user, sets in data.items() for number, items in enumerate(sets) for item in items]
     users, numbers, items = zip(*rows, strict=True) if rows else ((), (), ())
     return pd.DataFrame(
