@@ -56,7 +56,7 @@ class Plan:
         """Refuse what the bounded interval is not defined for."""
         for name, given in (("reward_range", self.reward_range), ("weight_range", self.weight_range)):
             if given is None:
-                raise OptionError(f"⟦interval='bounded'⟧ needs {name}=(lowest, highest), seen or not")
+                raise OptionError(f"⟦interval='bounded'⟧ needs ⟦+{name}=⟧(lowest, highest), seen or not")
         for request in self.requests:
             if request.estimator.name not in ("ips", "snips") or request.clip is not None:
                 raise OptionError(f"⟦interval='bounded'⟧ is for ips and snips without a clip, not {request.label!r}")
