@@ -217,7 +217,7 @@ def _of_sides(overlap: Overlap) -> Told:
             frames = "true or pred" if what == "item" else "the evaluated lists"
             some = overlap.shown(what, roles)
             yield (
-                f"{name}= has no {what} of {frames}, so what metrics read from it says nothing ({some})",
+                f"⟦{name}=⟧ has no {what} of {frames}, so what metrics read from it says nothing ({some})",
                 NoOverlapWarning,
             )
 

@@ -169,7 +169,7 @@ def _refuse_options(given: Mapping[str, Any]) -> None:
         if name in _OF_ROWS:
             raise OptionError(f"⟦{name}=⟧ is about users and not about moments; pass it to rd.variant_moments")
         if name != "progress" and value is not default and value != default:
-            raise OptionError(f"{name}= needs one row per user, and moments are sums over users; {GIVE_ROWS}")
+            raise OptionError(f"⟦{name}=⟧ needs one row per user, and moments are sums over users; {GIVE_ROWS}")
 
 
 def _check_shares(table: MomentTable, settings: Settings) -> None:
