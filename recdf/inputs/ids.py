@@ -23,7 +23,7 @@ from ..errors import IdTypeError, examples
 class Ids:
     """One id column as an array, without its pandas dtype.
 
-    `values` is an int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or bytes.
+    `values` is an int16, int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or bytes.
     Where there is a `dictionary`, `values` are positions in it. `null` marks nulls; it is None if there are none.
     """
 
@@ -228,6 +228,8 @@ def is_nested(dtype: Any) -> bool:
 
 
 def _nulls(series: pd.Series) -> np.ndarray | None:
+    if isinstance(series.dtype, pd.ArrowDtype) and not _to_arrow(series).null_count:
+        return None  # without an array of bools
     null = series.isna().to_numpy(dtype=bool)
     return null if null.any() else None
 
@@ -246,8 +248,8 @@ def _integer_ids(series: pd.Series, where: str) -> Ids:
     name = str(series.dtype).lower().removesuffix("[pyarrow]")
     unsigned = name == "uint64"
     fill: dict[str, Any] = {} if null is None else {"na_value": 0}
-    # int32 stays, since a copy of a long column would take memory and time. Other integers become int64.
-    values = series.to_numpy(dtype=np.dtype(name) if name in ("int32", "uint64") else np.int64, **fill)
+    # These stay, since a copy of a long column would take memory and time. Other integers become int64.
+    values = series.to_numpy(dtype=np.dtype(name) if name in ("int16", "int32", "uint64") else np.int64, **fill)
     if unsigned and (not len(values) or values.max() <= np.iinfo(np.int64).max):
         values = values.astype(np.int64)
     return Ids(where, "integer", values, null)
@@ -285,7 +287,6 @@ def _to_arrow(series: pd.Series) -> Any:
 def _arrow_ids(series: pd.Series, where: str) -> Ids:
     array = _to_arrow(series)
     text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
-    array = array.cast(pa.large_string() if text else pa.large_binary())
     null = array.is_null().to_numpy(zero_copy_only=False).astype(bool) if array.null_count else None
     return Ids(where, "string" if text else "bytes", array, null)
 
