@@ -7,11 +7,12 @@ warning is a class of its own so that it can be filtered.
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 import sys
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
@@ -119,6 +120,16 @@ class WeightWarning(RecdfWarning):
     """A table was evaluated with weights, and its rows count alike here because no `weight_col` was passed."""
 
 
+class DeprecatedWarning(RecdfWarning, FutureWarning):
+    """A call uses an old name, which goes after one minor version; the message says the new one."""
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+# An argument's new name, or that and a function that makes its value of the old argument's.
+NewWord = str | tuple[str, Callable[[Any], Any]]
+
+
 def closest(word: str, known: Iterable[object]) -> str:
     """Return `'; did you mean "x"?'` for the known word nearest to `word`, or an empty string."""
     match = difflib.get_close_matches(word, [str(name) for name in known], n=1, cutoff=0.5)
@@ -146,6 +157,35 @@ def examples(values: Any) -> str:
 def warn_user(message: str, category: type[RecdfWarning]) -> None:
     """Warn at the line outside this package that called it."""
     warnings.warn(message, category, stacklevel=outside_recdf())
+
+
+def renamed(**words: NewWord) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function take keyword arguments by their old names too: `@renamed(old="new")`.
+
+    Where the value changes as well, it is `@renamed(alpha=("confidence", lambda alpha: 1 - alpha))`.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def with_new_words(*args: P.args, **kwargs: P.kwargs) -> R:
+            return function(*args, **in_new_words(kwargs, words, function.__name__))
+
+        with_new_words.renamed = words  # type: ignore[attr-defined]  # the command reads its old flags from here
+        return with_new_words
+
+    return decorate
+
+
+def in_new_words(given: Mapping[str, Any], words: Mapping[str, NewWord], what: str) -> dict[str, Any]:
+    """Return arguments under their new names, and warn of each old one; both at once are an error."""
+    found = {name: value for name, value in given.items() if name not in words}
+    for old in [name for name in given if name in words]:
+        word, convert = (new, None) if isinstance(new := words[old], str) else new
+        if word in given:
+            raise OptionError(f"{what} got {old}= and {word}=, which is its new name; pass {word}= alone")
+        found[word] = given[old] if convert is None else convert(given[old])
+        warn_user(f"{what}: {old}= is now {word}=; the old name goes after one minor version", DeprecatedWarning)
+    return found
 
 
 def outside_recdf() -> int:

@@ -22,7 +22,15 @@ from typing import Any
 import pyarrow as pa
 
 from .._version import __version__
-from ..errors import EmptyPopulationError, NoOverlapWarning, OptionError, RecdfError, RecdfWarning
+from ..errors import (
+    DeprecatedWarning,
+    EmptyPopulationError,
+    NoOverlapWarning,
+    OptionError,
+    RecdfError,
+    RecdfWarning,
+    warn_user,
+)
 from . import deciding, demo, estimating, evaluating, reading_logs, reporting
 from .arguments import Parser, in_flags, option_texts
 from .config import add_config, with_config
@@ -76,6 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not getattr(given, "allow_empty", True):
                 warnings.simplefilter("error", NoOverlapWarning)
             warnings.showwarning = partial(_show_warning, warnings.showwarning, given, seen)
+            for old, new in given.parser.renamed(words).items():
+                warn_user(f"{old} is now {new}; the old name goes after one minor version", DeprecatedWarning)
             record = RunRecord(given, words)
             code = _run(given, record)
             code = 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code

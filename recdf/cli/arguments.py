@@ -40,6 +40,12 @@ class Parser(argparse.ArgumentParser):
         """Return the long flag of every argument, by the name that it has in Python."""
         return {action.dest: action.option_strings[-1] for action in self._actions if action.option_strings}
 
+    def renamed(self, words: Iterable[str]) -> dict[str, str]:
+        """Return those of the words that are old flags, which the help does not show, and the new flag of each."""
+        new, given = self.flags(), {word.partition("=")[0] for word in words}
+        old = [action for action in self._actions if action.help == argparse.SUPPRESS]
+        return {name: new[action.dest] for action in old for name in action.option_strings if name in given}
+
 
 class _Given(argparse.Action):
     """Store one value, or the values of all places where the flag of a list stands. One value given twice is an error.
@@ -204,9 +210,7 @@ def given_options(given: argparse.Namespace) -> dict[str, Any]:
     options = {name: value for name, value in vars(given).items() if name in NAMES}
     one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
     words: dict[Any, bool] = {"True": True, "False": False}
-    return {
-        name: words.get(str(value), value or True) if name in OR_FALSE else value for name, value in one.items()
-    }
+    return {name: words.get(str(value), value or True) if name in OR_FALSE else value for name, value in one.items()}
 
 
 def option_texts() -> dict[str, str]:
@@ -230,9 +234,11 @@ def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str
     """Add one argument for each of these parameters of a function, from its annotations, docstring and defaults."""
     texts, hints = _described(inspect.getdoc(function) or ""), typing.get_type_hints(function)
     for name in names:
-        default = inspect.signature(function).parameters[name].default
+        default, shape = inspect.signature(function).parameters[name].default, _shape(hints[name], "NAME")
         words = f"Default {default}." if isinstance(default, str | int | float) else ""
-        _add_documented(group, name, texts[name], words, _shape(hints[name], "NAME"))
+        for old in (old for old, new in getattr(function, "renamed", {}).items() if new == name):
+            group.add_argument(flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **shape)
+        _add_documented(group, name, texts[name], words, shape)
 
 
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

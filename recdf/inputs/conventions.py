@@ -108,7 +108,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "accuracy": {"length": "k"},
                 "mcc": {"length": "k"},
                 "surprisal": {},
-                "popularity": {"base": "events"},
+                "popularity": {"share_of": "events"},
                 "ild": {"similarity": "hamming"},
             },
             differs={

@@ -155,11 +155,11 @@ class _ArpRatio(ListMetric):
     """Popularity of the recommended items over that of the user's past; above 1 is more popular, at least 0."""
 
     def __call__(
-        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
         items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
         items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -320,12 +320,12 @@ class _Dcg(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", base: float = 2,
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", base: float = 2,
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -641,13 +641,13 @@ class _Ndcg(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", base: float = 2,
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
         tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", base: float = 2,
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
         tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
@@ -729,11 +729,11 @@ class _Popularity(ListMetric):
     """Mean popularity of the recommended items; neither direction is better, in [0, 1]."""
 
     def __call__(
-        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
         items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
         items: Ids | None = None, **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...
 
@@ -884,12 +884,12 @@ class _Surprisal(ListMetric):
     """Mean self-information of the recommended items, in bits; larger is better, at least 0."""
 
     def __call__(
-        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
         normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> float: ...
     def per_user(
-        self, log: Rows, pred: Rows, k: int = 10, *, base: Literal["users", "events"] = "users",
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
         normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
         **options: Unpack[OptionArguments],
     ) -> pd.DataFrame: ...

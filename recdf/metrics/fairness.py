@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from ..errors import renamed
 from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
 from ..matching.grouping import offsets
@@ -230,7 +231,8 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
 
 
 @metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log", "log_users"))
-def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np.ndarray:
+@renamed(base="share_of")
+def arp_ratio(lists: Lists, *, share_of: Literal["users", "events"] = "users") -> np.ndarray:
     """Popularity of the recommended items over that of the user's past; above 1 is more popular, at least 0.
 
     Formula
@@ -241,7 +243,7 @@ def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np
 
     Parameters
     ----------
-    base : {"users", "events"}, default "users"
+    share_of : {"users", "events"}, default "users"
         "users": p(i) is a share of users. "events": it is a share of interactions.
 
     Notes
@@ -260,6 +262,6 @@ def arp_ratio(lists: Lists, *, base: Literal["users", "events"] = "users") -> np
     0.5
     """
     log = lists.sides.log
-    share = log.share(base)
+    share = log.share(share_of)
     of_user = ratio(exact_sums(share[log.pairs[1]], log.pair_user, len(log.pairs[0]) - 1), np.diff(log.pairs[0]))
     return ratio(lists.mean_shown(share), np.append(of_user, np.nan)[log.list_user])

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, overload
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, valid
+from ..errors import OptionError, in_new_words, valid
 from ..inputs.options import NAMES, Options, check_names
 from ..matching.counts import ListCounts
 from ..matching.side_tables.given import Given
@@ -66,7 +66,7 @@ class Metric(MetricRecord, ABC):
             )
         given = dict(zip(self.positional, args, strict=False))
         known = [*self.positional, *self.defaults, *self.sides, *NAMES]
-        for name, value in kwargs.items():
+        for name, value in in_new_words(kwargs, self.renamed, self.name).items():
             if name in given:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
             if name not in known:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..errors import OptionError
+from ..errors import OptionError, renamed
 from ..matching.grouping import pair_within
 from ..matching.hits import ratio
 from ..matching.lists import Lists
@@ -17,11 +17,12 @@ from .diversity import Similarity
 from .metric import metric
 from .similarity import nearest
 
-Base = Literal["users", "events"]
+ShareOf = Literal["users", "events"]
 
 
 @metric(better=None, aliases=("arp",), arguments=("log", "pred"), unknown=("log",))
-def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
+@renamed(base="share_of")
+def popularity(lists: Lists, *, share_of: ShareOf = "users") -> np.ndarray:
     """Mean popularity of the recommended items; neither direction is better, in [0, 1].
 
     Formula
@@ -31,7 +32,7 @@ def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
 
     Parameters
     ----------
-    base : {"users", "events"}, default "users"
+    share_of : {"users", "events"}, default "users"
         "users": p(i) is a share of users. "events": it is a share of interactions.
 
     Notes
@@ -49,12 +50,13 @@ def popularity(lists: Lists, *, base: Base = "users") -> np.ndarray:
     >>> rd.popularity({1: ["a", "b"], 2: ["b"]}, {1: ["b"], 2: ["a"]}, k=2)
     0.75
     """
-    return lists.mean_shown(lists.sides.log.share(base))
+    return lists.mean_shown(lists.sides.log.share(share_of))
 
 
 @metric(bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",))
+@renamed(base="share_of")
 def surprisal(
-    lists: Lists, *, base: Base = "users", normalize: bool = False, divisor: Literal["shown", "k"] = "shown"
+    lists: Lists, *, share_of: ShareOf = "users", normalize: bool = False, divisor: Literal["shown", "k"] = "shown"
 ) -> np.ndarray:
     """Mean self-information of the recommended items, in bits; larger is better, at least 0.
 
@@ -65,7 +67,7 @@ def surprisal(
 
     Parameters
     ----------
-    base : {"users", "events"}, default "users"
+    share_of : {"users", "events"}, default "users"
         "users": p(i) is a share of users, and N is their number. "events": p(i) is a share of interactions, and N is
         the number of interactions.
     normalize : bool, default False
@@ -82,8 +84,8 @@ def surprisal(
     References
     ----------
     Zhou et al. (2010), PNAS 107(10). The default equals `MeanInvUserFreq` of RecTools. normalize=True with divisor="k"
-    equals `Surprisal` of RePlay. `novelty` of recommenders is like base="events", but there items that are not in the
-    log add nothing, and the mean is over all rows.
+    equals `Surprisal` of RePlay. `novelty` of recommenders is like share_of="events", but there items that are not in
+    the log add nothing, and the mean is over all rows.
 
     Examples
     --------
@@ -91,8 +93,8 @@ def surprisal(
     1.0
     """
     log = lists.sides.log
-    found = lists.mean_shown(log.surprise(base), divisor)
-    return ratio(found, np.log2(max(log.total(base), 1))) if normalize else found
+    found = lists.mean_shown(log.surprise(share_of), divisor)
+    return ratio(found, np.log2(max(log.total(share_of), 1))) if normalize else found
 
 
 @metric(arguments=("log", "pred"), unknown=("log_users",))

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import OptionError, valid
+from ..errors import NewWord, OptionError, in_new_words, valid
 from ..inputs.options import NAMES, Options, check_choice, parameters
 from ..matching.counts import OF_LOG, SUMS, Sum
 from ..matching.side_tables.records import SIDES
@@ -142,6 +142,11 @@ class MetricRecord:
         """The metric's own parameters and their defaults."""
         return {p.name: p.default for p in self._own}
 
+    @property
+    def renamed(self) -> Mapping[str, NewWord]:
+        """Old names of parameters, which `@renamed` gives to the kernel."""
+        return getattr(self.kernel, "renamed", {})
+
     @cached_property
     def hints(self) -> dict[str, Any]:
         """Types of the parameters and of the result, where the kernel is annotated."""
@@ -199,7 +204,8 @@ class MetricRecord:
 
     def request(self, params: Mapping[str, Any], k: int | None, options: Options, label: str | None = None) -> Request:
         """Check parameters and make a request; a convention gives the parameters that the caller does not."""
-        defaults = options.parameters(self.name)
+        params = in_new_words(params, self.renamed, self.name)
+        defaults = in_new_words(options.parameters(self.name), self.renamed, self.name)
         for name, value in (*params.items(), *defaults.items()):
             self._check(name, value)
         changed = {n: params[n] for n in self.defaults if n in params and params[n] != self.defaults[n]}

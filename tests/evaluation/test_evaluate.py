@@ -34,7 +34,7 @@ def columns_of(metrics, k=10, **options):
         (rd.recall, 5, ["recall@5"]),
         ("mapr(normalizer=achievable)@20", 5, ["mapr(normalizer=achievable)@20"]),
         (" mapr( normalizer = achievable ) @ 20 ", 5, ["mapr(normalizer=achievable)@20"]),
-        ("ndcg(gain=exp2,discount=none,base=3)", 2, ["ndcg(gain=exp2,discount=none,base=3)@2"]),
+        ("ndcg(gain=exp2,discount=none,log_base=3)", 2, ["ndcg(gain=exp2,discount=none,log_base=3)@2"]),
         ("map@5", 5, ["map@5"]),
         ("rprecision", [1, 5], ["rprecision"]),
         ({"mine": "ndcg@5"}, 10, ["mine"]),
@@ -130,7 +130,7 @@ def test_spec_is_json_safe_and_says_what_was_computed():
     assert spec["options"]["users"] == "2 given ids"
     assert spec["options"]["min_relevance"] == 0.5
     assert spec["metrics"]["mine"]["k"] == 3
-    assert spec["metrics"]["mine"]["definition"].startswith("ndcg(gain=exp2,discount=log,base=2,ideal=relevant")
+    assert spec["metrics"]["mine"]["definition"].startswith("ndcg(gain=exp2,discount=log,log_base=2,ideal=relevant")
     assert spec["metrics"]["r"]["k"] is None
     assert spec["confidence"] == 0.95
     duplicates = {"true": true, "pred": pred}

@@ -17,7 +17,7 @@ PRED = {"u": ["a", "x", "b"]}
     [
         ("log", lambda i: 1 / np.log2(i + 1)),
         ("jk", lambda i: 1 / np.maximum(1, np.log2(i))),
-        ("jk,base=70000.5", lambda i: 1 / np.maximum(1, np.log(i) / np.log(70000.5))),
+        ("jk,log_base=70000.5", lambda i: 1 / np.maximum(1, np.log(i) / np.log(70000.5))),
         ("none", lambda i: np.ones(len(i))),
     ],
 )

@@ -120,7 +120,7 @@ def zipf(rank):
 def test_strings_and_keywords_are_two_ways_to_say_the_same():
     cases = [
         ("ndcg(gain=exp2,discount=none)@2", rd.ndcg, {"gain": "exp2", "discount": "none"}),
-        ("ndcg(base=3)@2", rd.ndcg, {"base": 3}),
+        ("ndcg(log_base=3)@2", rd.ndcg, {"log_base": 3}),
         ("f1(beta=0.5)@2", rd.f1, {"beta": 0.5}),
         ("err(max_gain=none)@2", rd.err, {"max_gain": None}),
         ("mrr(of='all')@2", rd.mrr, {"of": "all"}),

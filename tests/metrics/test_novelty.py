@@ -32,14 +32,14 @@ def test_worked_cases(name, form):
 def test_popularity_counts_users_or_events():
     pred = {9: ["a", "c", "new"]}
     assert rd.popularity(LOG, pred) == close((1 + 1 / 3 + 0) / 3)
-    assert rd.popularity(LOG, pred, base="events") == close((3 / 6 + 2 / 6 + 0) / 3)
+    assert rd.popularity(LOG, pred, share_of="events") == close((3 / 6 + 2 / 6 + 0) / 3)
 
 
 def test_surprisal():
     pred = {9: ["a", "b", "new"]}
     assert rd.surprisal(LOG, pred, 4) == close((0 + math.log2(3) + math.log2(3)) / 3)
     assert rd.surprisal(LOG, pred, 4, normalize=True, divisor="k") == close(2 / 4)
-    assert rd.surprisal(LOG, pred, 4, base="events") == close((1 + 2 * math.log2(6)) / 3)
+    assert rd.surprisal(LOG, pred, 4, share_of="events") == close((1 + 2 * math.log2(6)) / 3)
 
 
 def test_surprisal_of_a_log_of_one_user_has_no_scale():

@@ -22,7 +22,7 @@ PARAMETERS = {
     "precision": [{"divisor": "achievable"}],
     "mapr": [{"normalizer": "achievable"}],
     "mrr": [{"of": "all"}],
-    "ndcg": [{"gain": "exp2"}, {"gain": "binary", "discount": "jk", "base": 3}, {"tied": "averaged"}],
+    "ndcg": [{"gain": "exp2"}, {"gain": "binary", "discount": "jk", "log_base": 3}, {"tied": "averaged"}],
 }
 EACH = [(name, params) for name in METRICS for params in [{}, *PARAMETERS[name]]]
 

@@ -78,10 +78,10 @@ def pop_rsp(lists, *, group_col=None, head=0.8):
 
 
 @oracle
-def arp_ratio(one, *, base="users"):
+def arp_ratio(one, *, share_of="users"):
     """Mean popularity of the recommended over that of the user's items."""
 
     def mean(items):
-        return average([n / total for n, total in (had(i, one.world, base) for i in items)])
+        return average([n / total for n, total in (had(i, one.world, share_of) for i in items)])
 
     return mean(items_of(one)) / mean(sorted(one.history))

@@ -9,24 +9,24 @@ from oracles.numbers import NAN, average, ratio
 from oracles.registry import oracle
 
 
-def had(item, world, base):
+def had(item, world, share_of):
     """(how many had the item, of how many): users or interactions."""
-    if base == "users":
+    if share_of == "users":
         return len(world.users_of(item)), len(world.users)
     return sum(what == item for _, what in world.log), len(world.log)
 
 
 @oracle
-def popularity(one, *, base="users"):
+def popularity(one, *, share_of="users"):
     """Mean p(i) of the recommended."""
-    return average([n / total for n, total in (had(i, one.world, base) for i in items_of(one))])
+    return average([n / total for n, total in (had(i, one.world, share_of) for i in items_of(one))])
 
 
 @oracle
-def surprisal(one, *, base="users", normalize=False, divisor="shown"):
+def surprisal(one, *, share_of="users", normalize=False, divisor="shown"):
     """Mean −log2 p(i) of the recommended; an unseen item counts as had once."""
-    total = had(None, one.world, base)[1]
-    bits = [-math.log2(max(had(i, one.world, base)[0], 1) / total) for i in items_of(one)]
+    total = had(None, one.world, share_of)[1]
+    bits = [-math.log2(max(had(i, one.world, share_of)[0], 1) / total) for i in items_of(one)]
     value = ratio(sum(bits), one.k if divisor == "k" else one.m)
     return value / math.log2(total) if normalize else value
 

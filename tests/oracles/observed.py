@@ -55,11 +55,11 @@ def mrr(one, *, of="first"):
     return first / rank / relevant_v(one)[0]
 
 
-def ndcg(one, *, gain="linear", discount="log", base=2):
+def ndcg(one, *, gain="linear", discount="log", log_base=2):
     """Σ gain · v · disc(i) / the same sum over the best products."""
-    found = sum(transform(s.gain, gain) * v(s.true) * weight(i, discount, base) for i, s in ranks(one) if s.hit)
+    found = sum(transform(s.gain, gain) * v(s.true) * weight(i, discount, log_base) for i, s in ranks(one) if s.hit)
     best = sorted((transform(t.gain, gain) * v(t) for t in one.relevant), reverse=True)[: one.k]
-    return ratio(found, math.fsum(x * weight(i, discount, base) for i, x in enumerate(best, start=1)))
+    return ratio(found, math.fsum(x * weight(i, discount, log_base) for i, x in enumerate(best, start=1)))
 
 
 OBSERVED = {"recall": recall, "precision": precision, "mapr": mapr, "mrr": mrr, "ndcg": ndcg}

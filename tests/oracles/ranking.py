@@ -64,42 +64,42 @@ def transform(g, gain):
     return choose("gain", gain, {"linear": g, "exp2": 2**g - 1, "binary": 1.0 if g > 0 else 0.0})
 
 
-def weight(rank, discount, base):
+def weight(rank, discount, log_base):
     """disc(rank): 1 / log_b(rank + 1), 1 / max(1, log_b rank), 1, or what a callable returns."""
     if callable(discount):
         return discount(rank)
     if discount == "log":
-        return 1 / math.log(rank + 1, base)
+        return 1 / math.log(rank + 1, log_base)
     if discount == "jk":
-        return 1 / max(1.0, math.log(rank, base))
+        return 1 / max(1.0, math.log(rank, log_base))
     if discount == "none":
         return 1.0
     raise ValueError(f"unknown discount {discount!r}")
 
 
-def discounted_sum(gains, gain, discount, base):
+def discounted_sum(gains, gain, discount, log_base):
     """Σ gain(g_i) · disc(i) over gains in rank order."""
-    return sum(transform(g, gain) * weight(i, discount, base) for i, g in enumerate(gains, start=1))
+    return sum(transform(g, gain) * weight(i, discount, log_base) for i, g in enumerate(gains, start=1))
 
 
-def mean_weight(one, s, discount, base):
+def mean_weight(one, s, discount, log_base):
     """Mean over the ranks of all items placed like s of their weight, which is 0 beyond k."""
     ranks = [i for i, other in enumerate(one.ranked, start=1) if other.place == s.place]
-    return sum(weight(i, discount, base) for i in ranks if i <= one.k) / len(ranks)
+    return sum(weight(i, discount, log_base) for i in ranks if i <= one.k) / len(ranks)
 
 
 @oracle
-def dcg(one, *, gain="linear", discount="log", base=2, tied="ranked"):
+def dcg(one, *, gain="linear", discount="log", log_base=2, tied="ranked"):
     """Σ gain(g_i) · disc(i) over the first k; "averaged": over the whole list, each item with its ties' mean weight."""
     if tied == "ranked":
-        return discounted_sum([s.gain for s in one.first_k], gain, discount, base)
+        return discounted_sum([s.gain for s in one.first_k], gain, discount, log_base)
     if tied == "averaged":
-        return sum(transform(s.gain, gain) * mean_weight(one, s, discount, base) for s in one.ranked)
+        return sum(transform(s.gain, gain) * mean_weight(one, s, discount, log_base) for s in one.ranked)
     raise ValueError(f"unknown tied {tied!r}")
 
 
 @oracle
-def ndcg(one, *, gain="linear", discount="log", base=2, ideal="relevant", tied="ranked"):
+def ndcg(one, *, gain="linear", discount="log", log_base=2, ideal="relevant", tied="ranked"):
     """DCG / IDCG of the best min(k, n) gains, of k gains of 1 ("k"), or of the gains re-sorted.
 
     Of the first k items ("shown") or of the best k of the whole list ("listed").
@@ -119,7 +119,8 @@ def ndcg(one, *, gain="linear", discount="log", base=2, ideal="relevant", tied="
     else:
         raise ValueError(f"unknown ideal {ideal!r}")
     return ratio(
-        dcg(one, gain=gain, discount=discount, base=base, tied=tied), discounted_sum(gains, gain, discount, base)
+        dcg(one, gain=gain, discount=discount, log_base=log_base, tied=tied),
+        discounted_sum(gains, gain, discount, log_base),
     )
 
 

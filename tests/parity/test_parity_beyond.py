@@ -34,7 +34,7 @@ CASES = [
     ("replay", "categories", "categories", {"items": "items"}, ("plain",)),
     ("replay_pandas", "surprisal", "surprisal", {"normalize": True, "divisor": "k"}, ("plain", "holes")),
     ("rectools", "surprisal", "surprisal", {}, ("plain", "holes")),
-    ("rectools", "popularity[normalize=True]", "popularity", {"base": "events"}, ("plain", "holes")),
+    ("rectools", "popularity[normalize=True]", "popularity", {"share_of": "events"}, ("plain", "holes")),
     ("recpack", "ild[jaccard]", "ild", {"similarity": "jaccard", "features": "features"}, ("plain", "holes")),
     ("recommenders", "ild", "ild", {"features": "features"}, ("plain",)),
     ("recommenders", "entropy", "entropy", {}, ("plain",)),

@@ -35,7 +35,7 @@ SPACE = {
 }
 
 # Values of the numeric parameters of the built-in metrics to try beside the default.
-NUMBERS = {"beta": [0.5, 2.0], "base": [3], "p": [0.3], "max_gain": [6.0]}
+NUMBERS = {"beta": [0.5, 2.0], "log_base": [3], "p": [0.3], "max_gain": [6.0]}
 
 
 @functools.cache
@@ -125,7 +125,7 @@ def variants(metric):
     # The package refuses this pair: the ideal list would lack items that the list is credited for.
     found = [one for one in found if (one.get("ideal"), one.get("tied")) != ("shown", "averaged")]
     if "discount" in choices:
-        found += [{"discount": "log", "base": 10}, {"discount": "jk", "base": 3}]
+        found += [{"discount": "log", "log_base": 10}, {"discount": "jk", "log_base": 3}]
     return found
 
 

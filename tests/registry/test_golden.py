@@ -88,7 +88,7 @@ def test_textbook_of_liked_items():
 def test_textbook_of_ratings():
     true, pred = textbook()
     expected = TEXTBOOK["expected"]
-    options = {"relevance_col": "rating", "judged_only": True, "discount": "jk", "base": 2}
+    options = {"relevance_col": "rating", "judged_only": True, "discount": "jk", "log_base": 2}
     dcg = rd.dcg.per_user(true, pred, 5, **options)["dcg(discount=jk)@5"]
     ndcg = rd.ndcg.per_user(true, pred, 5, **options)["ndcg(discount=jk)@5"]
     assert dcg.tolist() == close(expected["dcg(gain=linear,discount=jk,base=2)"])

@@ -85,7 +85,7 @@ def test_textbook_hits(textbook):
 def test_textbook_gains(textbook):
     # Here the gain is the rating itself, of liked items and of others.
     expected = CASES["textbook"]["expected"]
-    jk = {"min_relevance": None, "discount": "jk", "base": 2}
+    jk = {"min_relevance": None, "discount": "jk", "log_base": 2}
     dcg, ndcg = textbook("dcg", **jk), textbook("ndcg", **jk)
     assert dcg == close(expected["dcg(gain=linear,discount=jk,base=2)"])
     assert [d / n for d, n in zip(dcg, ndcg, strict=True)] == close(expected["idcg"])

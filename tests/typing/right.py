@@ -15,7 +15,7 @@ def calls() -> None:
     one = pred[pred["model"] == "a"]
 
     assert_type(rd.ndcg(true, one), float)
-    assert_type(rd.ndcg(true, one, 5, gain="exp2", base=3, discount="jk", ties="row", users=[1, 2]), float)
+    assert_type(rd.ndcg(true, one, 5, gain="exp2", log_base=3, discount="jk", ties="row", users=[1, 2]), float)
     assert_type(rd.ndcg({1: ["a"]}, {1: ["a"]}, k=10, discount=lambda rank: 1 / rank), float)
     assert_type(rd.ndcg.per_user(true, pred, k=10, by="model", relevance_col=None), pd.DataFrame)
     assert_type(rd.ndcg.bounds, tuple[float | None, float | None])
@@ -24,7 +24,7 @@ def calls() -> None:
     assert_type(rd.a_ndcg(true, one, aspects, 10, 0.5, ideal="even"), float)
     assert_type(rd.coverage([1, 2], one), float)
     assert_type(rd.coverage(true["item_id"], one, k=None), float)
-    assert_type(rd.popularity(log, one, base="events"), float)
+    assert_type(rd.popularity(log, one, share_of="events"), float)
     assert_type(rd.serendipity(None, one, relevant=False, log={1: [3]}, features={1: [1.0], 3: [2.0]}), float)
     assert_type(rd.confusion(true, one, items=range(9)), dict[str, float])
     assert_type(rd.exposure_share(one, items=catalogue, group_col="genre"), dict[object, float])

@@ -53,22 +53,22 @@ class Log:
         start = self.pairs[0]
         return np.repeat(np.arange(len(start) - 1), np.diff(start))
 
-    def count(self, base: str) -> np.ndarray:
-        """Return the number of users (base "users") or of interactions ("events") of each item code."""
-        return np.bincount(self.pairs[1] if base == "users" else self.item, minlength=self.n_items)
+    def count(self, share_of: str) -> np.ndarray:
+        """Return the number of users (share_of "users") or of interactions ("events") of each item code."""
+        return np.bincount(self.pairs[1] if share_of == "users" else self.item, minlength=self.n_items)
 
-    def total(self, base: str) -> int:
+    def total(self, share_of: str) -> int:
         """Return the number of users, or of interactions, of the whole log."""
-        return self.n_users if base == "users" else len(self.item)
+        return self.n_users if share_of == "users" else len(self.item)
 
-    def share(self, base: str) -> np.ndarray:
+    def share(self, share_of: str) -> np.ndarray:
         """Return p(i): the share of the users who have item i, or of the interactions with it."""
-        found: np.ndarray = self.count(base) / max(self.total(base), 1)
+        found: np.ndarray = self.count(share_of) / max(self.total(share_of), 1)
         return found
 
-    def surprise(self, base: str) -> np.ndarray:
+    def surprise(self, share_of: str) -> np.ndarray:
         """Return −log2 p(i); an item that is not in the log counts as if one user had it."""
-        found: np.ndarray = np.log2(max(self.total(base), 1)) - np.log2(np.maximum(self.count(base), 1))
+        found: np.ndarray = np.log2(max(self.total(share_of), 1)) - np.log2(np.maximum(self.count(share_of), 1))
         return found
 
     def by_popularity(self) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...errors import DataError, OptionError, examples
+from ...errors import DataError, OptionError, examples, renamed
 from ...matching.hits import Hits, ratio
 from ...matching.lists import Lists
 from ..metric import metric
@@ -37,12 +37,12 @@ def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
     return (gain > 0).astype(np.float64) if kind == "binary" else gain
 
 
-def _discounts(kind: AnyDiscount, base: float, rank: np.ndarray) -> np.ndarray:
+def _discounts(kind: AnyDiscount, log_base: float, rank: np.ndarray) -> np.ndarray:
     ranks = np.arange(1, int(rank.max(initial=0)) + 1)  # few, so a discount function is called seldom
-    return _at_rank(_weights(kind, base, ranks), rank)
+    return _at_rank(_weights(kind, log_base, ranks), rank)
 
 
-def _sum_of_discounts(kind: AnyDiscount, base: float, k: int) -> float:
+def _sum_of_discounts(kind: AnyDiscount, log_base: float, k: int) -> float:
     """Sum of the discounts of ranks 1 to k. There may be too many ranks to add one by one.
 
     Beyond the first ranks, discounts are a smooth function of the rank. Their sum is the integral of that function,
@@ -51,17 +51,17 @@ def _sum_of_discounts(kind: AnyDiscount, base: float, k: int) -> float:
     """
     if callable(kind):  # any function: it has to be called for every rank
         parts = (np.arange(first, min(first + RANKS_AT_A_TIME, k + 1)) for first in range(1, k + 1, RANKS_AT_A_TIME))
-        return math.fsum(float(np.sum(_weights(kind, base, ranks))) for ranks in parts)
-    flat = {"none": k, "jk": int(min(base, k)), "log": 0}[kind]  # so many first ranks have the discount 1
+        return math.fsum(float(np.sum(_weights(kind, log_base, ranks))) for ranks in parts)
+    flat = {"none": k, "jk": int(min(log_base, k)), "log": 0}[kind]  # so many first ranks have the discount 1
     head = min(k, flat + RANKS_ADDED)
-    first = flat + float(np.sum(_weights(kind, base, np.arange(flat + 1, head + 1))))
+    first = flat + float(np.sum(_weights(kind, log_base, np.arange(flat + 1, head + 1))))
     if head == k:
         return first
     shift = 1 if kind == "log" else 0  # disc(i) = ln b / ln(i + shift)
     low, high = float(head + 1 + shift), float(k + shift)
     ends = (1 / math.log(low) + 1 / math.log(high)) / 2
     slopes = (1 / (low * math.log(low) ** 2) - 1 / (high * math.log(high) ** 2)) / 12
-    return first + math.log(base) * (_integral(low, high) + ends + slopes)
+    return first + math.log(log_base) * (_integral(low, high) + ends + slopes)
 
 
 def _integral(low: float, high: float) -> float:
@@ -73,17 +73,17 @@ def _integral(low: float, high: float) -> float:
     return float(np.sum(half * weights * np.exp(u) / u))
 
 
-def _weights(kind: AnyDiscount, base: float, ranks: np.ndarray) -> np.ndarray:
+def _weights(kind: AnyDiscount, log_base: float, ranks: np.ndarray) -> np.ndarray:
     """Discount of each rank."""
-    if not base > 1:
-        raise OptionError(f"base={base}; the base of the logarithm must be above 1")
+    if not log_base > 1:
+        raise OptionError(f"log_base={log_base}; the base of the logarithm must be above 1")
     discounts: np.ndarray
     if callable(kind):
         discounts = np.array([kind(i) for i in ranks.tolist()], dtype=np.float64)
     elif kind == "log":
-        discounts = 1 / (np.log2(ranks + 1) / np.log2(base))
+        discounts = 1 / (np.log2(ranks + 1) / np.log2(log_base))
     elif kind == "jk":
-        discounts = 1 / np.maximum(1, np.log2(ranks) / np.log2(base))
+        discounts = 1 / np.maximum(1, np.log2(ranks) / np.log2(log_base))
     else:
         discounts = np.ones(len(ranks))
     return discounts
@@ -99,20 +99,20 @@ def _as_key(discount: AnyDiscount) -> AnyDiscount:
     return discount if isinstance(discount, str) else getattr(discount, "__call__")  # noqa: B004, B009
 
 
-def _discounted(hits: Hits, gain: str, discount: AnyDiscount, base: float) -> np.ndarray:
-    discounts = _discounts(discount, base, hits.rank)
+def _discounted(hits: Hits, gain: str, discount: AnyDiscount, log_base: float) -> np.ndarray:
+    discounts = _discounts(discount, log_base, hits.rank)
     return discounts if gain == "binary" else _gains(gain, hits.gain) * discounts
 
 
-def _dcg(lists: Lists, gain: str, discount: AnyDiscount, base: float, tied: str) -> np.ndarray:
+def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: str) -> np.ndarray:
     if tied == "ranked" or lists.matched.tie_level is None:
         # Where all hits have gain 1, all kinds of gain are one sum.
         kind = "binary" if lists.matched.true_lists.constant_gain else gain
-        return lists.sum_hits(_discounted, kind, _as_key(discount), base)
-    return _dcg_of_ties(lists, _gains(gain, lists.whole.hits.gain), discount, base)
+        return lists.sum_hits(_discounted, kind, _as_key(discount), log_base)
+    return _dcg_of_ties(lists, _gains(gain, lists.whole.hits.gain), discount, log_base)
 
 
-def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: AnyDiscount, base: float) -> np.ndarray:
+def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: AnyDiscount, log_base: float) -> np.ndarray:
     """DCG where each hit of the whole list has the mean discount of all ranks of its score. Ranks beyond k have 0.
 
     `gains` has one number for each of these hits.
@@ -120,37 +120,40 @@ def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: AnyDiscount, base: f
     hits = lists.whole.hits
     top, bottom = tied_ranks(lists.whole, hits)
     ranks = np.arange(1, min(lists.k, int(bottom.max(initial=0))) + 1)
-    total = np.concatenate([[0.0], np.cumsum(_discounts(discount, base, ranks))])
+    total = np.concatenate([[0.0], np.cumsum(_discounts(discount, log_base, ranks))])
     upto = total[np.minimum(bottom, lists.k)] - total[np.minimum(top - 1, lists.k)]
     return lists.sum(gains * upto / (bottom - top + 1), hits)
 
 
-def _observed_ndcg(lists: Lists, gain: str, discount: AnyDiscount, base: float, ideal: str, tied: str) -> np.ndarray:
+def _observed_ndcg(
+    lists: Lists, gain: str, discount: AnyDiscount, log_base: float, ideal: str, tied: str
+) -> np.ndarray:
     """NDCG with propensities: a row of `true` counts its gain times 1/propensity, in the list and in the ideal."""
     refuse("ideal", ideal, ("relevant",))
     worth = _gains(gain, lists.matched.true_lists.gain) * weights_of(lists)
     if tied == "averaged" and lists.matched.tie_level is not None:
-        total = _dcg_of_ties(lists, worth[lists.whole.hits.true_place], discount, base)
+        total = _dcg_of_ties(lists, worth[lists.whole.hits.true_place], discount, log_base)
     else:
-        total = lists.sum(worth[lists.hits.true_place] * _discounts(discount, base, lists.hits.rank))
-    return ratio(total, lists.sum_best(worth, _discounted, "linear", _as_key(discount), base))
+        total = lists.sum(worth[lists.hits.true_place] * _discounts(discount, log_base, lists.hits.rank))
+    return ratio(total, lists.sum_best(worth, _discounted, "linear", _as_key(discount), log_base))
 
 
-def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, base: float, whole: bool) -> np.ndarray:
+def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, whole: bool) -> np.ndarray:
     """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole list."""
     hits = lists.whole.hits if whole else lists.hits
     gains = hits.gain[np.lexsort((-hits.gain, np.cumsum(hits.number == 1)))]  # lists stay where they are
-    discounted = _gains(gain, gains) * _discounts(discount, base, hits.number)
+    discounted = _gains(gain, gains) * _discounts(discount, log_base, hits.number)
     return lists.sum(np.where(hits.number <= lists.k, discounted, 0.0), hits)
 
 
 @metric(optional=("propensity",))
+@renamed(base="log_base")
 def ndcg(
     lists: Lists,
     *,
     gain: Gain = "linear",
     discount: Discount | Callable[[int], float] = "log",
-    base: float = 2,
+    log_base: float = 2,
     ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
     tied: Literal["ranked", "averaged"] = "ranked",
 ) -> np.ndarray:
@@ -169,7 +172,7 @@ def ndcg(
     discount : {"log", "jk", "none"} or function, default "log"
         "log": disc(i) = 1/log_b(i + 1). "jk": disc(i) = 1/max(1, log_b i), so that ranks up to b are not
         discounted. "none": disc(i) = 1. A function takes the rank and returns the discount.
-    base : float, default 2
+    log_base : float, default 2
         Base b of the logarithm.
     ideal : {"relevant", "k", "shown", "listed"}, default "relevant"
         The ideal list. "relevant": the best min(k, n_true) relevant items; undefined without any. "k": k items of gain
@@ -202,34 +205,35 @@ def ndcg(
             'tied="averaged" credits items below rank k, which ideal="shown" leaves out; take ideal="listed"'
         )
     if lists.item_weights is not None:
-        return _observed_ndcg(lists, gain, discount, base, ideal, tied)
+        return _observed_ndcg(lists, gain, discount, log_base, ideal, tied)
     gains = lists.matched.true_lists.gain
     if ideal == "k" and gain != "binary" and (gains > 1).any():
         raise DataError(
             f'ndcg with ideal="k" takes gains in [0, 1]; true has {examples(gains[gains > 1])}: '
             'scale the relevance column or pass gain="binary"'
         )
-    total = _dcg(lists, gain, discount, base, tied)
+    total = _dcg(lists, gain, discount, log_base, tied)
     if ideal == "k":
         # An item of gain 1 counts 1 by every rule of gain, so the ideal is the sum of the discounts.
-        found: np.ndarray = total / _sum_of_discounts(discount, base, lists.k)
+        found: np.ndarray = total / _sum_of_discounts(discount, log_base, lists.k)
         return found
     if ideal == "relevant":
-        best = lists.sum_ideal(_discounted, gain, _as_key(discount), base)
+        best = lists.sum_ideal(_discounted, gain, _as_key(discount), log_base)
     else:
-        best = _idcg_of_list(lists, gain, discount, base, whole=ideal == "listed")
+        best = _idcg_of_list(lists, gain, discount, log_base, whole=ideal == "listed")
         none_shown = (best == 0) & ((lists.n_true > 0) | (ideal == "listed"))
         best = np.where(none_shown, np.inf, best)
     return ratio(total, best)
 
 
 @metric(bounds=(0.0, None), better=None)
+@renamed(base="log_base")
 def dcg(
     lists: Lists,
     *,
     gain: Gain = "linear",
     discount: Discount | Callable[[int], float] = "log",
-    base: float = 2,
+    log_base: float = 2,
     tied: Literal["ranked", "averaged"] = "ranked",
 ) -> np.ndarray:
     """Discounted gain of the list; larger is better within one list, at least 0.
@@ -252,7 +256,7 @@ def dcg(
     >>> rd.dcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
     1.5
     """
-    return _dcg(lists, gain, discount, base, tied)
+    return _dcg(lists, gain, discount, log_base, tied)
 
 
 @metric
