@@ -23,8 +23,8 @@ from ..errors import IdTypeError, examples
 class Ids:
     """One id column as an array, without its pandas dtype.
 
-    `values` is an int16, int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or bytes.
-    Where there is a `dictionary`, `values` are positions in it. `null` marks nulls; it is None if there are none.
+    `values` is an int16, int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or
+    bytes. Where there is a `dictionary`, they are positions in it. `null` marks nulls; it is None if there are none.
     """
 
     where: str
@@ -68,9 +68,10 @@ class Ids:
 
 
 def _take(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
-    """Take rows of an array. Arrow would first join all chunks of strings, which ascending rows do not need."""
+    """Take rows of an array. Arrow would first join all chunks, which may hold more strings than fit into one."""
     if not (rows[1:] >= rows[:-1]).all():
-        return array.take(pa.array(rows))
+        order = np.argsort(rows, kind="stable")
+        return _take(array, rows[order]).take(pa.array(np.argsort(order)))
     start = np.cumsum([0, *map(len, array.chunks)])
     edges = pairwise(np.searchsorted(rows, start).tolist())
     parts = [

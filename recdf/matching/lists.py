@@ -353,7 +353,7 @@ class Lists:
             return self.n_judged
         if not matched.sides.has("items"):
             raise OptionError("needs items= (the catalogue) or judged_only=True")
-        catalogue = matched.sides.catalogue
+        catalogue = matched.sides.items
         for role, codes in (("pred", matched.item), ("true", matched.true_lists.item)):
             outside = np.unique(codes[~catalogue.inside[codes]])
             if len(outside):

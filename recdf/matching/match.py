@@ -43,7 +43,8 @@ from .overlap import Overlap, compared, samples_of
 from .pred_lists import PredLists
 from .ranked import Ranked, pred_blocks, rank_true
 from .side_tables.baseline import base_lists
-from .side_tables.given import NOTHING, Doors, Given, read_sides
+from .side_tables.doors import Doors
+from .side_tables.records import CODERS, read_sides
 from .side_tables.sides import Sides
 from .true_lists import TrueByKey, TrueLists
 from .values import Rating, responses_of, values_of
@@ -56,7 +57,7 @@ def match(
     true: Any,
     pred: Any,
     options: Options,
-    given: Given = NOTHING,
+    given: Mapping[str, Any] | None = None,
     by_values: pd.DataFrame | None = None,
     part: bool = False,
     findings: dict[str, Findings] | None = None,
@@ -68,7 +69,7 @@ def match(
     wrong with the rows of each frame; `RowsRefused` then stands for the error, which the caller raises for all parts.
     """
     keep_freed_memory()
-    rows = _read(true, pred, options, given, findings)
+    rows = _read(true, pred, options, given or {}, findings)
     codes = _coded(rows, by_values)
     ranked = _ranked(rows, codes)
     return _matched(rows, codes, ranked, compare=not part)
@@ -93,7 +94,9 @@ class _Rows:
     true_is_mapping: bool
 
 
-def _read(true: Any, pred: Any, options: Options, given: Given, findings: dict[str, Findings] | None) -> _Rows:
+def _read(
+    true: Any, pred: Any, options: Options, given: Mapping[str, Any], findings: dict[str, Findings] | None
+) -> _Rows:
     true_frame, pred_frame, options = _frames(true, pred, options)
     in_true = by_in_true(true_frame, options)
     options = options.updated(user_col=[*as_columns(options.user_col), *in_true]) if in_true else options
@@ -166,7 +169,7 @@ class _Codes:
 
 
 def _coded(rows: _Rows, by_values: pd.DataFrame | None) -> _Codes:
-    base = rows.doors.tables.get("base")
+    base = rows.doors["base"].table if "base" in rows.doors else None
     true_heads, pred_heads = run_heads(rows.true.keys), run_heads(rows.pred.keys + rows.pred.by)
     key_columns = [at_heads(rows.true.keys, true_heads), at_heads(rows.pred.keys, pred_heads)]
     key_columns += [] if rows.users is None else [rows.users[1]]
@@ -244,8 +247,8 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     of_pair = np.repeat(of_list, pred.n_pairs)
     judged = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
     side_codes = {name: coded.all() for name, coded in codes.side_items.items()}
-    catalogue = rows.doors.catalogue
-    sides = Sides(rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
+    catalogue = rows.doors.get("items")
+    sides = Sides(CODERS, rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
     n_true = np.append(true_lists.n_relevant, 0).take(true_list)
     in_sides = _in_sides(codes, side_codes, sides)
     return Matched(
@@ -328,7 +331,7 @@ def _labels(rows: _Rows, codes: _Codes, ranked: _RankedLists, key: np.ndarray) -
 
 def _base(rows: _Rows, codes: _Codes, key: np.ndarray) -> Any:
     """Return the lists of the baseline, if there is one."""
-    table = rows.doors.tables.get("base")
+    table = rows.doors["base"].table if "base" in rows.doors else None
     if table is None or codes.base_key is None:
         return None
     return base_lists(table, codes.base_key, codes.side_items["base"], codes.items, key, codes.n_keys, rows.options)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -23,12 +23,12 @@ import pyarrow as pa
 from ..errors import OptionError
 from ..evaluation.carry import nullable
 from ..evaluation.evaluate import evaluate
+from ..evaluation.evaluate_arguments import EvaluateArguments, call_of
 from ..evaluation.part import PartResult
-from ..inputs.options import NAMES, check_names
-from ..matching.side_tables.given import as_frames
-from ..matching.side_tables.records import SIDE_TABLES
+from ..inputs.options import check_names
+from ..matching.side_tables.records import as_frames
 from ..metrics.call import Call
-from .engine_arguments import call_of, no_order, refuse_ties_by_row
+from .engine_arguments import no_order, refuse_ties_by_row
 from .engine_errors import watched
 from .engine_methods import Engine, EngineRows, Frame, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
@@ -101,7 +101,7 @@ def evaluate_frames(
 def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     """Check the arguments and return the call. Side tables and `users=` may be frames of the engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
-    check_names(asked.options, ["k", *asked.own, *SIDE_TABLES, "item_by", "carry", *NAMES], what)
+    check_names(asked.options, ["k", *asked.own, *get_type_hints(EvaluateArguments)], what)
     options = {name: engine.local(value) for name, value in asked.options.items()}
     call = call_of(evaluate, asked.metrics, asked.k, options, true)
     refuse_ties_by_row(call.options, asked.options, engine.name)

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ..errors import OptionError
+from ..evaluation.evaluate_arguments import EvaluateArguments, call_of, takes_evaluate_arguments
 from ..evaluation.finish import finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, write_files
-from ..matching.side_tables.given import as_frames
+from ..matching.side_tables.records import as_frames
 from ..metrics.metric import Metric
 from ..progress import Progress
-from .engine_arguments import EvaluateArguments, call_of, takes_evaluate_options
 from .files_run import evaluate_dealt
 from .local import FileLabels
 from .results import StoredEvaluation
@@ -32,7 +32,7 @@ from .whole_columns import measure_whole
 __all__ = ["evaluate_parquet"]
 
 
-@takes_evaluate_options()
+@takes_evaluate_arguments
 def evaluate_parquet(
     true_path: Any,
     pred_path: Any,
@@ -44,7 +44,7 @@ def evaluate_parquet(
     buckets: int | None = None,
     progress: bool | None = None,
     overwrite: bool = False,
-    **options: Unpack[EvaluateArguments],
+    **arguments: Unpack[EvaluateArguments],
 ) -> Evaluation:
     """Evaluate parquet files that may be larger than memory; the tables are those of `evaluate` for the whole frames.
 
@@ -119,7 +119,7 @@ def evaluate_parquet(
     >>> stored == rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
     True
     """
-    call = call_of(evaluate_parquet, metrics, k, dict(options), true_path)
+    call = call_of(evaluate_parquet, metrics, k, arguments, true_path)
     limit, how = memory_bytes(memory_limit), sizes()
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
         raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")

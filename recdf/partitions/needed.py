@@ -24,7 +24,8 @@ from ..inputs.ids import Ids, read_ids
 from ..inputs.options import as_columns
 from ..inputs.order_hints import hints_of
 from ..inputs.true_and_pred import Order, by_in_true, order_source, read_users, relevance_source
-from ..matching.side_tables.given import Doors, read_sides
+from ..matching.side_tables.doors import Doors
+from ..matching.side_tables.records import read_sides
 from ..matching.values import RESPONSES
 from ..metrics.call import Call
 from .source import as_frame
@@ -57,8 +58,8 @@ class Needed:
         for name, rule in call.carry.items():
             check_carried(column(empty["pred"], name, "pred"), rule)
         doors = read_sides(call.given, options)  # side tables with checked columns and ids
-        if call.item_by is not None and doors.catalogue is not None:
-            check_item_by(call.item_by, as_columns(options.by), doors.catalogue[0])
+        if call.item_by is not None:
+            check_item_by(call.item_by, as_columns(options.by), doors["items"].frame)
         order = order_source(empty["pred"], options)
         relevance = relevance_source(empty["true"], options) if "true" in empty else None
         given = options.population.given
@@ -168,7 +169,7 @@ def _names(
         "pred": [*as_columns(options.by), *keys, order["column"], *unused, *call.carry],
     }
     if options.value_col is not None:
-        of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns
+        of_items = "items" in doors and options.value_col in doors["items"].frame.columns
         for role, frame in reversed(list(empty.items())):
             if not of_items:
                 column(frame, options.value_col, role)  # raises an error that lists the existing columns

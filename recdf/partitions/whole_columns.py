@@ -94,8 +94,8 @@ class _WholeRead:
         """Read some columns of all files in several threads, one column of some row groups at a time.
 
         In the columns `ids`, strings that parquet stores as dictionaries become positions in a dictionary. An id is
-        then looked up once in each row group instead of once in each row. Integers become as narrow as 16 bits. Most columns
-        are written to one array as they are read, so that they are in memory only once.
+        then looked up once in each row group instead of once in each row. Integers get as narrow as
+        16 bits. Most columns are written to one array as they are read, so that they are in memory only once.
         """
         arrays = {name: np.empty(self.source.n_rows, kind) for name, kind in self._array_kinds(names, ids).items()}
         groups = self._row_groups()
@@ -195,7 +195,8 @@ class _WholeRead:
             narrow = array.itemsize * 8 < kind.bit_width
             if column.null_count or column.type != kind:
                 return False
-            if narrow and not _fit(*pc.min_max(column).as_py().values(), array.dtype):  # the files may say wrong things
+            low_high = pc.min_max(column).as_py() if narrow else {}
+            if narrow and not _fit(low_high["min"], low_high["max"], array.dtype):  # what the files say may be wrong
                 return False
             array[first : first + len(column)] = column.to_numpy()
             first += len(column)
