@@ -55,7 +55,7 @@ def chain(n_users: int, ids: str) -> None:
     print(f"{n_users:,} users, {len(pred):,} recommendations, {len(true):,} purchases, {ids} ids")
     begin = time.perf_counter()
     result = step("evaluate, 4 metrics", lambda: rd.evaluate(true, pred, METRICS))
-    step("experiment_health", lambda: rd.experiment_health(result.per_user, assignment))
+    step("experiment_health", lambda: rd.experiments.experiment_health(result.per_user, assignment))
     joined = step("join_experiment", lambda: result.join_experiment(assignment, missing="zero"))
     table = step(
         "compare_variants, covariate", lambda: rd.compare_variants(joined, METRICS, control="A", covariates="pre")

@@ -46,7 +46,7 @@ def main(case: str) -> None:
         if "shuffled" in case:
             per_user = per_user.sample(frac=1, random_state=0)
         metrics = [c for c in per_user.columns if c != "user_id"]
-        run = lambda: rd.bootstrap_ci(per_user, metrics, n_resamples=1000)  # noqa: E731
+        run = lambda: rd.experiments.bootstrap_ci(per_user, metrics, n_resamples=1000)  # noqa: E731
     elif case.startswith("models"):
         per_user = pd.concat([users(100_000).assign(model=f"model{i:02d}") for i in range(20)], ignore_index=True)
         baseline = "model00" if "baseline" in case else None
@@ -65,7 +65,7 @@ def main(case: str) -> None:
 
         def run() -> object:
             start = time.perf_counter()
-            rd.experiment_health(per_user, assignment)
+            rd.experiments.experiment_health(per_user, assignment)
             health = time.perf_counter()
             joined = rd.join_experiment(per_user, assignment)
             join = time.perf_counter()

@@ -191,7 +191,7 @@ def in_one_world(setting, runs, rng):
     if any(name not in ("ips", "snips") for name in setting.estimators):
         options |= {"q_logged": "q_logged", "q_target": "q_target"}
     if setting.fault == "sampled_down_weighted":
-        options["sample_weight_col"] = "kept"
+        options["weight_col"] = "kept"
     if setting.method == "bootstrap":
         options["n_resamples"] = 400
     found = []
@@ -200,7 +200,7 @@ def in_one_world(setting, runs, rng):
         if setting.method == "bounded":
             highest = float((log["target_propensity"] / log["propensity"]).max())
             options |= {"reward_range": (0, 1), "weight_range": (0, 2 * highest)}
-        found.append(rd.ope_estimate(log, **options))
+        found.append(rd.ope.estimate(log, **options))
     table = pd.concat(found, ignore_index=True)
     table["covers"] = (table["ci_low"] <= world.truth) & (world.truth <= table["ci_high"])
     table["flagged"] = [any(flag not in NO_HARM for flag in flags.split(", ") if flag) for flags in table["flags"]]
@@ -279,10 +279,10 @@ def settings():
         replace(big, name="sampled down", fault="sampled_down"),
         replace(big, name="sampled down, weighted", fault="sampled_down_weighted"),
         replace(MEDIUM, name="medium", n=10_000, method="bootstrap"),
-        replace(HARD, name="hard", n=2000, method="bounded"),
-        replace(MEDIUM, name="medium", n=500, method="bounded"),
-        replace(MEDIUM, name="medium, users", n=2000, method="bounded", **{**CLUSTERS, "users": 400}),
-        replace(big, name="rare rewards", rate=0.005, method="bounded"),
+        replace(HARD, name="hard", n=2000, interval="bounded"),
+        replace(MEDIUM, name="medium", n=500, interval="bounded"),
+        replace(MEDIUM, name="medium, users", n=2000, interval="bounded", **{**CLUSTERS, "users": 400}),
+        replace(big, name="rare rewards", rate=0.005, interval="bounded"),
     ]
     return found
 

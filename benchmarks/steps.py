@@ -36,13 +36,13 @@ REST = "everything else"
 
 # step -> functions, as `module.name` where the caller looks them up
 STEPS = {
-    "door: columns and checks": ("match._frames", "match.order_source", "match.read_true", "match.read_pred"),
-    "codes of list keys": ("match.run_heads", "match.at_heads", "match.encode_keys", "match.encode_by"),
+    "door: columns and checks": ("match._both_frames", "match.order_source", "match.read_true", "match.read_pred"),
+    "codes of list keys": ("match.key_run_heads", "match.at_heads", "match.encode_keys", "match.encode_by"),
     "codes of items": ("match.encode",),
     "group: deal rows to blocks": ("match.pred_blocks",),
     "rank `true`": ("match.rank_true",),
     "rank `pred`": ("pred_lists.rank_pred",),
-    "pair: hits and duplicates": ("true_lists.pair", "pred_lists.settle"),
+    "pair: hits and duplicates": ("true_lists.pair", "pred_lists.settle_pairs"),
     "blocks: what is left": ("match.PredLists",),
     "population and hits": ("match.population_of", "match.match"),
     "metrics": ("part.defined_values",),

@@ -85,23 +85,34 @@ def facts(metric, names):
 
 
 def write_api(folder):
-    """Directives for every public name that is not a metric."""
+    """Directives for every public name that is not a metric: first the top, then each namespace."""
     folder.mkdir(exist_ok=True)
     kinds = {"Functions": [], "Classes": [], "Errors and warnings": []}
     for name in rd.__all__:
         thing = getattr(rd, name)
-        if isinstance(thing, rd.Metric) or not callable(thing):
-            continue
-        if not isinstance(thing, type):
-            kinds["Functions"].append(f".. autofunction:: {name}")
-        elif issubclass(thing, Exception):
-            kinds["Errors and warnings"].append(f".. autoexception:: {name}")
-        else:
-            kinds["Classes"].append(f".. autoclass:: {name}\n   :members:")
+        if not isinstance(thing, rd.Metric):
+            kinds[kind_of(thing)].append(directive(thing, f"recdf.{name}"))
+    errors = kinds.pop("Errors and warnings")
+    for space in ("experiments", "ope", "logs", "diagnostics"):
+        names = [name for name in getattr(rd, space).__all__ if name not in rd.__all__]
+        kinds[f"rd.{space}"] = [directive(getattr(getattr(rd, space), name), f"recdf.{space}.{name}") for name in names]
     lines = []
-    for title, directives in kinds.items():
-        lines += [*heading(title, "-"), *(line for directive in directives for line in (directive, ""))]
+    for title, directives in {**kinds, "Errors and warnings": errors}.items():
+        lines += [*heading(title, "-"), *(line for one in directives for line in (one, ""))]
     write(folder / "api.rst", lines)
+
+
+def kind_of(thing):
+    """The part of the page in which a name stands."""
+    if not isinstance(thing, type):
+        return "Functions"
+    return "Errors and warnings" if issubclass(thing, Exception) else "Classes"
+
+
+def directive(thing, name):
+    """What autodoc reads for one name."""
+    words = {"Functions": ".. autofunction:: {}", "Classes": ".. autoclass:: {}\n   :members:"}
+    return words.get(kind_of(thing), ".. autoexception:: {}").format(name)
 
 
 def heading(text, under):

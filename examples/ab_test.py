@@ -19,7 +19,7 @@ result = rd.evaluate(
 
 # 2. Is the experiment sound? Users per variant as planned, and metrics missing alike in both.
 assignment = shop.assignment.merge(shop.users[["user_id", "segment"]], on="user_id", validate="one_to_one")
-health = rd.experiment_health(result.per_user, assignment, expected={"A": 0.5, "B": 0.5})
+health = rd.experiments.experiment_health(result.per_user, assignment, expected={"A": 0.5, "B": 0.5})
 print(health[["variant", "n_assigned", "share", "srm_p", "missing_rate", "missing_p"]].round(3).to_string(index=False))
 assert not health["srm_flag"].any(), "users per variant do not fit the plan: find out why before reading an effect"
 
@@ -32,11 +32,11 @@ print(f"\n{len(users):,} assigned users, {int((~users['has_metrics']).sum())} of
 metrics = {"revenue": "revenue@20", "ctr": ("hits@20", "n_pred"), "ndcg": "ndcg@20"}
 options = {"control": "A", "covariates": "pre_spend", "expected": {"A": 0.5, "B": 0.5}}
 effect = rd.compare_variants(users, metrics, primary="revenue", **options)
-print(rd.report_table(effect, digits=3), "\n")
+print(rd.experiments.report_table(effect, digits=3), "\n")
 
 # 5. For whom? Each segment is an experiment of its own; p-values are adjusted over all of them.
 segments = rd.compare_variants(users, {"revenue": "revenue@20"}, by="segment", **options)
-print(rd.report_table(segments, digits=3), "\n")
+print(rd.experiments.report_table(segments, digits=3), "\n")
 
 # 6. The decision, and the tables that a reviewer needs.
 decision = effect.set_index("metric").loc["revenue"]

@@ -86,7 +86,8 @@ def main(n_visits):
     log, clicks, purchases, assignment, truth = generate(n_visits)
 
     # 1. What is odd in the log? Programs and a broken hour: leave both out, in both variants alike.
-    found = rd.check_log(log, time_col="time", clicks=clicks, purchases=purchases, window="24h", variant_col="variant")
+    later = {"clicks": clicks, "purchases": purchases, "window": "24h"}
+    found = rd.logs.check_log(log, time_col="time", **later, variant_col="variant")
     print(found[["finding", "severity", "count", "share"]].round(4).to_string(index=False), "\n")
     rows = log["user_id"].value_counts()
     programs = rows.index[rows > 1000]
@@ -106,7 +107,8 @@ def main(n_visits):
 
     # 4. Is the experiment sound? Users per variant as planned.
     expected = {"A": 0.5, "B": 0.5}
-    health = rd.experiment_health(rd.roll_up(visits.per_user, how=sums), assignment, expected=expected)
+    visitors = rd.experiments.roll_up(visits.per_user, how=sums)
+    health = rd.experiments.experiment_health(visitors, assignment, expected=expected)
     print(health[["variant", "n_assigned", "share", "srm_p", "missing_rate", "missing_p"]].round(3).to_string())
     assert not health["srm_flag"].any(), "users per variant do not fit the plan: find out why before reading an effect"
 
@@ -114,7 +116,7 @@ def main(n_visits):
     compared = {"ctr": ("clicked@4", "shown@4"), "revenue per user": "revenue@4"}
     options = {"control": "A", "covariates": "clicks_before", "expected": expected, "time_col": "assigned_at"}
     effect = rd.compare_variants(users, compared, primary="ctr", **options)
-    print("\n", rd.report_table(effect, digits=4), "\n", sep="")
+    print("\n", rd.experiments.report_table(effect, digits=4), "\n", sep="")
 
     # 6. For whom? Beside the truth that only a generated log can show.
     segments = rd.compare_variants(users, {"ctr": compared["ctr"]}, by="segment", **options)

@@ -15,7 +15,7 @@ print(result.summary[["model", "metric", "value", "ci_low", "ci_high"]].round(3)
 # 2. The intervals above say how users differ; which model is better is asked user by user. All three pairs on three
 #    metrics are nine tests, and p is adjusted for all of them (Holm).
 pairs = result.compare_models()
-print(rd.report_table(pairs), "\n")
+print(rd.experiments.report_table(pairs), "\n")
 
 # 3. Against what runs today; and does the answer hang on the test? Flipping the signs of the differences at random
 #    asks for no distribution.

@@ -12,22 +12,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+Scores = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+Flags = NDArray[np.bool_]
 
 SEGMENTS = np.array(["new", "regular", "loyal"])
 CHANNELS = np.array(["app", "web"])
 CATEGORIES = np.array(["bath", "books", "garden", "kitchen", "lighting", "office", "textiles", "toys"])
 GROUPS = np.array(["own", "partner"])
-MODELS = np.array(["knn", "popularity", "random"])
+SHOP_MODELS = np.array(["knn", "popularity", "random"])
 VARIANTS = np.array(["A", "B"])
 
 # Log odds of buying an average one of 500 items, per segment: a new customer hardly has a past but buys from now on.
 PAST_LOG_ODDS = np.array([-7.0, -5.0, -4.2])
 PERIOD_LOG_ODDS = np.array([-7.3, -7.0, -6.4])
 TASTE = 1.5  # log odds per standard deviation of a user's liking for a category
-SHOWN = 2.2  # log odds that rank 1 of the shown list adds; rank r adds SHOWN / log2(r + 1)
+RANK_ONE_ODDS = 2.2  # log odds that rank 1 of the shown list adds; rank r adds SHOWN / log2(r + 1)
 
 PERIOD_START = np.datetime64("2026-09-01", "us")
 PAST_DAYS = 180
@@ -135,21 +135,21 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
     bought = (rng.random((n_users, n_items)) < _sigmoid(PAST_LOG_ODDS[segment, None] + taste)) & ~is_new
     candidate = ~bought & personalised[:, None]
     scores = {"knn": _knn(bought), "popularity": _popularity(bought), "random": rng.random((n_users, n_items))}
-    lists = [_best(np.where(candidate, scores[model], 0.0), n_recs) for model in MODELS]
+    lists = [_best_of_rows(np.where(candidate, scores[model], 0.0), n_recs) for model in SHOP_MODELS]
 
     # The experiment: what is shown, and what is bought because of taste and of having been shown.
     variant = rng.integers(0, 2, n_users)
     # knn is silent about users without a past; a shop shows them what is popular instead.
     use_knn = (variant == 1) & bought.any(axis=1)
     served = np.where(use_knn[:, None], scores["knn"], scores["popularity"])
-    shown_user, shown_item, shown_rank, _ = _best(np.where(candidate, served, 0.0), n_recs)
+    shown_user, shown_item, shown_rank, _ = _best_of_rows(np.where(candidate, served, 0.0), n_recs)
     log_odds = PERIOD_LOG_ODDS[segment, None] + taste
-    log_odds[shown_user, shown_item] += SHOWN / np.log2(shown_rank + 1)
+    log_odds[shown_user, shown_item] += RANK_ONE_ODDS / np.log2(shown_rank + 1)
     buys = (rng.random((n_users, n_items)) < _sigmoid(log_odds)) & ~bought
 
-    user_ids, item_ids = _labels("u", n_users), _labels("i", n_items)
+    user_ids, item_ids = _shop_labels("u", n_users), _shop_labels("i", n_items)
 
-    def purchases(matrix: Bools, start: np.datetime64, days: int) -> pd.DataFrame:
+    def purchases(matrix: Flags, start: np.datetime64, days: int) -> pd.DataFrame:
         user, item = np.nonzero(matrix)
         second = rng.integers(0, days * 86_400, len(user)).astype("timedelta64[s]")
         return pd.DataFrame(
@@ -179,7 +179,7 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
         true=purchases(buys, PERIOD_START, PERIOD_DAYS),
         pred=pd.DataFrame(
             {
-                "model": np.repeat(MODELS, [len(part[0]) for part in lists]),
+                "model": np.repeat(SHOP_MODELS, [len(part[0]) for part in lists]),
                 "user_id": user_ids[user],
                 "item_id": item_ids[item],
                 "score": score,
@@ -206,34 +206,34 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
     )
 
 
-def _labels(letter: str, n: int) -> NDArray[np.str_]:
+def _shop_labels(letter: str, n: int) -> NDArray[np.str_]:
     """Ids `u0001`, `u0002`, ... whose text order is their number order."""
     numbers = np.arange(1, n + 1).astype(str)
     return np.char.add(letter, np.char.zfill(numbers, max(4, len(str(n)))))
 
 
-def _sigmoid(log_odds: Floats) -> Floats:
+def _sigmoid(log_odds: Scores) -> Scores:
     """Probability of the given log odds."""
     return 1.0 / (1.0 + np.exp(-log_odds))
 
 
-def _popularity(bought: Bools) -> Floats:
+def _popularity(bought: Flags) -> Scores:
     """Score every item, (n_users, n_items), by its number of buyers: the same row for all users."""
     return np.broadcast_to(bought.sum(axis=0).astype(np.float64), bought.shape)
 
 
-def _knn(bought: Bools) -> Floats:
+def _knn(bought: Flags) -> Scores:
     """Score items, (n_users, n_items), by the sum of their cosine similarities to what the user bought."""
     x = bought.astype(np.float64)
     together = x.T @ x  # users who bought both: whole numbers, exact in any order of summation
     buyers = np.maximum(together.diagonal(), 1.0)
     similarity = together / np.sqrt(np.outer(buyers, buyers))
     # Rounding hides the last bits, in which one machine's matrix product differs from another's.
-    found: Floats = np.round(x @ similarity, 6)
+    found: Scores = np.round(x @ similarity, 6)
     return found
 
 
-def _best(score: Floats, n: int) -> tuple[Ints, Ints, Ints, Floats]:
+def _best_of_rows(score: Scores, n: int) -> tuple[Ints, Ints, Ints, Scores]:
     """Cut each row of (n_users, n_items) scores to its n best; a score of 0 is no recommendation.
 
     Returns user code, item code, rank and score of the rows of all lists, by user and then best first; equal scores

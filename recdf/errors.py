@@ -124,8 +124,8 @@ class DeprecatedWarning(RecdfWarning, FutureWarning):
     """A call uses an old name, which goes after one minor version; the message says the new one."""
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
+RenamedArguments = ParamSpec("RenamedArguments")
+Returned = TypeVar("Returned")
 # An argument's new name, or that and a function that makes its value of the old argument's.
 NewWord = str | tuple[str, Callable[[Any], Any]]
 
@@ -159,15 +159,15 @@ def warn_user(message: str, category: type[RecdfWarning]) -> None:
     warnings.warn(message, category, stacklevel=outside_recdf())
 
 
-def renamed(**words: NewWord) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def renamed(**words: NewWord) -> Callable[[Callable[RenamedArguments, Returned]], Callable[RenamedArguments, Returned]]:
     """Let a function take keyword arguments by their old names too: `@renamed(old="new")`.
 
     Where the value changes as well, it is `@renamed(alpha=("confidence", lambda alpha: 1 - alpha))`.
     """
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+    def decorate(function: Callable[RenamedArguments, Returned]) -> Callable[RenamedArguments, Returned]:
         @functools.wraps(function)
-        def with_new_words(*args: P.args, **kwargs: P.kwargs) -> R:
+        def with_new_words(*args: RenamedArguments.args, **kwargs: RenamedArguments.kwargs) -> Returned:
             return function(*args, **in_new_words(kwargs, words, function.__name__))
 
         with_new_words.renamed = words  # type: ignore[attr-defined]  # the command reads its old flags from here

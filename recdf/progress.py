@@ -21,7 +21,7 @@ from typing import Any
 
 __all__: list[str] = []
 
-SECONDS = 2.0  # before the first line of a call, and between two lines
+SHOWN_AFTER = 2.0  # before the first line of a call, and between two lines
 
 
 class Progress:
@@ -46,7 +46,7 @@ class Progress:
         self.outer = _innermost.get()
         self.token = _innermost.set(self)
         if self.outer is None and self._visible():
-            self.bar = _tqdm_bar(self.total, self.what, delay=0.0 if self.show else SECONDS)
+            self.bar = _tqdm_bar(self.total, self.what, delay=0.0 if self.show else SHOWN_AFTER)
         return self
 
     def add(self, steps: int = 1) -> None:
@@ -79,7 +79,7 @@ class Progress:
         before, self.furthest = self.furthest, done
         if self.bar is not None:
             self.bar.update(done - before)
-        elif self._visible() and (self.clock() - self.shown_at >= SECONDS or (self.spoken and done >= self.total)):
+        elif self._visible() and (self.clock() - self.shown_at >= SHOWN_AFTER or (self.spoken and done >= self.total)):
             self.shown_at, self.spoken = self.clock(), True
             print(f"recdf: {done / self.total:.0%} of {self.what} done", file=sys.stderr, flush=True)
 

@@ -9,15 +9,18 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import recdf as rd
 from recdf.cli import option_texts
 from recdf.inputs.options import CHOICES, Options
 from recdf.metrics.docstrings import ARGUMENTS
+from recdf.public_names import ALIASES, NAMESPACES, PUBLIC, late_names, places
 
 ROOT = Path(__file__).parents[1]
-STUB = Path(rd.metrics.__path__[0]) / "__init__.pyi"
+PACKAGE = Path(rd.__path__[0])
+STUB = PACKAGE / "metrics/__init__.pyi"
 WIDTH = 120
 
 
@@ -114,6 +117,40 @@ def stub():
     return "".join(found)
 
 
+def names_stub(package):
+    """Text of the stub of a package whose public names load late: the imports that its rows stand for."""
+    top = package == "recdf"
+    dots = "." if top or package == "recdf.ope" else ".."
+    rows = [(dots + module, own, name) for module, own, name in places(PUBLIC[package])]
+    listed = [f'    "{name}",\n' for name in late_names(package)[2]]
+    if top:
+        rows += [
+            (f".{module}", own, name) for module, own, name in [*places(ALIASES), ("_version", *2 * ["__version__"])]
+        ]
+        rows += [(f".{module.rpartition('.')[0]}", name, name) for name, module in NAMESPACES.items()]
+        rows.append((".metrics", "*", "*"))
+    rows.sort(key=lambda row: (row[0].lower(), not row[1].isupper(), row[1].islower(), row[1]))  # as isort does
+    imports = [f"from {module} import {own} as {name}\n" for module, own, name in rows]
+    text = "".join([NAMES_HEAD, *imports, "\n__all__ = [\n", *listed, "]\n", "__all__ += metrics.__all__\n" * top])
+    return text.replace("* as *", "*  # noqa: F403")
+
+
+NAMES_HEAD = '''\
+"""The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
+
+'''
+STUBS = {STUB: stub} | {
+    PACKAGE / path: partial(names_stub, package)
+    for package, path in {
+        "recdf": "__init__.pyi",
+        "recdf.experiments": "experiments/__init__.pyi",
+        "recdf.ope": "ope.pyi",
+        "recdf.logs": "logs/__init__.pyi",
+        "recdf.diagnostics": "diagnostics/__init__.pyi",
+    }.items()
+}
+
+
 # --------------------------------------------------------------------------------------------- for readers
 
 
@@ -160,7 +197,8 @@ def write():
         text = page.read_text(encoding="utf-8")
         first, last = re.search(rf"<!-- {name}: .*? -->\n", text), text.index(f"<!-- end of {name} -->")
         page.write_text(text[: first.end()] + "\n".join([*rows(), text[last:]]), encoding="utf-8")
-    STUB.write_text(stub(), encoding="utf-8")
+    for path, text in STUBS.items():
+        path.write_text(text(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ MAY_IMPORT = {
     "progress": "",
     "_version": "",
     "datasets": "",
+    "public_names": "",
+    "ope": "public_names",
     "stats": "",
     "tables": "",
     "inputs": "stats",
@@ -37,6 +39,8 @@ MAY_IMPORT = {
 }
 # Every module may import these: exceptions, the progress of a long call, and the version.
 FOR_ALL = ("errors", "progress", "_version")
+# A room that is a namespace loads its public names late, by the rows of `public_names`.
+NAMESPACES = {"experiments", "logs", "diagnostics"}
 # The one module that a room may import although its room is closed: in which direction a metric is better.
 ALSO = {"experiments": {"metrics.direction"}}
 AT_THE_TOP = {"__init__", "__main__"}  # the public names and `python -m recdf`: they may import all
@@ -61,7 +65,7 @@ def imports_of(source: str, module: str) -> set[str]:
 def forbidden(module: str, imported: str) -> bool:
     """Whether the rules of the house close the way from a module to one that it imports."""
     room, other = module.partition(".")[0], imported.partition(".")[0]
-    if room in AT_THE_TOP or other in (room, *FOR_ALL):
+    if room in AT_THE_TOP or other in (room, *FOR_ALL) or (module in NAMESPACES and other == "public_names"):
         return False
     return other not in MAY_IMPORT[room].split() and imported not in ALSO.get(room, ())
 
@@ -123,3 +127,59 @@ def test_a_forbidden_import_is_found(module, line):
 def test_a_planted_circle_is_found():
     with pytest.raises(CycleError):
         TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
+
+
+# Names that two modules define at their top, with the reason. Any other such name has two meanings or is written twice.
+DEFINED_TWICE = {"evaluate": "rd.evaluate, rd.spark.evaluate and rd.dask.evaluate are the same call for other frames"}
+
+
+def defined_at_the_top(source: str) -> set[str]:
+    """Names that a module defines at its top: functions, classes and constants, also under a condition."""
+    found = set()
+    for node in [
+        one
+        for top in ast.parse(source).body
+        for one in (getattr(top, "body", []) if isinstance(top, ast.If) else [top])
+    ]:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        found |= {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+    return {name for name in found if not name.startswith("__")}
+
+
+def twice(sources: dict[str, str]) -> dict[str, list[str]]:
+    """Names that several modules define, with the modules."""
+    places: dict[str, list[str]] = {}
+    for module, source in sources.items():
+        for name in defined_at_the_top(source):
+            places.setdefault(name, []).append(module)
+    return {name: sorted(held) for name, held in places.items() if len(held) > 1}
+
+
+def test_a_name_means_one_thing_in_the_whole_package():
+    wrong = {name: held for name, held in twice(modules()).items() if name not in DEFINED_TWICE}
+    assert not wrong, f"defined in several modules; rename all but one, or import it: {wrong}"
+
+
+def test_every_reason_for_a_name_of_two_modules_is_needed():
+    assert DEFINED_TWICE.keys() <= twice(modules()).keys()
+
+
+def test_a_planted_second_meaning_is_found():
+    sources = {"a": "LIMIT = 1\ndef read(): ...", "b": "class Read: ...\nLIMIT: int = 2", "c": "x, LIMIT = 1, 3"}
+    assert twice(sources) == {"LIMIT": ["a", "b", "c"]}
+
+
+def test_file_names_are_unique_across_rooms():
+    names = [path.name for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"]
+    assert not {name for name in names if names.count(name) > 1}
+
+
+def test_no_module_has_the_name_of_a_function_that_stands_beside_it():
+    # `recdf.report`, a module, would stand in the way of `rd.report`, a function.
+    beside = {module for module in imports() if "." not in module}
+    functions = {name for name in rd.__all__ if callable(getattr(rd, name))}
+    assert not beside & functions

@@ -1,11 +1,14 @@
 """`import recdf` loads pandas and pyarrow, its own modules, and nothing else."""
 
-import ast
 import functools
+import importlib
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import recdf as rd
 
@@ -63,26 +66,92 @@ def test_evaluating_loads_no_extra():
     assert [name for name in found if name in extras or name.split(".")[0] in extras] == []
 
 
-def test_all_is_sorted_and_true():
-    own = [name for name in rd.__all__ if name not in rd.metrics.__all__]
-    assert own == sorted(own, key=lambda name: (not name.isupper(), name.lower() == name, name))
-    assert rd.__all__ == [*own, *sorted(rd.metrics.__all__)]
+# What `dir(recdf)` lists beside the metrics, the errors and the warnings.
+LISTED = {
+    *("Convention", "Counts", "Evaluation", "Hits", "Lists", "Metric"),  # what users make or annotate
+    *("check", "compare_models", "compare_variants", "conventions_table", "evaluate", "evaluate_parquet"),
+    *("from_impressions", "join_experiment", "leaderboard", "metric", "metrics_table", "read_parquet", "report"),
+    *("sample_shop", "summarize"),
+}
+SPACES = ["dask", "diagnostics", "engines", "errors", "experiments", "logs", "metrics", "ope", "plot", "spark"]
+IN_SPACES = {
+    "experiments": "ReportTable adjust_pvalues bootstrap_ci compare_models compare_variants "
+    "compare_variants_from_moments experiment_health join_experiment plan_experiment report_table roll_up "
+    "variant_moments",
+    "ope": "compare diagnostics estimate popularity_propensity propensity_check reward_table target_from_recs",
+    "logs": "Impressions check_log from_dict from_impressions from_labelled impressions_parquet time_slice",
+    "diagnostics": "check compare_conventions exposure_table hit_table position_table sampled_values user_gap",
+}
+# The rest of the names that stood at the top before there were namespaces.
+BEFORE = {"METRICS", "CONVENTIONS", "Leaderboard", "Shop", "ope_compare", "ope_diagnostics", "ope_estimate"}
+
+
+def public(module):
+    """What `dir` lists, without the names of Python."""
+    return [name for name in dir(module) if not name.startswith("__")]
+
+
+def test_dir_lists_the_public_names():
+    errors = {name for name in rd.__all__ if name.endswith(("Error", "Warning"))}
+    assert {"RecdfError", "DeprecatedWarning", "WriteError"} <= errors
+    assert set(rd.__all__) == LISTED | errors | set(rd.metrics.__all__)
+    assert public(rd) == sorted([*rd.__all__, *SPACES])
+    assert not any(name.startswith("_") for name in rd.__all__)
     for name in rd.__all__:
         assert getattr(rd, name) is not None
-    public = {name for name in vars(rd) if not name.startswith("_")}
-    modules = {name for name in public if isinstance(getattr(rd, name), type(sys))}
-    assert public - modules == set(rd.__all__) - modules
 
 
-def test_what_is_loaded_late_is_what_type_checkers_see():
-    source = Path(rd.__file__).read_text(encoding="utf-8")
-    seen = next(node for node in ast.parse(source).body if isinstance(node, ast.If)).body
-    assert {name.name: f".{node.module}" for node in seen for name in node.names if name.name not in rd._MODULES} == {
-        name: module for name, module in rd._LATE.items() if name not in rd._MODULES
-    }
-    modules = {name.name: f".{node.module}.{name.name}" for node in seen for name in node.names}
-    assert {name: modules[name] for name in rd._MODULES} == rd._MODULES
-    assert {*rd._MODULES, *rd.__all__} <= {*dir(rd)}
+@pytest.mark.parametrize("space", IN_SPACES)
+def test_dir_of_a_namespace_lists_its_public_names(space):
+    module = importlib.import_module(f"recdf.{space}")
+    assert getattr(rd, space) is module
+    assert public(module) == sorted(module.__all__) == sorted(IN_SPACES[space].split())
+    for name in module.__all__:
+        thing = getattr(module, name)
+        assert callable(thing)
+        assert pickle.loads(pickle.dumps(thing)) is thing
+        assert space in ("ope",) or getattr(rd, name) is thing
+    assert all(f"`{name}`" in module.__doc__ for name in module.__all__ if name.islower())
+
+
+@pytest.mark.parametrize("space", ["plot", "spark", "dask", "engines"])
+def test_dir_of_a_module_lists_its_public_names(space):
+    module = getattr(rd, space)
+    assert sorted(dir(module)) == sorted(module.__all__)
+
+
+def test_every_other_name_of_before_is_an_alias_that_dir_does_not_list():
+    others = {*BEFORE, *(name for names in IN_SPACES.values() for name in names.split())} - LISTED
+    others -= {"compare", "diagnostics", "estimate"}  # their aliases have the prefix ope_
+    assert not others & {*dir(rd), *rd.__all__}
+    assert all(callable(getattr(rd, name)) for name in others - {"METRICS", "CONVENTIONS"})
+    assert not others & {*dir(rd)}  # nor after they have been used
+    assert (rd.ope_estimate, rd.ope_compare) == (rd.ope.estimate, rd.ope.compare)
+    assert rd.ope_diagnostics is rd.ope.diagnostics
+
+
+def test_a_namespace_has_its_functions_whatever_was_imported_before():
+    """Importing a module sets its name in the package, where it must not hide a function."""
+    code = """
+import pkgutil, recdf, types
+for one in pkgutil.walk_packages(recdf.__path__, "recdf."):
+    if "__main__" not in one.name and "spark" not in one.name and "dask" not in one.name:
+        __import__(one.name)
+for space in ("", ".experiments", ".ope", ".logs", ".diagnostics"):
+    module = __import__("recdf" + space, fromlist=["x"])
+    for name in module.__all__:
+        assert not isinstance(getattr(module, name), types.ModuleType), (space, name)
+"""
+    loaded(code)
+
+
+def test_names_are_loaded_late_and_an_unknown_one_has_a_suggestion():
+    found = loaded("import recdf; recdf.experiments, recdf.logs; dir(recdf.ope)")
+    rooms = {name.split(".")[1] for name in found if name.startswith("recdf.")}
+    assert not rooms & {"off_policy", "partitions", "display"}
+    with pytest.raises(AttributeError, match="has no attribute 'compare_model'") as error:
+        rd.experiments.compare_model  # noqa: B018
+    assert (error.value.name, error.value.obj) == ("compare_model", rd.experiments)  # Python suggests from these
 
 
 def test_importing_loads_no_room_that_evaluate_does_not_need():

@@ -15,6 +15,7 @@ import pytest
 
 import recdf as rd
 from recdf import datasets
+from recdf.public_names import NAMESPACES
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -111,8 +112,10 @@ def test_the_readme_and_the_index_list_every_page():
 @pytest.mark.parametrize("page", PAGES)
 def test_names_in_the_text_exist(page):
     text = PAGES[page].read_text(encoding="utf-8")
-    for name in set(re.findall(r"\brd\.([A-Za-z]\w*)", text)):
+    for name, inner in set(re.findall(r"\brd\.([A-Za-z]\w*)(?:\.([a-z]\w*))?", text)):
         assert hasattr(rd, name) or f"def {name}" in text, f"{page} names rd.{name}, which does not exist"
+        missing = inner and name in NAMESPACES and not hasattr(getattr(rd, name), inner)
+        assert not missing, f"{page} names rd.{name}.{inner}, which does not exist"
     for name in set(re.findall(r"`(\w+(?:Error|Warning))`", text)):
         assert hasattr(rd, name) or hasattr(builtins, name), name
     for path in set(re.findall(r"`((?:recdf|tests|examples|docs|benchmarks|\.ci)/[\w./-]*\w)`", text)):

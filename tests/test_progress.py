@@ -26,9 +26,9 @@ class Terminal(io.StringIO):
 def start(monkeypatch):
     """Make stderr a terminal without tqdm. Tests call this themselves, because pytest sets stderr after fixtures."""
 
-    def terminal(seconds=module.SECONDS):
+    def terminal(seconds=module.SHOWN_AFTER):
         monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-        monkeypatch.setattr(module, "SECONDS", seconds)
+        monkeypatch.setattr(module, "SHOWN_AFTER", seconds)
         monkeypatch.setattr(sys, "stderr", Terminal())
         return sys.stderr
 
@@ -157,12 +157,12 @@ LONG = {
     ),
     "compare_models by t": lambda users: rd.compare_models(models(users), ["hits@10", "mrr@10"]),
     "compare_variants": lambda users: rd.compare_variants(
-        users, "hits@10", control="A", method="bootstrap", n_resamples=20
+        users, "hits@10", control="A", test="bootstrap", n_resamples=20
     ),
     "compare_variants by permutation": lambda users: rd.compare_variants(
-        users, "hits@10", control="A", method="permutation", n_resamples=5000
+        users, "hits@10", control="A", test="permutation", n_resamples=5000
     ),
-    "ope_estimate": lambda _: rd.ope_estimate(log(), method="bootstrap", n_resamples=20),
+    "ope_estimate": lambda _: rd.ope_estimate(log(), interval="bootstrap", n_resamples=20),
     "check": lambda _: rd.check({"ann": ["a"]}, {"ann": ["a"]}),
     "compare_conventions": lambda _: rd.compare_conventions(
         {"ann": ["a"]}, {"ann": ["a"]}, metrics=["ndcg", "precision"]

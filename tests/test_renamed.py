@@ -3,11 +3,15 @@
 import inspect
 import pickle
 import warnings
+from functools import partial
 from typing import Literal
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import recdf as rd
+from recdf.cli import main
 from recdf.cli.arguments import Parser, add_parameters
 from recdf.errors import renamed
 
@@ -78,6 +82,89 @@ def test_a_function_takes_its_old_words():
         assert summed(1, confidence=0.9) == (1, 0.9, "raise")
     assert list(inspect.signature(summed).parameters) == ["frame", "confidence", "missing"]
     assert pickle.loads(pickle.dumps(summed)) is summed
+
+
+PAIRS = pd.DataFrame({"model": ["a"] * 40 + ["b"] * 40, "user_id": [*range(40)] * 2, "mrr@5": np.arange(80) % 7 / 7})
+USERS = pd.DataFrame({"user_id": range(60), "variant": ["A", "B"] * 30, "m": np.arange(60) % 5})
+USERS["hit"] = USERS["m"] % 2
+DECISIONS = pd.DataFrame({
+    "user_id": np.arange(60) // 3, "slate": np.arange(60) // 3, "position": np.arange(60) % 3, "kept": 1.5,
+    "reward": np.arange(60) % 2, "propensity": 0.5, "target_propensity": np.arange(60) % 4 / 3,
+})  # fmt: skip
+ASSIGNMENT, MOMENTS = USERS[["user_id", "variant"]], rd.variant_moments(USERS, "m")
+SLATES = {"interaction": "independent", "estimators": "ips"}
+TWICE = pd.concat([DECISIONS.assign(model=name) for name in "ab"])
+models = partial(rd.compare_models, PAIRS[1:])
+variants = partial(rd.compare_variants, USERS, "m", control="A")
+
+
+@pytest.mark.parametrize(
+    ("call", "old", "new"),
+    [
+        (models, {"users": "zero"}, {"missing": "zero"}),
+        (models, {"users": "inner"}, {"missing": "drop"}),
+        (models, {"missing": "inner"}, {"missing": "drop"}),
+        (variants, {"method": "welch"}, {"test": "t"}),
+        (variants, {"method": "bootstrap"}, {"test": "bootstrap"}),
+        (variants, {"test": "mean"}, {"test": "t"}),
+        (variants, {"test": {"m": "mean"}}, {"test": {"m": "t"}}),
+        (partial(rd.compare_variants_from_moments, MOMENTS, control="A"), {"method": "welch"}, {"test": "t"}),
+        (partial(rd.adjust_pvalues, pd.DataFrame({"p_value": [0.01, 0.04]})), {"method": "bh"}, {"correction": "bh"}),
+        (partial(rd.adjust_pvalues, pd.DataFrame({"p_value": [0.01, 0.04]})), {"alpha": 0.5}, {"confidence": 0.5}),
+        (partial(rd.experiment_health, USERS[["user_id", "m"]], ASSIGNMENT), {"alpha": 0.25}, {"confidence": 0.75}),
+        (partial(rd.bootstrap_ci, USERS, "m"), {"unit": "variant"}, {"cluster": "variant"}),
+        (partial(rd.bootstrap_ci, USERS, "m"), {"unit_col": "variant"}, {"cluster": "variant"}),
+        (partial(rd.bootstrap_ci, USERS, "m"), {"method": "basic"}, {"interval": "basic"}),
+        (partial(rd.roll_up, USERS, how={"m": "sum"}), {"unit": "variant"}, {"unit_col": "variant"}),
+        (partial(rd.summarize, USERS, [], metrics=["m"]), {"unit": "variant"}, {"unit_col": "variant"}),
+        (partial(rd.ope_estimate, DECISIONS, **SLATES), {"unit": "slate"}, {"slate_col": "slate"}),
+        (partial(rd.ope_estimate, DECISIONS), {"method": "bootstrap"}, {"interval": "bootstrap"}),
+        (partial(rd.ope_estimate, DECISIONS), {"sample_weight_col": "kept"}, {"weight_col": "kept"}),
+        (partial(rd.ope_diagnostics, DECISIONS), {"sample_weight_col": "kept"}, {"weight_col": "kept"}),
+        (partial(rd.ope_compare, TWICE, **SLATES), {"unit": "slate"}, {"slate_col": "slate"}),
+    ],
+)  # fmt: skip
+def test_comparisons_and_estimates_take_their_old_words(call, old, new):
+    (name,), (word,) = old, new
+    wanted = call(**new)
+    with pytest.warns(rd.DeprecatedWarning, match=rf"{name}.* is now {word}") as seen:
+        pd.testing.assert_frame_equal(call(**old), wanted)
+    assert [one.filename for one in seen] == [__file__]
+    if name != word:
+        with pytest.raises(rd.OptionError, match=f"got {name}= and {word}="):
+            call(**old, **new)
+
+
+def test_both_comparisons_have_one_list_of_tests_and_say_which_they_take():
+    for test in ("permutation", "proportion"):
+        with pytest.raises(rd.OptionError, match=f"test='{test}' is about two groups.*'t', 'randomization', 'wil"):
+            rd.compare_models(PAIRS, test=test)
+    for test in ("randomization", "wilcoxon"):
+        with pytest.raises(rd.OptionError, match=f"test='{test}' is about the differences.*'t', 'permutation', 'boot"):
+            rd.compare_variants(USERS, "m", control="A", test=test)
+    # Each metric may have a test of its own, whose row is that of a call for this metric alone.
+    tests = {"hit": "proportion", "m": "bootstrap"}
+    mixed = rd.compare_variants(USERS, ["hit", "m"], control="A", test=tests, correction="none")
+    assert mixed["method"].tolist() == ["proportion", "bootstrap"]
+    for name, test in tests.items():
+        alone = rd.compare_variants(USERS, name, control="A", test=test, correction="none")
+        pd.testing.assert_frame_equal(mixed[mixed["metric"] == name].reset_index(drop=True), alone)
+
+
+def test_a_command_takes_old_flags_with_their_old_values(tmp_path, capsys):
+    shop = rd.sample_shop(n_users=200)
+    rd.evaluate(shop.true, shop.pred, "ndcg", by="model").to_parquet(tmp_path / "r")
+    texts = []
+    for words in (["--users", "inner"], ["--missing", "drop"]):
+        assert main(["compare", str(tmp_path / "r"), *words]) == 0
+        texts.append(capsys.readouterr())
+    assert texts[0].out == texts[1].out
+    assert "--users is now --missing" in texts[0].err
+    DECISIONS.to_csv(tmp_path / "log.csv", index=False)
+    assert main(["ope", str(tmp_path / "log.csv"), "--method", "delta", "--sample-weight-col", "kept"]) == 0
+    said = capsys.readouterr().err
+    assert "--method is now --interval" in said
+    assert "--sample-weight-col is now --weight-col" in said
 
 
 def test_a_command_takes_the_old_flag_of_a_function():

@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for old, new in given.parser.renamed(words).items():
                 warn_user(f"{old} is now {new}; the old name goes after one minor version", DeprecatedWarning)
             record = RunRecord(given, words)
-            code = _run(given, record)
+            code = _run_command(given, record)
             code = 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
             if code in (0, 1):
                 record.write(code)
@@ -125,7 +125,7 @@ def _open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _run(given: argparse.Namespace, record: RunRecord) -> int:
+def _run_command(given: argparse.Namespace, record: RunRecord) -> int:
     """Run the command, say on stderr in one line what is wrong, and return the exit code."""
     flags, what = given.parser.flags(), ""
     try:

@@ -19,7 +19,7 @@ from ..inputs.options import CHOICES, DESCRIPTION, NAMES, Options
 
 __all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags", "option_texts"]
 
-FILES = (
+FILES_HELP = (
     "A FILE is a .parquet, .csv or .tsv file (also .csv.gz), a folder of them, a quoted glob ('pred/*.parquet'), or an "
     "address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make a column. Ids in text files "
     "are integers where every file writes the column as plain integers (7, not 007 or 7.0), else text."
@@ -216,10 +216,10 @@ def given_options(given: argparse.Namespace) -> dict[str, Any]:
 def option_texts() -> dict[str, str]:
     """Return the help of each option, from the docstring that all calls share."""
     own = {"user_col": "Column or columns of the list key.", "item_col": "Column of the item id."}
-    return _described(DESCRIPTION) | own
+    return _parameter_texts(DESCRIPTION) | own
 
 
-def _described(doc: str) -> dict[str, str]:
+def _parameter_texts(doc: str) -> dict[str, str]:
     """Return the text of every parameter of a numpydoc section."""
     found: dict[str, str] = {}
     for names, text in re.findall(r"^(\w[\w, ]*?) : .*\n?((?:    .*\n?)*)", doc, flags=re.M):
@@ -232,12 +232,15 @@ def _described(doc: str) -> dict[str, str]:
 
 def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str]) -> None:
     """Add one argument for each of these parameters of a function, from its annotations, docstring and defaults."""
-    texts, hints = _described(inspect.getdoc(function) or ""), typing.get_type_hints(function)
+    texts, hints = _parameter_texts(inspect.getdoc(function) or ""), typing.get_type_hints(function)
     for name in names:
         default, shape = inspect.signature(function).parameters[name].default, _shape(hints[name], "NAME")
         words = f"Default {default}." if isinstance(default, str | int | float) else ""
-        for old in (old for old, new in getattr(function, "renamed", {}).items() if new == name):
-            group.add_argument(flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **shape)
+        for old, new in getattr(function, "renamed", {}).items():
+            word, convert = (new, None) if isinstance(new, str) else new
+            if word == name:
+                own = shape if convert is None else {**shape, "type": convert}
+                group.add_argument(flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **own)
         _add_documented(group, name, texts[name], words, shape)
 
 

@@ -44,7 +44,7 @@ def with_config(argv: Sequence[str], parser: argparse.ArgumentParser, command: s
             beside = next(name for name in keys if name not in tables)
             raise OptionError(f"--config {path}: {beside} stands outside of the tables; move it into [{command}]")
         keys = keys[command]
-    actions = {name: action for action in parser._actions for name in _names(action)}
+    actions = {name: action for action in parser._actions for name in _argument_keys(action)}
     seen: dict[str, str] = {}
     before: list[str] = []
     after: list[str] = []
@@ -80,7 +80,7 @@ def _rivals(parser: argparse.ArgumentParser, action: argparse.Action) -> set[str
     return {flag for group in groups for one in group if one is not action for flag in one.option_strings}
 
 
-def _names(action: argparse.Action) -> list[str]:
+def _argument_keys(action: argparse.Action) -> list[str]:
     """Return the keys of an argument: its flags without dashes, or its name if it has no flag."""
     return [flag.lstrip("-") for flag in action.option_strings] or [action.dest]
 

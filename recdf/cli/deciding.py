@@ -17,25 +17,34 @@ from ..experiments.decide.experiment_health import experiment_health
 from ..experiments.decide.verdict import warning_sentences
 from ..experiments.join.join_experiment import join_experiment
 from ..tables.comparisons import report_table
-from .arguments import FILES, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters
+from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
-from .output import COMPARED, RESULT, digest_of, note, print_tables, text_table, verdicts_fail, write_files
+from .output import (
+    COMPARED_RESULT,
+    COMPARISON_FILES,
+    digest_of_result,
+    note,
+    print_tables,
+    text_table,
+    verdicts_fail,
+    write_out,
+)
 
 __all__ = ["add_compare", "add_experiment", "label"]
 
 OF_MODELS = (
-    "test", "users", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
+    "test", "missing", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
     "larger_is_better", "weight_col", "unit_col",
 )  # fmt: skip
 OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
-    "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "method", "n_resamples", "seed",
+    "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "test", "n_resamples", "seed",
     "smaller_is_better", "larger_is_better", "relative", "weight_col", "covariate_time_col",
 )  # fmt: skip
 OF_BOTH = ("correction", "family")
 
 # The columns of `report_table` that fit into a terminal.
-SHOWN = ("metric", "comparison", "effect", "relative", "p", "verdict", "notes")
+SHOWN_COLUMNS = ("metric", "comparison", "effect", "relative", "p", "verdict", "notes")
 
 
 # ------------------------------------------------------------------------------------------ models
@@ -60,11 +69,11 @@ def add_compare(commands: Any) -> None:
     options = command.add_argument_group("options")
     add_parameters(options, compare_models, OF_MODELS)
     add_parameters(options, compare_variants, OF_BOTH)
-    command.set_defaults(run=_compare, parser=command)
+    command.set_defaults(run=_run_compare, parser=command)
 
 
-def _compare(given: argparse.Namespace) -> int:
-    check_out(given.out, COMPARED, given.overwrite)
+def _run_compare(given: argparse.Namespace) -> int:
+    check_out(given.out, COMPARISON_FILES, given.overwrite)
     result = read_parquet(given.results)
     model_col = given.model_col or (result.spec["by"][0] if len(result.spec["by"]) == 1 else None)
     baseline = given.baseline
@@ -85,7 +94,7 @@ def _compare(given: argparse.Namespace) -> int:
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
     said = "".join(f"\n{sentence}" for sentence in warning_sentences(table))
-    wrote = _write(given, {"comparison": table}, result)
+    wrote = _write_decision(given, {"comparison": table}, result)
     print_tables(given, f"{head}\n\n{_compact(table)}{said}", {"comparison": table})
     note(given, wrote)
     return verdicts_fail(given, table)
@@ -111,7 +120,7 @@ def add_experiment(commands: Any) -> None:
         help="compare the variants of an experiment",
         description="Compare the variants of an experiment over all assigned users: print whether it is sound, then a "
         "row per metric and treatment; with --out write the full tables.",
-        epilog=FILES,
+        epilog=FILES_HELP,
     )
     files = _add_results(command, "health.parquet, comparison.parquet and segments.parquet")
     add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
@@ -150,7 +159,7 @@ def add_experiment(commands: Any) -> None:
 
 
 def _experiment(given: argparse.Namespace) -> int:
-    check_out(given.out, COMPARED, given.overwrite)
+    check_out(given.out, COMPARISON_FILES, given.overwrite)
     result = read_parquet(given.results)
     options = given_parameters(given, (*OF_VARIANTS, *OF_BOTH))
     segments = given.segment or []
@@ -169,7 +178,7 @@ def _experiment(given: argparse.Namespace) -> int:
         **of_join,
     )
     join = joined.attrs["recdf_experiment"]
-    expected = _shares(given.expected, joined[given.variant_col])
+    expected = _planned_shares(given.expected, joined[given.variant_col])
     health = experiment_health(
         result.per_user, assignment, user_col=join["user_col"], variant_col=given.variant_col, expected=expected,
         cluster=options.get("cluster"),
@@ -180,11 +189,11 @@ def _experiment(given: argparse.Namespace) -> int:
         "control": label("control", given.control, joined[given.variant_col]),
         "variant_col": given.variant_col,
         "user_col": join["user_col"],
-        "covariates": _covariates(given.covariate, metrics, joined.columns),
+        "covariates": _covariate_arguments(given.covariate, metrics, joined.columns),
         "expected": expected,
         "time_col": given.period_col,
         "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
-        "test": dict.fromkeys(given.proportion or [], "proportion"),
+        "test": dict.fromkeys(metrics, options.get("test", "t")) | dict.fromkeys(given.proportion or [], "proportion"),
     }
     specs = {name: spec or name for name, spec in metrics.items()}
     tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
@@ -196,13 +205,13 @@ def _experiment(given: argparse.Namespace) -> int:
     if segments:
         head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
         lines.append(f"\n{head}\n\n{_compact(tables['segments'])}")
-    wrote = _write(given, {"health": health, **tables}, result)
+    wrote = _write_decision(given, {"health": health, **tables}, result)
     print_tables(given, "\n".join(lines), {**tables, "health": health})
     note(given, wrote)
     return verdicts_fail(given, *tables.values())
 
 
-def _shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:
+def _planned_shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:
     """Return the planned share of each variant from texts such as A=0.9; without them the shares are equal."""
     labels = variants.unique().tolist()
     if given is None:
@@ -228,7 +237,7 @@ def _metrics(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, A
     return metrics
 
 
-def _covariates(
+def _covariate_arguments(
     given: Sequence[str] | None, metrics: Iterable[str], columns: Iterable[str]
 ) -> dict[str, Any] | None:
     """Metric → column or columns, from COLUMN for all metrics or metric=COLUMN for one; A/B is a pair of columns."""
@@ -304,14 +313,14 @@ def _compact(table: pd.DataFrame) -> str:
     """Return the columns that fit into a terminal: segments, metric, comparison, difference, relative, p, verdict."""
     shown = report_table(table).frame
     before = list(table.columns[: list(table.columns).index("metric")])
-    names = [name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN]
+    names = [name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN_COLUMNS]
     # A terminal may lack the typographic signs.
     plain = shown[names].map(lambda cell: cell.replace("−", "-").replace("∞", "inf").replace("–", "-"))
     head = {} if "not adjusted" in adjustment(table).words else {"p": "p adjusted"}
     return text_table({head.get(name, name): plain[name].tolist() for name in names})
 
 
-def _write(given: argparse.Namespace, tables: dict[str, pd.DataFrame], result: Evaluation) -> str:
+def _write_decision(given: argparse.Namespace, tables: dict[str, pd.DataFrame], result: Evaluation) -> str:
     for table in tables.values():  # pandas writes attrs, so that the file says what was evaluated
-        table.attrs |= {"recdf": result.spec, RESULT: digest_of(given.results)}
-    return write_files(given, {f"{name}.parquet": table for name, table in tables.items()}, COMPARED)
+        table.attrs |= {"recdf": result.spec, COMPARED_RESULT: digest_of_result(given.results)}
+    return write_out(given, {f"{name}.parquet": table for name, table in tables.items()}, COMPARISON_FILES)

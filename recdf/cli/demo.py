@@ -14,7 +14,7 @@ from ..diagnostics.data_checks import check
 from ..display.report.page import report
 from ..errors import MissingExtraError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import RESULT, staged
+from ..evaluation.publishing import RESULT_FILES, staged
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import summarize
 from .arguments import add_out, check_out
@@ -23,7 +23,7 @@ from .output import note, print_tables
 __all__ = ["add_demo"]
 
 DEMO_FOLDER = "recdf-demo"
-FRAMES = ("true", "pred", "log", "users", "items", "assignment", "shown")
+DEMO_FRAMES = ("true", "pred", "log", "users", "items", "assignment", "shown")
 DEMO_METRICS = ["hitrate@10", "recall@10", "ndcg@10", "mrr@10", "revenue@10"]
 
 
@@ -40,13 +40,13 @@ def add_demo(commands: Any) -> None:
 def _demo(given: argparse.Namespace) -> None:
     folder = given.out or Path(DEMO_FOLDER)
     overwrite = given.overwrite or given.out is None
-    check_out(folder, RESULT, overwrite)
+    check_out(folder, RESULT_FILES, overwrite)
     shop = sample_shop()
     result = evaluate(shop.true, shop.pred, DEMO_METRICS, by="model", value_col="value")
     joined = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = summarize(joined, by=["model", "segment"], metrics=["ndcg@10"])
-    with staged(folder, [f"{name}.parquet" for name in FRAMES], overwrite=True) as staging:
-        for name in FRAMES:
+    with staged(folder, [f"{name}.parquet" for name in DEMO_FRAMES], overwrite=True) as staging:
+        for name in DEMO_FRAMES:
             getattr(shop, name).to_parquet(staging / f"{name}.parquet", index=False)
     result.to_parquet(folder, overwrite=overwrite)
     shown = _write_report(folder / "report.html", shop, result)
@@ -54,7 +54,7 @@ def _demo(given: argparse.Namespace) -> None:
     note(
         given,
         f"""
-Wrote to {folder}: the frames ({", ".join(FRAMES)}) and the result (per_user, summary).
+Wrote to {folder}: the frames ({", ".join(DEMO_FRAMES)}) and the result (per_user, summary).
 {shown}
 
 Try next:

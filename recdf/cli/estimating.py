@@ -15,15 +15,15 @@ from ..off_policy.estimate_value import ope_estimate
 from ..off_policy.flags import MEANINGS
 from ..off_policy.target_from_recs import target_from_recs
 from ..off_policy.weight_diagnostics import ope_diagnostics
-from .arguments import FILES, add_arguments, add_out, add_parameters, check_out, given_parameters
+from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, check_out, given_parameters
 from .files import read_files
-from .output import ESTIMATED, note, print_tables, text_table, write_files
+from .output import ESTIMATED, note, print_tables, text_table, write_out
 
 __all__ = ["add_ope"]
 
-COLUMNS = ("reward_col", "propensity_col", "target_col", "position_col", "sample_weight_col", "q_logged", "q_target")
-SLATES = ("unit", "interaction", "propensity_kind", "ragged")
-INTERVALS = ("confidence", "method", "n_resamples", "seed")
+OPE_COLUMN_FLAGS = ("reward_col", "propensity_col", "target_col", "position_col", "weight_col", "q_logged", "q_target")
+SLATES = ("slate_col", "interaction", "propensity_kind", "ragged")
+INTERVALS = ("confidence", "interval", "n_resamples", "seed")
 
 def add_ope(commands: Any) -> None:
     command = commands.add_parser(
@@ -32,7 +32,7 @@ def add_ope(commands: Any) -> None:
         help="estimate what a policy that did not run would have earned",
         description="Estimate from a log with propensities what other policies would have earned. The column trust "
         "says whether an estimate may be used, and flags say why not.",
-        epilog=FILES,
+        epilog=FILES_HELP,
     )
     files = command.add_argument_group("files")
     add_arguments(files, {
@@ -53,17 +53,17 @@ def add_ope(commands: Any) -> None:
         "--match-position": "an item counts only at its --position-col of LOG",
     })  # fmt: skip
     options = command.add_argument_group("options")
-    add_parameters(options, ope_estimate, (*COLUMNS, *SLATES, *INTERVALS))
+    add_parameters(options, ope_estimate, (*OPE_COLUMN_FLAGS, *SLATES, *INTERVALS))
     add_arguments(options, {"--cluster COLUMN": "rows that belong together (default user_id), or none"}, nargs="*")
     for name in ("reward", "weight"):
         pair: dict[str, Any] = {"nargs": "+", "type": float, "metavar": ("LOW", "HIGH")}
-        options.add_argument(f"--{name}-range", **pair, help=f"possible {name}s (--method bounded)")
+        options.add_argument(f"--{name}-range", **pair, help=f"possible {name}s (--interval bounded)")
     command.set_defaults(run=_ope, parser=command)
 
 
 def _ope(given: argparse.Namespace) -> None:
     check_out(given.out, ESTIMATED, given.overwrite)
-    options = given_parameters(given, ("estimators", *COLUMNS, *SLATES, *INTERVALS))
+    options = given_parameters(given, ("estimators", *OPE_COLUMN_FLAGS, *SLATES, *INTERVALS))
     more = ("clip", "cluster", "reward_range", "weight_range")
     options |= {name: value for name in more if (value := getattr(given, name)) is not None}
     if given.cluster is not None and [name.lower() for name in given.cluster] in ([], ["none"]):
@@ -71,7 +71,7 @@ def _ope(given: argparse.Namespace) -> None:
     log = _read_log(given, options)
     by = {"by": given.by} if given.by else {}
     tables = {"ope": ope_estimate(log, **options, **by)}
-    if "unit" not in options or "interaction" in options:  # else each estimator may name another interaction
+    if "slate_col" not in options or "interaction" in options:  # else each estimator may name another interaction
         tables["ope_diagnostics"] = ope_diagnostics(log, **_taken(ope_diagnostics, options), **by)
     numbers = ("value", "ci_low", "ci_high", "logging_value", "lift")
     lines = [_shown(tables["ope"], given.by or [], numbers, "ess_reward")]
@@ -79,7 +79,7 @@ def _ope(given: argparse.Namespace) -> None:
         asked = _taken(ope_compare, options)
         tables["ope_comparison"] = compared = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
         lines.append(_shown(compared, ["baseline", *given.by], ("diff", "ci_low", "ci_high"), "n_clusters"))
-    wrote = write_files(given, {f"{name}.parquet": table for name, table in tables.items()}, ESTIMATED)
+    wrote = write_out(given, {f"{name}.parquet": table for name, table in tables.items()}, ESTIMATED)
     print_tables(given, "\n".join([*lines, _explained(tables["ope"])]), tables)
     note(given, wrote)
 
@@ -92,7 +92,7 @@ def _taken(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str
 def _read_log(given: argparse.Namespace, options: dict[str, Any]) -> pd.DataFrame:
     """The log, with the target policy of --pred where that is given."""
     on = given.on or ["user_id", "item_id"]
-    keys = [*on, *as_columns(options.get("cluster", "user_id")), *as_columns(options.get("unit"))]
+    keys = [*on, *as_columns(options.get("cluster", "user_id")), *as_columns(options.get("slate_col"))]
     paths = {"log": given.log} | ({} if given.pred is None else {"pred": given.pred})
     frames = read_files(paths, list(dict.fromkeys(keys)), given.by or [])
     if given.pred is None:

@@ -14,16 +14,16 @@ import pandas as pd
 from ..diagnostics.data_checks import check
 from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import RESULT, sweep
+from ..evaluation.publishing import RESULT_FILES, sweep
 from ..inputs.frames import column
 from ..inputs.options import CHOICES, NAMES, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
-from .arguments import FILES, add_arguments, add_options, add_out, as_pairs, check_out, given_options, in_flags
+from .arguments import FILES_HELP, add_arguments, add_options, add_out, as_pairs, check_out, given_options, in_flags
 from .expected import add_expected, check_age, check_expected
-from .files import FileSet, is_address, is_text_file, read_beside, read_files
-from .output import failed, note, print_tables, verbose, write_files
+from .files import FileSet, is_remote, is_text_file, read_beside, read_files
+from .output import failed, note, print_tables, verbose, write_out
 
 __all__ = ["add_check", "add_evaluate"]
 
@@ -40,7 +40,7 @@ def add_evaluate(commands: Any) -> None:
         "evaluate",
         help="evaluate files of recommendations",
         description="Evaluate recommendations: print a row per metric; with --out write that and a row per user.",
-        epilog=FILES,
+        epilog=FILES_HELP,
     )
     files = _add_files(command)
     for name, one in SIDE_TABLES.items():
@@ -92,7 +92,7 @@ def _streamed_days(source: Source, name: str) -> pd.Series:
 
 
 def _evaluate(given: argparse.Namespace) -> None:
-    check_out(given.out, RESULT, given.overwrite)
+    check_out(given.out, RESULT_FILES, given.overwrite)
     _settle(given)
     started = time.perf_counter()
     options = given_options(given)
@@ -113,7 +113,7 @@ def _evaluate(given: argparse.Namespace) -> None:
     frames = (
         {name: read_beside(path, sources["pred"].files[0], _keys(options), []) for name, path in paths.items()}
         if stream
-        else _read(given, options, paths)
+        else _read_frames(given, options, paths)
     )
     options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
     if "features" in frames:
@@ -140,13 +140,13 @@ def _evaluate(given: argparse.Namespace) -> None:
     if given.out is not None:
         from pyarrow.parquet import read_metadata  # costs time that other commands need not take
 
-        per_user, summary = (given.out / name for name in RESULT)
+        per_user, summary = (given.out / name for name in RESULT_FILES)
         note(given, f"\nwrote {per_user} ({read_metadata(per_user).num_rows:,} rows) and {summary}")
     verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
 
 
 def _is_file(name: str) -> bool:
-    return is_address(name) or bool(glob.glob(name))
+    return is_remote(name) or bool(glob.glob(name))
 
 
 def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
@@ -161,15 +161,17 @@ def _streamed(given: argparse.Namespace) -> dict[str, Source]:
     """Find the files to read piece by piece, and say how many rows they have."""
     paths = {"true": given.true, "pred": given.pred}
     for path in paths.values():
-        if is_text_file(path) or is_address(path):
+        if is_text_file(path) or is_remote(path):
             raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
     sources = {name: Source(path, name) for name, path in paths.items()}
     for name, one in sources.items():
-        _said(given, name, paths[name], **one.read)
+        _say_read(given, name, paths[name], **one.read)
     return sources
 
 
-def _read(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]) -> dict[str, pd.DataFrame]:
+def _read_frames(
+    given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]
+) -> dict[str, pd.DataFrame]:
     """Read `true`, `pred` and the side tables, with ids of the same types in all of them."""
     paths = {"true": given.true, "pred": given.pred, **paths}
     columns = ["score", "rank", "relevance", *(one for name, one in options.items() if name.endswith("_col"))]
@@ -178,12 +180,12 @@ def _read(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str
     frames = read_files(paths, _keys(options), as_columns(options.get("by")), columns)
     read = {name: {"files": len(FileSet.of(paths[name]).paths), "rows": len(frame)} for name, frame in frames.items()}
     for name, own in read.items():
-        _said(given, name, paths[name], **own)
+        _say_read(given, name, paths[name], **own)
     given.files = {name: read[name] for name in ("true", "pred")}
     return frames
 
 
-def _said(given: argparse.Namespace, name: str, path: str, files: int, rows: int) -> None:
+def _say_read(given: argparse.Namespace, name: str, path: str, files: int, rows: int) -> None:
     """Say with -v what was read, in the same words whether the files are streamed or not."""
     verbose(given, f"read --{name} {path}: {files:,} {'file' if files == 1 else 'files'}, {rows:,} rows")
 
@@ -200,7 +202,7 @@ def add_check(commands: Any) -> None:
         "check",
         help="find what is odd in files of recommendations",
         description="Find what is odd in the data and what it does to the metrics. Exit code 1 when an error is found.",
-        epilog=FILES,
+        epilog=FILES_HELP,
     )
     files = _add_files(command)
     add_arguments(files, {"--log FILE": SIDE_TABLES["log"].flag})
@@ -215,13 +217,13 @@ def _check(given: argparse.Namespace) -> int:
     check_out(given.out, [FINDINGS_FILE], given.overwrite)
     _settle(given)
     options = given_options(given)
-    frames = _read(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
+    frames = _read_frames(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
     given.rows = {name: len(frame) for name, frame in frames.items()}
     check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
     sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     found["effect"] = found["effect"].map(lambda text: in_flags(text, given.parser.flags()))
-    wrote = write_files(given, {FINDINGS_FILE: found}, [FINDINGS_FILE])
+    wrote = write_out(given, {FINDINGS_FILE: found}, [FINDINGS_FILE])
     print_tables(given, _findings(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found})
     note(given, wrote)
     severe = {"error", "warning"} if failed(given, "warning") else {"error"}

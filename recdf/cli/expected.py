@@ -14,12 +14,12 @@ import pandas as pd
 
 from ..errors import OptionError, RecdfError
 from .arguments import add_arguments
-from .files import FileSet, is_address
+from .files import FileSet, is_remote
 
 __all__ = ["Unexpected", "add_expected", "check_age", "check_expected"]
 
-COMPARED = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
-SECONDS = {"m": 60, "h": 3600, "d": 86400}
+OPERATORS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
+UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
 
 
 class Unexpected(RecdfError, ValueError):
@@ -48,10 +48,10 @@ def check_age(given: argparse.Namespace) -> None:
         raise OptionError(f"--max-age {given.max_age}; expected a number of minutes, hours or days: 90m, 26h or 2d")
     for name in ("true", "pred"):
         path = getattr(given, name)
-        if is_address(path):
+        if is_remote(path):
             raise OptionError(f"--max-age looks at files of this machine, and --{name} {path} is an address")
         age = time.time() - max(os.stat(file).st_mtime for file in FileSet.of(path).paths)
-        if age > float(found[1]) * SECONDS[found[2]]:
+        if age > float(found[1]) * UNIT_SECONDS[found[2]]:
             old = f"{age / 3600:,.1f} h old"
             raise Unexpected(f"the newest file of --{name} {path} is {old}; --max-age is {given.max_age}")
 
@@ -64,7 +64,7 @@ def check_expected(given: argparse.Namespace, days: Callable[[], pd.Series]) -> 
             raise OptionError(f"--expect {text}; expected rows, pred.rows or true.rows with >=, <= or == and a number")
         role, sign, number = found[1] or "pred", found[2], int(re.sub("[_,]", "", found[3]))
         n_rows = given.rows[role]
-        if not COMPARED[sign](n_rows, number):
+        if not OPERATORS[sign](n_rows, number):
             raise Unexpected(f"--{role} {getattr(given, role)} has {n_rows:,} rows; --expect {text}")
     if given.expect_days is not None:
         texts = days().astype(str).str.slice(0, 10).drop_duplicates()

@@ -98,7 +98,7 @@ class FileSet:
     def of(cls, path: Any) -> FileSet:
         """Find the files."""
         name = os.fspath(path)
-        if is_address(name):
+        if is_remote(name):
             return cls(name, *_files_of_address(name))
         paths = data_files(name)
         if not paths:
@@ -211,7 +211,7 @@ def _alike(tables: Sequence[Any]) -> list[Any]:
     return found
 
 
-def is_address(path: Any) -> bool:
+def is_remote(path: Any) -> bool:
     """Whether a path is one of another machine, such as s3://bucket/file.parquet."""
     return "://" in os.fspath(path)
 

@@ -24,19 +24,32 @@ from ..experiments.decide.verdict import NOT_ALIKE
 from .arguments import add_arguments
 
 __all__ = [
-    "COMPARED", "ESTIMATED", "FAIL_ON", "RESULT", "add_output", "complain", "digest_of", "failed", "note",
-    "print_tables", "say", "text_table", "verbose", "verdicts_fail", "write_files",
+    "COMPARED_RESULT",
+    "COMPARISON_FILES",
+    "ESTIMATED",
+    "FAIL_ON",
+    "add_output",
+    "complain",
+    "digest_of_result",
+    "failed",
+    "note",
+    "print_tables",
+    "say",
+    "text_table",
+    "verbose",
+    "verdicts_fail",
+    "write_out",
 ]  # fmt: skip
 
 FAIL_ON = ("error", "warning", "invalid")
 
 # The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
-COMPARED = ("comparison.parquet", "segments.parquet", "health.parquet")
+COMPARISON_FILES = ("comparison.parquet", "segments.parquet", "health.parquet")
 ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
-RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
+COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
 
 
-def digest_of(result: Path) -> str:
+def digest_of_result(result: Path) -> str:
     """Return a digest that tells a stored result from others."""
     return hashlib.sha256((result / SUMMARY_FILE).read_bytes()).hexdigest()
 
@@ -129,7 +142,7 @@ def verbose(given: argparse.Namespace, text: str) -> None:
         complain(f"recdf: {text}")
 
 
-def write_files(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], names: Sequence[str]) -> str:
+def write_out(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], names: Sequence[str]) -> str:
     """Write tables to files of --out in one step and return a note of it, which is empty without --out.
 
     `names` are those of all files that a run may write: none of an older run stays beside the new ones.

@@ -13,18 +13,17 @@ import pyarrow as pa
 
 from ..errors import DataError, OptionError
 from ..evaluation.publishing import made, staging_folder
-from ..logs.impressions import from_impressions
-from ..partitions.impressions_parquet import FILES as WRITTEN
+from ..logs.impressions import SPANS, from_impressions
+from ..partitions.impressions_parquet import IMPRESSION_FILES as WRITTEN
 from ..partitions.impressions_parquet import impressions_parquet
-from .arguments import FILES, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters, local
+from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters, local
 from .files import is_text_file, read_files
 from .output import print_tables
 
 __all__ = ["add_impressions"]
 
-COLUMNS = ("user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col")
-SPANS = ("window", "session_gap", "clock_skew")
-RULES = ("attribution", "repeats", "unattributed", "value", "null_keys")
+LOG_COLUMN_FLAGS = ("user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col")
+LOG_RULE_FLAGS = ("attribution", "repeats", "unattributed", "value", "null_keys")
 
 
 def add_impressions(commands: Any) -> None:
@@ -35,7 +34,7 @@ def add_impressions(commands: Any) -> None:
         description="Attribute clicks and purchases to the impressions of a log, and write true.parquet and "
         "pred.parquet, which recdf evaluate reads. Parquet files may be larger than memory: users are attributed part "
         "by part.",
-        epilog=FILES,
+        epilog=FILES_HELP,
     )
     add_arguments(command, {"LOG": "one row per impression"}, type=local)
     files = command.add_argument_group("files")
@@ -46,12 +45,12 @@ def add_impressions(commands: Any) -> None:
     add_arguments(files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"})
     add_out(files, "folder for true.parquet, pred.parquet and impressions.json, the record of rules and counts")
     columns = command.add_argument_group("columns", "Where a time is needed and --time-col is not given, it is time.")
-    add_parameters(columns, from_impressions, COLUMNS)
+    add_parameters(columns, from_impressions, LOG_COLUMN_FLAGS)
     list_cols = "columns that, with the user, name one list (default session_id); none for one list per user"
     add_arguments(columns, {"--list-cols COLUMN": list_cols}, nargs="*", default=argparse.SUPPRESS)
     add_arguments(columns, {"--rank-by-time": "there is no column of positions"})
     rules = command.add_argument_group("rules")
-    add_parameters(rules, from_impressions, (*SPANS, *RULES))
+    add_parameters(rules, from_impressions, (*SPANS, *LOG_RULE_FLAGS))
     relevance = "gains by the deepest event (default shown=0 clicked=1 bought=3)"
     add_arguments(rules, {"--relevance EVENT=GAIN ...": relevance}, default=[])
     command.set_defaults(run=_impressions, parser=command)
@@ -61,7 +60,7 @@ def _impressions(given: argparse.Namespace) -> None:
     if given.out is None:
         raise OptionError("--out is missing; name the folder to write")
     check_out(given.out, WRITTEN, given.overwrite)
-    options = given_parameters(given, (*COLUMNS, "list_cols", *SPANS, *RULES))
+    options = given_parameters(given, (*LOG_COLUMN_FLAGS, "list_cols", *SPANS, *LOG_RULE_FLAGS))
     options |= {name: _span(options[name]) for name in SPANS if name in options}
     if given.rank_by_time:
         options["rank_col"] = None
@@ -78,7 +77,7 @@ def _impressions(given: argparse.Namespace) -> None:
         rest = {"overwrite": given.overwrite, "memory_limit": given.memory_limit}
         named = {f"{role}_path": path for role, path in paths.items()}
         spec = impressions_parquet(**named, out=given.out, **rest, **options)
-    print_tables(given, _report(spec, given.out), {"counts": _counts(spec["counts"])})
+    print_tables(given, _report_text(spec, given.out), {"counts": _count_table(spec["counts"])})
 
 
 def _span(text: str) -> Any:
@@ -107,7 +106,7 @@ def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -
     return found
 
 
-def _counts(counts: Mapping[str, Any]) -> pd.DataFrame:
+def _count_table(counts: Mapping[str, Any]) -> pd.DataFrame:
     """Return one row per count: of the log, of its clicks, of its purchases."""
     rows: list[tuple[str, str, int]] = []
     for name, found in counts.items():
@@ -115,7 +114,7 @@ def _counts(counts: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["of", "count", "n"])
 
 
-def _report(spec: dict[str, Any], out: Path) -> str:
+def _report_text(spec: dict[str, Any], out: Path) -> str:
     counts, positions = spec["counts"], spec["positions"]
     lines = [f"{counts['impressions']:,} impressions in {counts['lists']:,} lists"]
     if counts["repeated"]:

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from ..display.report.page import report
 from ..errors import DataError
-from ..evaluation.publishing import refuse_two_runs, settled
+from ..evaluation.publishing import held_still, refuse_two_runs
 from ..evaluation.result import read_parquet
-from .arguments import FILES, add_arguments, add_parameters, flag, given_parameters, local
+from .arguments import FILES_HELP, add_arguments, add_parameters, flag, given_parameters, local
 from .deciding import label
 from .files import read_beside
-from .output import COMPARED, ESTIMATED, RESULT, digest_of, print_tables
+from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, digest_of_result, print_tables
 
 __all__ = ["add_report"]
 
@@ -42,7 +42,7 @@ def add_report(commands: Any) -> None:
         help="write one HTML file: verdict, leaderboard, pictures, data health",
         description="Write one HTML file about a result: which model to take, by how much, for whom it is worse, and "
         "whether to believe it. It needs no network and holds aggregates only.",
-        epilog=FILES,
+        epilog=FILES_HELP,
     )
     files = command.add_argument_group("files")
     add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
@@ -60,16 +60,19 @@ def add_report(commands: Any) -> None:
     tables = command.add_argument_group("tables beside the result")
     add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
     add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
-    command.set_defaults(run=_report, parser=command)
+    command.set_defaults(run=_run_report, parser=command)
 
 
-def _report(given: argparse.Namespace) -> None:
+def _run_report(given: argparse.Namespace) -> None:
     if given.out.exists() and not given.overwrite:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     result = read_parquet(given.results)
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
     tables: dict[str, Any] = dict(_read_all(paths))
-    if "comparison" in tables and tables["comparison"].attrs.get(RESULT, this := digest_of(given.results)) != this:
+    if (
+        "comparison" in tables
+        and tables["comparison"].attrs.get(COMPARED_RESULT, this := digest_of_result(given.results)) != this
+    ):
         raise DataError(f"{given.comparison} compares another result than {given.results}; run recdf compare again")
     by, baseline = result.spec["by"], given.baseline
     if baseline is not None and len(by) == 1:
@@ -90,15 +93,15 @@ def _report(given: argparse.Namespace) -> None:
 
 def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
     """Read tables by flag while no writer is at work on their folders; refuse those of two runs in one folder."""
-    with settled(path.parent for path in paths.values()):
-        tables = {name: _read(name, path) for name, path in paths.items()}
+    with held_still(path.parent for path in paths.values()):
+        tables = {name: _read_beside(name, path) for name, path in paths.items()}
         for name, path in paths.items():
-            beside = [path.parent / one for kind in (COMPARED, ESTIMATED) if path.name in kind for one in kind]
-            refuse_two_runs({path: tables[name]} | {one: _read(name, one) for one in beside if one.exists()})
+            beside = [path.parent / one for kind in (COMPARISON_FILES, ESTIMATED) if path.name in kind for one in kind]
+            refuse_two_runs({path: tables[name]} | {one: _read_beside(name, one) for one in beside if one.exists()})
     return tables
 
 
-def _read(name: str, path: Path) -> pd.DataFrame:
+def _read_beside(name: str, path: Path) -> pd.DataFrame:
     """Read a table beside the result."""
     try:
         return pd.read_parquet(path)

@@ -22,13 +22,13 @@ import numpy as np
 from .._version import __version__
 from ..errors import RecdfError
 from ..evaluation.publishing import staging_folder
-from .files import FileSet, is_address
-from .output import COMPARED
+from .files import FileSet, is_remote
+from .output import COMPARISON_FILES
 
 __all__ = ["RunRecord", "can_be_retried"]
 
 RECORD = "run.json"
-BLOCK, MOST_BLOCKS = 2**20, 64  # of a larger file, so many blocks are hashed
+HASHED_AT_ONCE, MOST_BLOCKS = 2**20, 64  # of a larger file, so many blocks are hashed
 # Errors of the machine and not of the call: with more room, memory or time the same call may work.
 PASSING = {
     errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.EAGAIN,
@@ -44,7 +44,7 @@ class RunRecord:
         self.inputs = dict(_inputs(given))
         self.out: Path | None = getattr(given, "out", None)
         # A comparison may replace an earlier one that stands beside the result.
-        own = [] if self.out is None else [self.out.absolute() / name for name in COMPARED]
+        own = [] if self.out is None else [self.out.absolute() / name for name in COMPARISON_FILES]
         paths = [path for paths in self.inputs.values() for path in paths if Path(path).absolute() not in own]
         self.states = {path: _state(path) for path in paths}
         self.older = {path: _state(path) for path in self._place()[1]}
@@ -65,8 +65,8 @@ class RunRecord:
             "seconds": round(time.time() - self.started, 3),
             "exit": code,
             "rows": getattr(self.given, "rows", {}),
-            "inputs": {name: [_described(path) for path in paths] for name, paths in self.inputs.items()},
-            "outputs": [_described(path) for path in outputs],
+            "inputs": {name: [_file_record(path) for path in paths] for name, paths in self.inputs.items()},
+            "outputs": [_file_record(path) for path in outputs],
         }
         with staging_folder(place.parent) as staging:
             (staging / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -93,7 +93,7 @@ def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         paths: list[str] = []
         for value in map(str, values if isinstance(values, list) else [values]):
             with suppress(OSError, RecdfError):
-                paths += [] if is_address(value) else FileSet.of(value).paths
+                paths += [] if is_remote(value) else FileSet.of(value).paths
         yield action.dest, [path for path in paths if not path.endswith(".json")]  # no record of an earlier run
 
 
@@ -106,14 +106,14 @@ def _state(path: str) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _described(path: str) -> dict[str, Any]:
+def _file_record(path: str) -> dict[str, Any]:
     """Return size and SHA-256 of a file; of a large one, the digest is that of blocks at equal distances."""
     size, digest = os.path.getsize(path), hashlib.sha256()
-    whole = size <= BLOCK * MOST_BLOCKS
+    whole = size <= HASHED_AT_ONCE * MOST_BLOCKS
     with open(path, "rb") as file:
-        for start in [0] if whole else np.linspace(0, size - BLOCK, MOST_BLOCKS).astype(int):
+        for start in [0] if whole else np.linspace(0, size - HASHED_AT_ONCE, MOST_BLOCKS).astype(int):
             file.seek(start)
-            digest.update(file.read(-1 if whole else BLOCK))
+            digest.update(file.read(-1 if whole else HASHED_AT_ONCE))
     return {"path": path, "bytes": size, "sha256" if whole else f"sha256_of_{MOST_BLOCKS}_mib": digest.hexdigest()}
 
 

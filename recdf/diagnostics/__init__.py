@@ -1,1 +1,10 @@
-"""Explanations of the numbers: checks of the data, a comparison of conventions, tables of hits, exposure, positions."""
+"""`rd.diagnostics`: why a number is what it is, and whether it may be believed.
+
+* `check` lists what is odd in `true` and `pred`; `compare_conventions` says what other libraries would have computed.
+* `hit_table`, `exposure_table`, `position_table` and `user_gap` show where hits come from: items, ranks, users.
+* `sampled_values` corrects metrics that were computed among sampled negatives.
+"""
+
+from ..public_names import late_names as _late_names
+
+__getattr__, __dir__, __all__ = _late_names(__name__)

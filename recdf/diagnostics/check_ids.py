@@ -13,16 +13,16 @@ from ..errors import IdTypeError
 from ..inputs.codes import check_kinds, encode
 from ..inputs.frames import column
 from ..inputs.groups import first_rows
-from ..inputs.ids import Ids, read_ids
+from ..inputs.ids import IdColumn, read_ids
 from ..inputs.options import Options, as_columns
-from ..matching.list_keys import run_heads
+from ..matching.list_keys import key_run_heads
 from ..tables.findings import Findings, row_objects
 
 # A larger share of rows of `true` whose item was recommended to nobody is a finding.
 FEW_ITEMS_IN_COMMON = 0.5
 
 
-def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: Options) -> dict[str, Ids] | None:
+def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: Options) -> dict[str, IdColumn] | None:
     """Report null ids, kinds that cannot match, and look-alikes.
 
     Return the ids of `pred` by column, or None if they cannot be compared.
@@ -35,7 +35,10 @@ def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: 
         by = pred.groupby(as_columns(options.by), sort=False, observed=True).ngroup().fillna(-1).to_numpy(np.int64)
     for what, names in (("user", as_columns(options.user_col)), ("item", [options.item_col])):
         for name in names:
-            pair = [_read(found, column(frame, name, role), role) for role, frame in (("true", true), ("pred", pred))]
+            pair = [
+                _read_checked_ids(found, column(frame, name, role), role)
+                for role, frame in (("true", true), ("pred", pred))
+            ]
             true_ids, pred_ids = pair
             comparable &= true_ids is not None and pred_ids is not None
             if true_ids is None or pred_ids is None or not comparable:
@@ -55,11 +58,13 @@ def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: 
     return found_in_pred if comparable else None
 
 
-def check_side(found: Findings, role: str, frame: pd.DataFrame, names: list[str], pred_ids: dict[str, Ids]) -> bool:
+def check_side(
+    found: Findings, role: str, frame: pd.DataFrame, names: list[str], pred_ids: dict[str, IdColumn]
+) -> bool:
     """Report ids of a side table that are null or can never equal those of `pred`; False if none can be looked up."""
     usable = True
     for name in names:
-        ids = _read(found, column(frame, name, role), role)
+        ids = _read_checked_ids(found, column(frame, name, role), role)
         if ids is None:
             usable = False
             continue
@@ -72,7 +77,7 @@ def check_side(found: Findings, role: str, frame: pd.DataFrame, names: list[str]
     return usable
 
 
-def _read(found: Findings, series: pd.Series, role: str) -> Ids | None:
+def _read_checked_ids(found: Findings, series: pd.Series, role: str) -> IdColumn | None:
     """Read the ids of a column; if its values cannot be ids, report that and return None."""
     where = f"{role}[{series.name!r}]"
     try:
@@ -100,12 +105,12 @@ def _check_by(found: Findings, what: str, labels: pd.DataFrame, by: np.ndarray, 
         found.add(f"no {what} in common", "error", int(rows[silent].sum()), len(by), examples, effect)
 
 
-def _check_common(found: Findings, what: str, true_ids: Ids, pred_ids: Ids) -> tuple[np.ndarray, np.ndarray]:
+def _check_common(found: Findings, what: str, true_ids: IdColumn, pred_ids: IdColumn) -> tuple[np.ndarray, np.ndarray]:
     """Report ids of `true` that `pred` does not have, and ids that only look different.
 
     Return the code of each row of `pred`, and for each code whether its id is in both frames.
     """
-    heads = [None if ids.null is not None else run_heads([ids]) for ids in (true_ids, pred_ids)]
+    heads = [None if ids.null is not None else key_run_heads([ids]) for ids in (true_ids, pred_ids)]
     codes = encode(
         [ids if head is None else ids.take(head) for ids, head in zip((true_ids, pred_ids), heads, strict=True)]
     )

@@ -21,12 +21,12 @@ from ..experiments.compare.runs import repeated_unit, unit_of
 
 __all__: list[str] = []
 
-Floats = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 
 # The label of a result that was evaluated without by=.
 ONLY = "all lists"
 JOINED_BY = " · "
-MANY = 10_000  # more runs of equal values than this are no models that stand together
+MANY_RUNS = 10_000  # more runs of equal values than this are no models that stand together
 SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined")
 
 
@@ -34,11 +34,11 @@ class ModelValues(NamedTuple):
     """The values of one metric for every model: one number per list, NaN where the metric is undefined."""
 
     metric: str
-    by_model: dict[str, Floats]
+    by_model: dict[str, FloatArray]
 
 
 # Columns of the tables that recdf makes which hold numbers; a file that was made or changed elsewhere may hold text.
-NUMBERS = {
+NUMBER_COLUMNS = {
     "count", "share", "diff", "rel_diff", "ci_low", "ci_high", "p_adj", "value", "confidence", "n_users", "n_control",
     "n_treatment", "wins", "ties", "losses", "n_assigned", "expected_share", "missing_rate", "srm_p", "missing_p",
 }  # fmt: skip
@@ -58,7 +58,7 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
                 f"{role} has no column {name!r}; it has {have}; expected {source}{closest(name, frame.columns)}"
             )
     for name in frame.columns:
-        if name in NUMBERS and not pd.api.types.is_numeric_dtype(frame[name].dtype) and len(frame):
+        if name in NUMBER_COLUMNS and not pd.api.types.is_numeric_dtype(frame[name].dtype) and len(frame):
             raise DataError(f"{role}[{name!r}] is {frame[name].dtype}; expected numbers: pass {source}")
     return frame
 
@@ -76,7 +76,7 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
     if not by:
         return {ONLY: np.arange(len(frame))}
     starts = _starts(frame, by)
-    names = labels(frame.take(starts), by) if len(starts) <= MANY else []
+    names = labels(frame.take(starts), by) if len(starts) <= MANY_RUNS else []
     if names and len(set(names)) == len(names):  # the rows of each value stand together, as evaluate leaves them
         ends = [*starts[1:], len(frame)]
         return {name: np.arange(first, end) for name, first, end in zip(names, starts, ends, strict=True)}
@@ -161,7 +161,7 @@ def _directions(result: Any, columns: Sequence[str]) -> list[str]:
     return [found[column] for column in columns]
 
 
-def direction_of(result: Any, column: str) -> str:
+def direction_word(result: Any, column: str) -> str:
     """Return "larger", "smaller" or an empty text for one column of an evaluation."""
     return _directions(result, [column])[0]
 
@@ -177,7 +177,7 @@ def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
     return [known.get(pair) or (pair[0] if pair[1] is None else f"{pair[0]}@{pair[1]}") for pair in pairs]
 
 
-def values_of(result: Any, metric: str, model_col: str | Sequence[str] | None = None) -> ModelValues:
+def model_values(result: Any, metric: str, model_col: str | Sequence[str] | None = None) -> ModelValues:
     """Return the per-list values of one metric for every model."""
     if isinstance(result, Evaluation):
         per_user, by = result.per_user, list(result.spec["by"])

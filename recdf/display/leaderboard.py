@@ -29,18 +29,18 @@ from ..tables.cells import (
     to_text,
     visible,
 )
-from .given_tables import check_model, direction_of, summary_of, with_units
+from .given_tables import check_model, direction_word, summary_of, with_units
 from .pairs import compare, list_places, model_rows
-from .segments import Groups, group_means, segment_groups
+from .segments import SegmentGroups, group_means, segment_groups
 
 __all__ = ["Leaderboard", "leaderboard"]
 
-ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
+HEAD_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
 EVERYONE = "all"
-PARTS = ["segment", "group", "model", "metric"]
-TIDY = [*PARTS, "better", "value", "ci_low", "ci_high", "half_width", "n", "n_undefined", "place", "marks"]
+LEADERBOARD_KEYS = ["segment", "group", "model", "metric"]
+TIDY = [*LEADERBOARD_KEYS, "better", "value", "ci_low", "ci_high", "half_width", "n", "n_undefined", "place", "marks"]
 # How each form marks the best and the second best value.
-WEIGHTS = {
+MARK_WEIGHTS = {
     "html": "The best value of a metric is bold, the second best is underlined.",
     "markdown": "The best value of a metric is bold, the second best is italic.",
     "text": "A star marks the best value of a metric.",
@@ -121,7 +121,7 @@ class Leaderboard:
         frame = frame.assign(n_differs=n_differs(frame))
         metrics = frame.drop_duplicates("metric")
         head = [*(["segment"] if in_parts else []), "model"]
-        head += [name + ARROWS[better] for name, better in zip(metrics["metric"], metrics["better"], strict=True)]
+        head += [name + HEAD_ARROWS[better] for name, better in zip(metrics["metric"], metrics["better"], strict=True)]
         letters = dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False)) if self._by_letter() else {}
         body = []
         for (segment, group, model), rows in frame.groupby(["segment", "group", "model"], sort=False):
@@ -144,7 +144,7 @@ class Leaderboard:
         return any(mark.isalpha() for mark in self.frame["marks"])
 
     def _notes(self, form: str) -> list[str]:
-        return [WEIGHTS[form] if note == WEIGHTS["html"] else note for note in self.notes]
+        return [MARK_WEIGHTS[form] if note == MARK_WEIGHTS["html"] else note for note in self.notes]
 
     def _repr_html_(self) -> str:
         return self._html(CUT)
@@ -234,16 +234,16 @@ def leaderboard(
         raise OptionError(f"digits={digits!r}; expected an integer of at least 0")
     result = with_units(result, unit_col)
     table = summary_of(result)
-    columns = _columns(table, metrics, k)
+    columns = _columns_in_order(table, metrics, k)
     models = list(dict.fromkeys(table["model"]))
     base = None if baseline is None else check_model("baseline", baseline, models)
     groups = {} if segments is None else segment_groups(result, segments)
-    tested = [name for name in columns if name in result.per_user.columns and direction_of(result, name)]
+    tested = [name for name in columns if name in result.per_user.columns and direction_word(result, name)]
     compared: Compared = {}
     if correction is not None and tested and len(models) > 1:
-        compared = _compared(result, tested, base, correction, _stacked_groups(result, groups))
+        compared = _compared_models(result, tested, base, correction, _stacked_groups(result, groups))
     frame = values_frame(result, table, columns, groups)
-    tests = _stacked(compared)
+    tests = _stacked_tables(compared)
     tests.attrs["recdf_comparison"] = {"correction": correction}
     return board_of(result, frame, base, compared, tests, digits)
 
@@ -257,7 +257,7 @@ def board_of(
     return Leaderboard(frame[TIDY], said, digits, tests)
 
 
-def _stacked(compared: Compared) -> pd.DataFrame:
+def _stacked_tables(compared: Compared) -> pd.DataFrame:
     """Return all comparisons as one table."""
     parts = []
     for (segment, group), table in compared.items():
@@ -273,7 +273,7 @@ def _stacked(compared: Compared) -> pd.DataFrame:
 
 
 def values_frame(
-    result: Evaluation, table: pd.DataFrame, columns: list[str], groups: dict[str, Groups]
+    result: Evaluation, table: pd.DataFrame, columns: list[str], groups: dict[str, SegmentGroups]
 ) -> pd.DataFrame:
     """Return the values of all lists and of every group with their places, the best models first."""
     models = list(dict.fromkeys(table["model"]))
@@ -297,7 +297,7 @@ def n_differs(frame: pd.DataFrame) -> pd.Series:
     return frame.groupby(["segment", "group", "metric"])["n"].transform("nunique") > 1
 
 
-def _columns(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None) -> list[str]:
+def _columns_in_order(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None) -> list[str]:
     """Return the columns, such as ndcg@10, in the order that was asked for."""
     kept = table if k is None else table[table["k"].isna() | (table["k"] == k)]
     known = list(dict.fromkeys(kept["column"]))
@@ -357,10 +357,10 @@ def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list
             winner, loser = (row.model, row.baseline) if sign == "better" else (row.baseline, row.model)
             place = (segment, group, str(winner), str(row.metric))
             found[place] = "".join(sorted(found.get(place, "") + letters.get(str(loser), "")))
-    return [found.get(tuple(row), "") for row in frame[PARTS].itertuples(index=False)]
+    return [found.get(tuple(row), "") for row in frame[LEADERBOARD_KEYS].itertuples(index=False)]
 
 
-def _stacked_groups(result: Evaluation, groups: dict[str, Groups]) -> dict[tuple[str, str], np.ndarray]:
+def _stacked_groups(result: Evaluation, groups: dict[str, SegmentGroups]) -> dict[tuple[str, str], np.ndarray]:
     """Return the rows of `per_user` of every (segment, group); all lists come first."""
     found = {(EVERYONE, ""): np.arange(len(result.per_user))}
     for segment, of_segment in groups.items():
@@ -368,7 +368,7 @@ def _stacked_groups(result: Evaluation, groups: dict[str, Groups]) -> dict[tuple
     return found
 
 
-def _compared(
+def _compared_models(
     result: Evaluation,
     tested: list[str],
     baseline: str | None,
@@ -414,7 +414,7 @@ def notes(result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: 
     directed, placed = frame["better"] != "", frame["place"].notna()
     said = [f"± is half of the {level} interval of the {mean}."] if frame["half_width"].notna().any() else []
     said += ["Arrows say whether higher or lower values are better."] if directed.any() else []
-    said += [WEIGHTS["html"]] if placed.any() else []
+    said += [MARK_WEIGHTS["html"]] if placed.any() else []
     apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique().tolist()
     if apart and frame["model"].nunique() > 1:
         said.append(f"Models have values of {', '.join(apart)} for different lists, so that none is marked as best.")

@@ -18,7 +18,7 @@ from ..evaluation.summary import unit_codes
 from ..experiments.choices import Correction
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.decide.verdict import adjust_pvalues
-from .given_tables import confidence_of, direction_of, rows_by
+from .given_tables import confidence_of, direction_word, rows_by
 
 __all__: list[str] = []
 
@@ -85,27 +85,27 @@ def compare(
     frame = pd.DataFrame(labelled, copy=False)
     base = None if baseline is None else models.index(baseline)
     if within is None:
-        return _named(_compare(result, frame, columns, base, correction), models)
+        return _with_labels(_compare_codes(result, frame, columns, base, correction), models)
     parts = []
     for group, of_group in rows_by(within.dropna().to_frame("group"), ["group"]).items():
         part = frame.take(np.flatnonzero(within.notna().to_numpy())[of_group])
         there = set(part[MODEL].unique())
         if len(there) < 2 or (base is not None and base not in there):
             continue
-        parts.append(_compare(result, part, columns, base, "none"))
+        parts.append(_compare_codes(result, part, columns, base, "none"))
         parts[-1].insert(0, "group", group)
     if not parts:
         raise OptionError("no group has lists of two models; nothing can be compared within groups")
-    return _named(_one_family(parts, correction), models)
+    return _with_labels(_one_family(parts, correction), models)
 
 
-def _compare(
+def _compare_codes(
     result: Evaluation, frame: pd.DataFrame, columns: list[str], baseline: int | None, correction: Correction
 ) -> pd.DataFrame:
     """Make paired t tests of models that stand as codes, and tell the direction of each metric."""
-    better = {name: direction_of(result, name) for name in columns}
+    better = {name: direction_word(result, name) for name in columns}
     table = compare_models(
-        frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, users="inner", correction=correction,
+        frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, missing="drop", correction=correction,
         weight_col=WEIGHT if WEIGHT in frame.columns else None, unit_col=UNIT if UNIT in frame.columns else None,
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
@@ -115,7 +115,7 @@ def _compare(
     return table
 
 
-def _named(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
+def _with_labels(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
     """Replace the codes of models by their labels."""
     for column in ("baseline", "model"):
         table[column] = [models[code] for code in table[column]]
@@ -132,7 +132,7 @@ def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.Dat
         plain.append(bare)
     table = pd.concat(plain, ignore_index=True)
     unadjusted = table["reject"].to_numpy(dtype=bool)
-    table = adjust_pvalues(table, method=correction, alpha=1 - confidence)
+    table = adjust_pvalues(table, correction=correction, confidence=confidence)
     lost = unadjusted & ~table["reject"].to_numpy(dtype=bool) & ~table["verdict"].str.startswith("check").to_numpy()
     table["verdict"] = np.where(lost, "no difference shown", table["verdict"].to_numpy(dtype=object))
     table["verdict"] = table["verdict"].astype(str)

@@ -10,9 +10,9 @@ import pandas as pd
 from ..errors import ColumnError, OptionError, kind_of
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import mean_table, unit_codes
-from ..evaluation.value_moments import Moments, clustered
+from ..evaluation.value_moments import GroupMoments, clustered
 from ..experiments.experiment_columns import key_codes
-from .given_tables import direction_of, labels
+from .given_tables import direction_word, labels
 from .pairs import list_places, model_rows
 
 __all__: list[str] = []
@@ -20,7 +20,7 @@ __all__: list[str] = []
 GROUP = "recdf: group"  # a column beside those of a summary
 
 
-class Groups(NamedTuple):
+class SegmentGroups(NamedTuple):
     """The groups of one column of segments: their names, and a code for every row of `per_user`, −1 for no group."""
 
     names: list[str]
@@ -33,7 +33,7 @@ class Groups(NamedTuple):
         return {name: order[starts[g] : starts[g + 1]] for g, name in enumerate(self.names)}
 
 
-def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, Groups]:
+def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, SegmentGroups]:
     """Return the groups of every column of segments; lists whose user has none are in no group."""
     if not isinstance(segments, pd.DataFrame):
         raise TypeError(f"segments is {kind_of(segments)}; expected a DataFrame with one row per user")
@@ -60,11 +60,11 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, Grou
         codes, values = pd.factorize(joined[name])
         # Numbers of 16 bits are sorted many times faster than longer ones.
         codes = codes.astype(np.int16 if len(values) <= np.iinfo(np.int16).max else np.int64)
-        found[str(name)] = Groups(labels(pd.DataFrame({GROUP: values}), [GROUP]), codes[places.of_row])
+        found[str(name)] = SegmentGroups(labels(pd.DataFrame({GROUP: values}), [GROUP]), codes[places.of_row])
     return found
 
 
-def group_means(result: Evaluation, groups: Groups, columns: list[str], segment: str) -> pd.DataFrame:
+def group_means(result: Evaluation, groups: SegmentGroups, columns: list[str], segment: str) -> pd.DataFrame:
     """Return means of every model within every group, in the columns of the leaderboard."""
     values = {name: result.per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns}
     codes, parts = groups.codes, []
@@ -75,7 +75,7 @@ def group_means(result: Evaluation, groups: Groups, columns: list[str], segment:
     for model, own in model_rows(result).items():
         kept = own[codes[own] >= 0]
         of_lists = None if weight is None else weight[kept]
-        moments = Moments.of((values[name][kept] for name in columns), codes[kept], len(groups.names), of_lists)
+        moments = GroupMoments.of((values[name][kept] for name in columns), codes[kept], len(groups.names), of_lists)
         if units is not None:
             of_columns = (values[name][kept] for name in columns)
             moments = clustered(of_columns, codes[kept], units[kept], moments, of_lists)[0]
@@ -84,7 +84,7 @@ def group_means(result: Evaluation, groups: Groups, columns: list[str], segment:
         table = mean_table(names, columns, moments.take(present), {}, result.spec.get("confidence", 0.95))
         parts.append(table.assign(model=model, column=columns * len(present)))
     found = pd.concat(parts, ignore_index=True)
-    better = {name: direction_of(result, name) for name in columns}
+    better = {name: direction_word(result, name) for name in columns}
     return found[["model", "column", "value", "ci_low", "ci_high", "n", "n_undefined"]].assign(
         segment=segment, group=found[GROUP], better=[better[name] for name in found["column"]]
     )

@@ -18,11 +18,11 @@ from ..inputs.frames import column
 from ..inputs.ids import is_nested, label_codes
 from ..matching.grouping import spans
 from ..matching.lists import Matched
-from ..metrics.call import Rule
+from ..metrics.call import CarryRule
 from ..metrics.per_user import label_frame
 
 
-def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Rule]) -> dict[str, pd.Series]:
+def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, CarryRule]) -> dict[str, pd.Series]:
     """Return each carried column with one value per list, reduced by its rule."""
     if not rules:
         return {}
@@ -44,7 +44,7 @@ def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Ru
     return found
 
 
-def check_carried(values: pd.Series, rule: Rule) -> None:
+def check_carried(values: pd.Series, rule: CarryRule) -> None:
     """Raise if the dtype of a column tells that its values cannot be compared, as the rule asks for."""
     values, where = _as_pandas(values.head(0)), f"pred[{values.name!r}]"
     if rule == "constant":
@@ -63,7 +63,7 @@ def _as_pandas(values: pd.Series) -> pd.Series:
     return natural.iloc[:, 0]
 
 
-def _reduced(values: pd.Series, rule: Rule, rows: np.ndarray, heads: np.ndarray, length: np.ndarray) -> pd.Series:
+def _reduced(values: pd.Series, rule: CarryRule, rows: np.ndarray, heads: np.ndarray, length: np.ndarray) -> pd.Series:
     """Reduce a column to one value for each list of `pred`; "first" is the value at the best rank."""
     if rule in ("constant", "first", "last"):
         chosen = rows[heads + length - 1] if rule == "last" else rows[heads]

@@ -13,9 +13,15 @@ from ..metrics.metric import find
 
 __all__: list[str] = []
 
-OWN = ("name", "k", "definition")  # of a metric in a spec
+METRIC_FIELDS = ("name", "k", "definition")  # of a metric in a spec
 # Columns of texts, with the fields of the metric's record.
-TEXTS = {"family": "family", "meaning": "doc", "formula": "formula", "better": "better", "references": "references"}
+DEFINITION_FIELDS = {
+    "family": "family",
+    "meaning": "doc",
+    "formula": "formula",
+    "better": "better",
+    "references": "references",
+}
 
 
 def better_of(column: str) -> str | None:
@@ -37,6 +43,8 @@ def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
             record: Any = find(found["definition"].partition("@")[0].partition("(")[0])
         except OptionError:
             record = None
-        texts = {name: " ".join((getattr(record, field, "") or "").split()) for name, field in TEXTS.items()}
-        rows.append({"column": column, **{name: found[name] for name in OWN}, **texts})
-    return pd.DataFrame(rows, columns=["column", *OWN, *TEXTS])
+        texts = {
+            name: " ".join((getattr(record, field, "") or "").split()) for name, field in DEFINITION_FIELDS.items()
+        }
+        rows.append({"column": column, **{name: found[name] for name in METRIC_FIELDS}, **texts})
+    return pd.DataFrame(rows, columns=["column", *METRIC_FIELDS, *DEFINITION_FIELDS])

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from ..errors import DataError
 
 __all__ = [
-    "Described", "categories_of", "describe", "know_extension_types", "read_categories", "refuse_lossy", "restore",
+    "DescribedDtype", "categories_of", "describe", "know_extension_types", "read_categories", "refuse_lossy", "restore",
     "to_table",
 ]  # fmt: skip
 
@@ -27,7 +27,7 @@ __all__ = [
 HAS_STR = int(pd.__version__.split(".")[0]) >= 3
 
 
-class Described(TypedDict):
+class DescribedDtype(TypedDict):
     """JSON-safe description of a dtype."""
 
     kind: Literal["plain", "string", "arrow", "category"]
@@ -35,7 +35,7 @@ class Described(TypedDict):
     storage: NotRequired[str]  # of a string dtype
     nan: NotRequired[bool]  # whether nulls of a string dtype are NaN
     arrow: NotRequired[str]  # an Arrow type: a schema of one field, as base64
-    of: NotRequired[Described]  # dtype of the categories
+    of: NotRequired[DescribedDtype]  # dtype of the categories
     ordered: NotRequired[bool]
 
 
@@ -57,13 +57,13 @@ def to_table(frame: pd.DataFrame) -> pa.Table:
 def _values_to_arrow(column: pd.Series, name: str) -> Any:
     dtype = column.dtype
     if isinstance(dtype, pd.SparseDtype):
-        return _to_arrow(column.astype(dtype.subtype), name, dtype)
+        return _column_to_arrow(column.astype(dtype.subtype), name, dtype)
     if isinstance(dtype, pd.CategoricalDtype) and not pd.api.types.is_string_dtype(dtype.categories.dtype):
         # Parquet keeps only dictionaries of strings.
         codes = column.cat.codes.to_numpy()
-        values = _to_arrow(pd.Series(dtype.categories), name, dtype)
+        values = _column_to_arrow(pd.Series(dtype.categories), name, dtype)
         return values.take(pa.array(codes, mask=codes < 0))
-    return _to_arrow(column, name, dtype)
+    return _column_to_arrow(column, name, dtype)
 
 
 def _for_pandas(frame: pd.DataFrame) -> dict[bytes, bytes] | None:
@@ -80,7 +80,7 @@ def _for_pandas(frame: pd.DataFrame) -> dict[bytes, bytes] | None:
     return dict(pa.Schema.from_pandas(pd.DataFrame(columns), preserve_index=False).metadata)
 
 
-def _to_arrow(column: pd.Series, name: str, dtype: Any) -> Any:
+def _column_to_arrow(column: pd.Series, name: str, dtype: Any) -> Any:
     try:
         return pa.Array.from_pandas(column)
     except (pa.ArrowException, OverflowError, TypeError, ValueError, NotImplementedError) as error:
@@ -95,7 +95,7 @@ def categories_of(frame: pd.DataFrame) -> bytes:
             values = pd.Series(frame[name].cat.categories)
             if pd.api.types.infer_dtype(values) == "decimal":
                 values = values.astype(str)  # parquet gives all Decimals of a column the same number of digits
-            array = _to_arrow(values, name, frame[name].dtype)
+            array = _column_to_arrow(values, name, frame[name].dtype)
             # One list, so that columns of different lengths fit into one table.
             found[name] = pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
     if not found:
@@ -115,7 +115,7 @@ def read_categories(stream: bytes) -> dict[str, pa.Array]:
     return {name: table[name].combine_chunks().flatten() for name in table.column_names}
 
 
-def refuse_lossy(frame: pd.DataFrame, table: pa.Table, described: dict[str, Described], categories: bytes) -> None:
+def refuse_lossy(frame: pd.DataFrame, table: pa.Table, described: dict[str, DescribedDtype], categories: bytes) -> None:
     """Raise DataError unless parquet returns the labels of each column unchanged.
 
     For numbers and strings it always does. The distinct values of any other column are written to memory and read back.
@@ -159,7 +159,7 @@ def _refused(name: str, dtype: Any, why: str) -> DataError:
     )
 
 
-def describe(column: pd.Series) -> Described:
+def describe(column: pd.Series) -> DescribedDtype:
     """Describe the dtype of a column so that it can be restored."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -177,7 +177,7 @@ def describe(column: pd.Series) -> Described:
 # ------------------------------------------------------------------------------------------- reading
 
 
-def restore(column: Any, described: Described, categories: Any = None) -> pd.Series:
+def restore(column: Any, described: DescribedDtype, categories: Any = None) -> pd.Series:
     """Restore the dtype of a column read from parquet (an Arrow array); a categorical one needs its `categories`."""
     column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     if described["kind"] == "category":
@@ -185,32 +185,32 @@ def restore(column: Any, described: Described, categories: Any = None) -> pd.Ser
     if described["kind"] == "arrow":
         kind = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["arrow"]))).field(0).type
         return pd.Series(pd.arrays.ArrowExtensionArray(column if column.type == kind else column.cast(kind)))
-    values: pd.Series = _decoded(column).to_pandas()
+    values: pd.Series = _without_dictionary(column).to_pandas()
     dtype: Any = described["name"]
     if described["kind"] == "string":  # where the installed pandas has none for strings with NaN, they are objects
         dtype = ("str" if HAS_STR else "object") if described["nan"] else pd.StringDtype(described["storage"])
     return values.astype(dtype)
 
 
-def _restore_category(column: pa.ChunkedArray, described: Described, packed: Any) -> pd.Series:
+def _restore_category(column: pa.ChunkedArray, described: DescribedDtype, packed: Any) -> pd.Series:
     """Restore a categorical column by looking up its values, since parquet keeps the values but not the codes."""
-    values = _decoded(column)
+    values = _without_dictionary(column)
     categories = restore(packed, described["of"])
     if pa.types.is_decimal(values.type):
         categories = categories.map(Decimal)
     index = pd.Index(categories.array, dtype=categories.dtype, tupleize_cols=False)
     dtype = pd.CategoricalDtype(index, described["ordered"])
-    if pa.types.is_primitive(values.type) or all(map(_is_text, (values.type, packed.type))):
+    if pa.types.is_primitive(values.type) or all(map(_is_text_kind, (values.type, packed.type))):
         codes = pc.index_in(values, packed.cast(values.type)).fill_null(-1)
         return pd.Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
     return pd.Series(pd.Categorical(restore(values, described["of"]), dtype=dtype))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_text_kind(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _without_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the column without a dictionary."""
     if not pa.types.is_dictionary(column.type):
         return column

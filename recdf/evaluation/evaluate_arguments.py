@@ -25,13 +25,13 @@ class EvaluateArguments(OptionArguments, SideTableArguments, total=False):
     carry: Carry
 
 
-METRICS = """\
+METRIC_ARGUMENTS = """\
 metrics : str, Metric, list of them, or mapping of own names to them
     Metrics such as "ndcg@10", "ndcg" (at every `k`) or "mapr(normalizer=achievable)@20".
 k : int or list of int, default 10
     Cut-offs of the metrics whose string has none."""
 
-OTHERS = """\
+OTHER_ARGUMENTS = """\
 item_by : str, optional
     Column of `items` with the groups of each item. The summary then also holds each accuracy metric within each
     group: the metric of the same lists, with only those rows of `true` whose item is in the group. The population
@@ -43,10 +43,10 @@ carry : str, list of str or mapping, optional
     it: "first" and "last" by rank, "min" or "max". It keeps its dtype and is null for lists that `pred` does not
     have."""
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+EngineFunction = TypeVar("EngineFunction", bound=Callable[..., Any])
 
 
-def takes_evaluate_arguments(function: Function, engine: str = "", **texts: str) -> Function:
+def takes_evaluate_arguments(function: EngineFunction, engine: str = "", **texts: str) -> EngineFunction:
     """Show the arguments in the signature and the docstring of a function that takes them as `**arguments`.
 
     `engine` is the name of an engine, whose frames may be side tables too. `texts` replace further words in braces.
@@ -61,7 +61,7 @@ def takes_evaluate_arguments(function: Function, engine: str = "", **texts: str)
         f"{name} : {one.kind.replace('DataFrame', frame)}, optional\n    {one.meaning}\n"
         for name, one in SIDE_TABLES.items()
     )
-    words = {"metrics": METRICS, "side_tables": sides + OTHERS, "options": DESCRIPTION, **texts}
+    words = {"metrics": METRIC_ARGUMENTS, "side_tables": sides + OTHER_ARGUMENTS, "options": DESCRIPTION, **texts}
     text = inspect.getdoc(function) or ""
     for word, meaning in words.items():
         text = text.replace(f"{{{word}}}", meaning)

@@ -46,7 +46,7 @@ def _joint(one: pa.Array, two: pa.Array) -> tuple[pa.Array, tuple[np.ndarray, np
     return both.dictionary, (places[: len(one)], places[len(one) :])
 
 
-def as_series(labels: pa.Array) -> pd.Series:
+def series_of_arrow(labels: pa.Array) -> pd.Series:
     """Return a column that shares the array's memory and keeps integers exact."""
     frame: pd.DataFrame = pa.table({"item": labels}).to_pandas(types_mapper=pd.ArrowDtype)
     return frame["item"]
@@ -149,7 +149,7 @@ def counts_of(sums: ExposureSums, options: Options, given: Mapping[str, Any]) ->
     # No metric of exposure reads a baseline.
     doors = read_sides({name: table for name, table in given.items() if name != "base"}, options)
     roles: tuple[Role, ...] = ("true", "pred")
-    ids = [read_ids(as_series(sums.labels[role]), f"{role}[{options.item_col!r}]") for role in roles]
+    ids = [read_ids(series_of_arrow(sums.labels[role]), f"{role}[{options.item_col!r}]") for role in roles]
     items = encode([*ids, *doors.item_ids.values()])
     coded = [column.all() for column in items.columns]
     side_codes = dict(zip(doors.item_ids, coded[2:], strict=True))

@@ -37,7 +37,7 @@ def finish(call: Call, result: PartResult) -> Evaluation:
     Rows are sorted by `by` value. Within one `by` value the rows of several parts are in the order of their buckets.
     """
     summary, spec = finish_summary(call, result)
-    rows = _joined(result.rows)
+    rows = _joined_rows(result.rows)
     per_user = per_user_frame(rows, {**rows.carried, **rows.columns})
     per_user.attrs["recdf"] = summary.attrs["recdf"] = spec
     return Evaluation(per_user, summary, cast(dict[str, Any], spec))
@@ -99,7 +99,7 @@ def told(failure: Failure, n_buckets: int, of: str = "lists") -> Exception:
     return told
 
 
-def _joined(rows: Mapping[int, ListRows]) -> ListRows:
+def _joined_rows(rows: Mapping[int, ListRows]) -> ListRows:
     """Join the rows of all parts, sorted by `by` value and within one by bucket."""
     parts = [rows[bucket] for bucket in sorted(rows) if len(rows[bucket])]
     if len(parts) == 1:

@@ -18,10 +18,10 @@ from ..inputs.frames import column
 from ..inputs.options import Options
 from ..matching.hits import Hits
 from ..matching.lists import Matched
-from ..metrics.compute import defined_values, settled
+from ..metrics.compute import defined_values, settle_undefined
 from ..metrics.record import Request
 from .summary import SUMMARY
-from .value_moments import Moments
+from .value_moments import GroupMoments
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ItemGroups:
 
     labels: pd.Series
     columns: list[str]
-    moments: list[Moments]
+    moments: list[GroupMoments]
     counts: Mapping[str, int]
 
     def __add__(self, other: ItemGroups) -> ItemGroups:
@@ -85,10 +85,10 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
             population = _population(matched, part, options)
             found = [(one, v) for one in accuracy for v in defined_values(part, one, options).values()]
             undefined = [v[population] for _, v in found]
-            values = [settled(v, one, options) for v, (one, _) in zip(undefined, found, strict=True)]
+            values = [settle_undefined(v, one, options) for v, (one, _) in zip(undefined, found, strict=True)]
             weight = None if part.weight is None else part.weight[population]
         list_by = matched.list_by[population]
-        of_group = Moments.of(values, list_by, len(matched.by), weight)
+        of_group = GroupMoments.of(values, list_by, len(matched.by), weight)
         moments.append(of_group.counting(undefined, list_by, weight))
     columns = [name for one in accuracy for name in one.columns]
     return ItemGroups(pd.Series(labels.names), columns, moments, without_group(matched, item_by))

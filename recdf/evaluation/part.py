@@ -23,21 +23,21 @@ import pandas as pd
 
 from ..errors import DataError, RecdfError
 from ..inputs.frames import as_frame
-from ..inputs.row_rules import Findings, RowsRefused
+from ..inputs.row_rules import BrokenRows, RowsRefused
 from ..inputs.true_and_pred import Order
 from ..matching.counts import ListCounts
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
-from ..matching.side_tables.digest import Described
+from ..matching.side_tables.digest import DescribedSide
 from ..metrics.call import Call
-from ..metrics.compute import defined_values, settled
+from ..metrics.compute import defined_values, settle_undefined
 from ..metrics.unknown import unknown_counts
 from ..progress import Progress
 from .carry import carried_columns
 from .exposure_sums import ExposureSums, exposure_sums
 from .item_groups import ItemGroups, item_groups, without_group
 from .summary_rows import exposure_rows
-from .value_moments import Moments
+from .value_moments import GroupMoments
 
 WHOLE = frozenset({0})
 
@@ -92,11 +92,11 @@ class Measured:
     order: Order
     relevance_col: str | None
     n_lists: np.ndarray
-    moments: Moments | None
+    moments: GroupMoments | None
     counts: Mapping[str, int]
     side_counts: Mapping[str, int]
     overlap: Overlap
-    side_tables: Mapping[str, Described] | None = None
+    side_tables: Mapping[str, DescribedSide] | None = None
     groups: ItemGroups | None = None
     exposure: ExposureSums | None = None
     exposed: pd.DataFrame | None = None
@@ -149,7 +149,7 @@ class PartResult:
     measured: Measured | None = None
     failure: Failure | None = None
     rows: Mapping[int, ListRows] = field(default_factory=dict)
-    findings: Mapping[str, Findings] = field(default_factory=dict)
+    findings: Mapping[str, BrokenRows] = field(default_factory=dict)
 
     def __add__(self, other: PartResult) -> PartResult:
         both = self.buckets & other.buckets
@@ -176,7 +176,7 @@ class PartResult:
 
 def measure(call: Call, part: Part) -> PartResult:
     """Match one part and compute its metrics; an error is caught and becomes part of the result."""
-    findings: dict[str, Findings] = {}
+    findings: dict[str, BrokenRows] = {}
     try:
         measured, rows = _measure(call, part, findings)
     except RowsRefused:
@@ -186,7 +186,7 @@ def measure(call: Call, part: Part) -> PartResult:
     return PartResult(part.buckets, measured, None, {min(part.buckets): rows}, findings)
 
 
-def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Measured, ListRows]:
+def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[Measured, ListRows]:
     options = call.options
     pred = as_frame(part.pred, "pred", options.user_col, options.item_col)
     with (
@@ -197,13 +197,13 @@ def _measure(call: Call, part: Part, findings: dict[str, Findings]) -> tuple[Mea
         undefined: list[np.ndarray] = []
         for request in call.per_list if len(matched) else []:
             for name, values in defined_values(matched, request, options).items():
-                columns[name] = settled(values, request, options)
+                columns[name] = settle_undefined(values, request, options)
                 undefined.append(values)
             progress.add()
         n_by = len(matched.by)
         moments = None
         if columns:
-            moments = Moments.of(columns.values(), matched.list_by, n_by, matched.weight)
+            moments = GroupMoments.of(columns.values(), matched.list_by, n_by, matched.weight)
             moments = moments.counting(undefined, matched.list_by, matched.weight)
         measured = Measured(
             by=matched.by,

@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from .. import errors
-from ..inputs.row_rules import Findings
+from ..inputs.row_rules import BrokenRows
 from ..matching.counts import Over
 from ..matching.overlap import Overlap
 from .exposure_sums import ExposureSums, Role, SumKey
 from .item_groups import ItemGroups
 from .part import Failure, Measured, PartResult
-from .value_moments import Moments
+from .value_moments import GroupMoments
 
 SCHEMA = pa.schema(
     [
@@ -39,7 +39,7 @@ SCHEMA = pa.schema(
 )
 
 
-class _Piece(NamedTuple):
+class _PartRow(NamedTuple):
     """One row of the table."""
 
     piece: str
@@ -54,16 +54,16 @@ class _Piece(NamedTuple):
 
 def to_arrow(result: PartResult) -> pa.Table:
     """Return the numbers of a result, or its error, as a table."""
-    pieces = [_Piece("buckets", {}, integers=np.array(sorted(result.buckets), np.int64))]
+    pieces = [_PartRow("buckets", {}, integers=np.array(sorted(result.buckets), np.int64))]
     if result.failure is not None:
         error, bucket = result.failure.error, result.failure.bucket
         details = {"class": type(error).__name__, "message": str(error), "bucket": bucket}
         details["notes"] = [*getattr(error, "__notes__", []), *_trace(error)]
-        pieces.append(_Piece("failure", details))
+        pieces.append(_PartRow("failure", details))
     for role, findings in result.findings.items():
-        pieces.append(_Piece("findings", {"role": role, **findings.to_json()}))
+        pieces.append(_PartRow("findings", {"role": role, **findings.to_json()}))
     if result.measured is not None:
-        pieces += _measured(result.measured)
+        pieces += _measured_rows(result.measured)
     rows = [piece._replace(details=json.dumps(piece.details)) for piece in pieces]  # type: ignore[arg-type]
     return pa.table(dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True)), schema=SCHEMA)
 
@@ -74,7 +74,7 @@ def _trace(error: Exception) -> Iterator[str]:
         yield "In the part that failed:\n" + "".join(traceback.format_tb(error.__traceback__))
 
 
-def _measured(measured: Measured) -> Iterator[_Piece]:
+def _measured_rows(measured: Measured) -> Iterator[_PartRow]:
     if measured.exposed is not None:
         raise ValueError("rows of exposure were made of a whole population, which is no part; measure with whole=False")
     counts = {
@@ -83,32 +83,32 @@ def _measured(measured: Measured) -> Iterator[_Piece]:
         "order": measured.order,
         "relevance_col": measured.relevance_col,
     }
-    yield _Piece("by", {"rows": len(measured.by)}, labels=_stream(measured.by))
-    yield _Piece("counts", counts, integers=measured.n_lists)
+    yield _PartRow("by", {"rows": len(measured.by)}, labels=_stream(measured.by))
+    yield _PartRow("counts", counts, integers=measured.n_lists)
     overlap = asdict(measured.overlap)
     n_judged, by_shares_item = overlap.pop("n_judged"), overlap.pop("by_shares_item")
-    yield _Piece("overlap", overlap, by_shares_item.astype(np.float64), n_judged)
+    yield _PartRow("overlap", overlap, by_shares_item.astype(np.float64), n_judged)
     if measured.moments is not None:
         yield from _moments("moments", measured.moments)
     if measured.groups is not None:
         groups = measured.groups
         details = {"columns": groups.columns, "counts": dict(groups.counts)}
-        yield _Piece("groups", details, labels=_stream(groups.labels.to_frame("label")))
+        yield _PartRow("groups", details, labels=_stream(groups.labels.to_frame("label")))
         for one in groups.moments:
             yield from _moments("moments of group", one)
     if measured.exposure is not None:
         for role, labels in measured.exposure.labels.items():
-            yield _Piece("items", {"role": role}, labels=_table_stream(pa.table({"item": labels})))
+            yield _PartRow("items", {"role": role}, labels=_table_stream(pa.table({"item": labels})))
         for key, values in measured.exposure.sums.items():
             exact = values if values.dtype.kind in "iub" else None
             details = {**key._asdict(), "over": measured.exposure.over[key.name]}
-            yield _Piece("sum", details, values if exact is None else None, exact)
+            yield _PartRow("sum", details, values if exact is None else None, exact)
 
 
-def _moments(piece: str, moments: Moments) -> Iterator[_Piece]:
+def _moments(piece: str, moments: GroupMoments) -> Iterator[_PartRow]:
     arrays = moments.sums()
     details = {"columns": moments.n.shape[1], "arrays": len(arrays)}
-    yield _Piece(piece, details, np.concatenate([one.ravel() for one in arrays]), moments.rows)
+    yield _PartRow(piece, details, np.concatenate([one.ravel() for one in arrays]), moments.rows)
 
 
 def _stream(frame: pd.DataFrame) -> bytes:
@@ -127,9 +127,9 @@ def _table_stream(table: pa.Table) -> bytes:
 
 def from_arrow(table: pa.Table) -> PartResult:
     """Read the result that `to_arrow` wrote."""
-    pieces = [_read(row) for row in table.to_pylist()]
+    pieces = [_read_part_row(row) for row in table.to_pylist()]
     (buckets,) = [frozenset(_integers(piece).tolist()) for piece in pieces if piece.piece == "buckets"]
-    findings = {one.details["role"]: Findings.from_json(one.details) for one in pieces if one.piece == "findings"}
+    findings = {one.details["role"]: BrokenRows.from_json(one.details) for one in pieces if one.piece == "findings"}
     for piece in pieces:
         if piece.piece == "failure":
             return PartResult(buckets, failure=_failure(piece.details), findings=findings)
@@ -137,10 +137,10 @@ def from_arrow(table: pa.Table) -> PartResult:
     return PartResult(buckets, _measured_of(named, pieces) if "by" in named else None, findings=findings)
 
 
-def _read(row: Mapping[str, Any]) -> _Piece:
+def _read_part_row(row: Mapping[str, Any]) -> _PartRow:
     floats = None if row["floats"] is None else np.array(row["floats"], np.float64)
     integers = None if row["integers"] is None else np.array(row["integers"], np.int64)
-    return _Piece(row["piece"], json.loads(row["details"]), floats, integers, row["labels"])
+    return _PartRow(row["piece"], json.loads(row["details"]), floats, integers, row["labels"])
 
 
 def _failure(details: Mapping[str, Any]) -> Failure:
@@ -160,7 +160,7 @@ def _failure(details: Mapping[str, Any]) -> Failure:
     return Failure(error, details["bucket"])
 
 
-def _measured_of(named: Mapping[str, _Piece], pieces: list[_Piece]) -> Measured:
+def _measured_of(named: Mapping[str, _PartRow], pieces: list[_PartRow]) -> Measured:
     counts, overlap = named["counts"], named["overlap"]
     by_shares_item = _floats(overlap).astype(bool)
     moments = [_moments_of(piece) for piece in pieces if piece.piece == "moments"]
@@ -168,8 +168,8 @@ def _measured_of(named: Mapping[str, _Piece], pieces: list[_Piece]) -> Measured:
     if "groups" in named:
         of_groups = [_moments_of(piece) for piece in pieces if piece.piece == "moments of group"]
         details = named["groups"].details
-        groups = ItemGroups(_frame(named["groups"])["label"], details["columns"], of_groups, details["counts"])
-    by = _frame(named["by"])
+        groups = ItemGroups(_frame_of_row(named["groups"])["label"], details["columns"], of_groups, details["counts"])
+    by = _frame_of_row(named["by"])
     return Measured(
         by=by if len(by.columns) else pd.DataFrame(index=range(named["by"].details["rows"])),
         order=counts.details["order"],
@@ -184,7 +184,7 @@ def _measured_of(named: Mapping[str, _Piece], pieces: list[_Piece]) -> Measured:
     )
 
 
-def _exposure(pieces: list[_Piece]) -> ExposureSums | None:
+def _exposure(pieces: list[_PartRow]) -> ExposureSums | None:
     labels: dict[Role, pa.Array] = {}
     over: dict[str, Over] = {}
     sums: dict[SumKey, np.ndarray] = {}
@@ -198,24 +198,24 @@ def _exposure(pieces: list[_Piece]) -> ExposureSums | None:
     return ExposureSums(labels, over, sums) if labels else None
 
 
-def _moments_of(piece: _Piece) -> Moments:
+def _moments_of(piece: _PartRow) -> GroupMoments:
     details = piece.details
-    return Moments(_integers(piece), *_floats(piece).reshape(details["arrays"], -1, details["columns"]))
+    return GroupMoments(_integers(piece), *_floats(piece).reshape(details["arrays"], -1, details["columns"]))
 
 
-def _integers(piece: _Piece) -> np.ndarray:
+def _integers(piece: _PartRow) -> np.ndarray:
     return np.empty(0, np.int64) if piece.integers is None else piece.integers
 
 
-def _floats(piece: _Piece) -> np.ndarray:
+def _floats(piece: _PartRow) -> np.ndarray:
     return np.empty(0) if piece.floats is None else piece.floats
 
 
-def _open(piece: _Piece) -> pa.Table:
+def _open(piece: _PartRow) -> pa.Table:
     return ipc.open_stream(piece.labels or b"").read_all()
 
 
-def _frame(piece: _Piece) -> pd.DataFrame:
+def _frame_of_row(piece: _PartRow) -> pd.DataFrame:
     table = _open(piece)
     # pandas 2.2 does not find the dtype of periods and intervals of Arrow by its name, which the metadata has.
     unnamed = any(isinstance(kind, pa.BaseExtensionType) for kind in table.schema.types)

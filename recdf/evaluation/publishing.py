@@ -44,14 +44,26 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
-    "HEAD", "PER_USER", "RESULT", "RUN", "SUMMARY_FILE", "made", "refuse_two_runs", "repair_summary", "settle",
-    "settled", "staged", "staging_folder", "sweep", "to_disk",
+    "HIDDEN_NAME",
+    "PER_USER",
+    "RESULT_FILES",
+    "RUN",
+    "SUMMARY_FILE",
+    "held_still",
+    "made",
+    "refuse_two_runs",
+    "repair_summary",
+    "settle_folder",
+    "staged",
+    "staging_folder",
+    "sweep",
+    "to_disk",
 ]  # fmt: skip
 
-RESULT = PER_USER, SUMMARY_FILE = ("per_user.parquet", "summary.parquet")
-HEAD = "_recdf"  # in a folder of files: what belongs to the rows, which other readers of parquet skip
+RESULT_FILES = PER_USER, SUMMARY_FILE = ("per_user.parquet", "summary.parquet")
+HIDDEN_NAME = "_recdf"  # in a folder of files: what belongs to the rows, which other readers of parquet skip
 OLD = "old"  # in a hidden folder: the older result, or files, that are being replaced
-NEW, NAMES, REPLACED = "new", "names", "replaced"  # of several files: the new ones, what they are called, the end
+NEW, NAMES_FILE, REPLACED = "new", "names", "replaced"  # of several files: the new ones, what they are called, the end
 PREFIX = ".recdf-writing-"
 RUN = "recdf_run"  # in the attrs of tables that one run writes, which pandas stores: a digest of all of them
 DAY = 24 * 60 * 60
@@ -65,7 +77,7 @@ REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, on Windows, where nobody
 
 
 @contextmanager
-def staged(folder: Any, names: Sequence[str] = RESULT, *, overwrite: bool) -> Iterator[Path]:
+def staged(folder: Any, names: Sequence[str] = RESULT_FILES, *, overwrite: bool) -> Iterator[Path]:
     """Give a hidden folder for files; at the end of the block they replace those of `names` in `folder`, all of them.
 
     `names` are all files that a run may write, so that none of an older run stays beside those of a newer one. Those of
@@ -75,13 +87,13 @@ def staged(folder: Any, names: Sequence[str] = RESULT, *, overwrite: bool) -> It
     target = Path(folder).absolute()
     with made(target), staging_folder(target, wait=True) as staging:
         _refuse_present(target, names, overwrite)
-        new = staging if names is RESULT else staging / NEW
+        new = staging if names is RESULT_FILES else staging / NEW
         new.mkdir(exist_ok=True)
         yield new
         with _locked(target):
             held = _refuse_present(target, names, overwrite)
             try:
-                if names is RESULT:
+                if names is RESULT_FILES:
                     _publish_result(staging, target)
                 else:
                     _publish_files(staging, target, held)
@@ -112,10 +124,10 @@ def _make(folder: Path) -> None:
         file = next((one for one in (folder, *folder.parents) if os.path.exists(one) and not os.path.isdir(one)), None)
         if file is not None:
             raise type(error)(f"{file} is a file; expected a folder, in which the result is written") from error
-        raise _said(error, f"the folder {folder} cannot be made: {error.strerror or error}") from error
+        raise _named_error(error, f"the folder {folder} cannot be made: {error.strerror or error}") from error
 
 
-def _said(error: OSError, text: str) -> OSError:
+def _named_error(error: OSError, text: str) -> OSError:
     """Return an error of the same kind, or WriteError for a full disk, whose message names the folder."""
     said = WriteError(text) if error.errno in FULL else type(error)(text)
     said.errno = error.errno
@@ -137,7 +149,9 @@ def staging_folder(parent: Path, *, wait: bool = False, sweeping: bool = True) -
     except OSError as error:  # that of Arrow names no file
         if error.errno not in FULL or isinstance(error, WriteError):
             raise
-        raise _said(error, f"nothing can be written into the folder {parent}: {os.strerror(error.errno)}") from error
+        raise _named_error(
+            error, f"nothing can be written into the folder {parent}: {os.strerror(error.errno)}"
+        ) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         if lock is not None:
@@ -154,7 +168,7 @@ def _new_staging(parent: Path) -> tuple[Path, int | None]:
             continue
         except OSError as error:
             text = f"nothing can be written into the folder {parent}: {error.strerror or error}"
-            raise _said(error, text) from error
+            raise _named_error(error, text) from error
         if staging.exists():
             return staging, lock
         if lock is not None:
@@ -191,7 +205,7 @@ def _publish_files(staging: Path, target: Path, held: list[str]) -> None:
     if held in ([], new) and len(new) == 1:  # then one rename is enough, and the older file is never missing
         _replace(staging / NEW / new[0], target / new[0])
         return
-    (staging / NAMES).write_text("\n".join(new), encoding="utf-8")
+    (staging / NAMES_FILE).write_text("\n".join(new), encoding="utf-8")
     (staging / OLD).mkdir()
     for name in held:
         _replace(target / name, staging / OLD / name)
@@ -247,7 +261,7 @@ def _sweep_one(staging: Path, target: Path) -> None:
 
 def _take_back(staging: Path, target: Path) -> None:
     """Undo the first renames if the last one did not happen."""
-    if (staging / NAMES).exists():
+    if (staging / NAMES_FILE).exists():
         _take_back_files(staging, target)
         return
     begun = (staging / PER_USER).exists() and not (staging / SUMMARY_FILE).exists()
@@ -264,7 +278,7 @@ def _take_back_files(staging: Path, target: Path) -> None:
     """Bring the older files back. A process may end here too: the next one goes on where this one ended."""
     if not (staging / OLD).exists():
         return
-    for name in (staging / NAMES).read_text(encoding="utf-8").splitlines():
+    for name in (staging / NAMES_FILE).read_text(encoding="utf-8").splitlines():
         if not (staging / NEW / name).exists() and (target / name).exists():
             os.replace(target / name, staging / NEW / name)
     for path in (staging / OLD).iterdir():
@@ -272,7 +286,7 @@ def _take_back_files(staging: Path, target: Path) -> None:
 
 
 @contextmanager
-def settled(folders: Iterable[Path]) -> Iterator[None]:
+def held_still(folders: Iterable[Path]) -> Iterator[None]:
     """Hold folders still while several files of each are read, after the work of killed processes there is undone."""
     with contextlib.ExitStack() as stack:
         for folder in sorted({folder.absolute() for folder in folders if folder.is_dir()}):
@@ -288,7 +302,7 @@ def refuse_two_runs(tables: Mapping[Any, Any]) -> None:
         raise DataError(f"{' and '.join(runs)} were written by two runs; take those of one run, or write them again")
 
 
-def settle(folder: Path) -> None:
+def settle_folder(folder: Path) -> None:
     """Sweep a folder before it is read. If its result is missing, wait for a writer that is at its renames."""
     sweep(folder)
     if not (folder / PER_USER).exists():
@@ -305,7 +319,7 @@ def repair_summary(folder: Path) -> None:
 
 def _put_summary(target: Path, staging: Path) -> None:
     if (target / PER_USER).is_dir():
-        summary = (target / PER_USER / HEAD / SUMMARY_FILE).read_bytes()
+        summary = (target / PER_USER / HIDDEN_NAME / SUMMARY_FILE).read_bytes()
     else:
         with open_sealed(target / PER_USER) as sealed:
             summary = sealed.carried.summary

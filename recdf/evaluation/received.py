@@ -21,7 +21,7 @@ from .summary import SUMMARY, means
 
 __all__: list[str] = []
 
-TOLERANCE = 1e-9  # of a mean, relative to the size of the values; sums of parts round differently
+MEAN_TOLERANCE = 1e-9  # of a mean, relative to the size of the values; sums of parts round differently
 
 
 def check_received(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any], where: Any) -> None:
@@ -107,6 +107,6 @@ def _values_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str
     found = own.merge(summary.drop_duplicates(keys), "left", keys, suffixes=("", "_said"))  # the first is of all items
     mean, said = found["value"].to_numpy(), found["value_said"].to_numpy()
     with np.errstate(invalid="ignore"):
-        near = np.abs(said - mean) <= TOLERANCE * (np.abs(mean) + found["std"].fillna(0.0).to_numpy())
+        near = np.abs(said - mean) <= MEAN_TOLERANCE * (np.abs(mean) + found["std"].fillna(0.0).to_numpy())
     wrong = np.flatnonzero(np.isfinite(mean) & ~near)
     return f"the summary's {names[wrong[0] % len(names)]} is not the mean of the rows of per_user" if len(wrong) else ""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..inputs.options import as_columns
-from .publishing import settle
+from .publishing import settle_folder
 from .received import check_received
 from .shown import result_html, result_text
 from .storage import local_path, read_tables, write_tables
@@ -18,7 +18,7 @@ from .storage_parts import is_in_parts, read_parts
 
 __all__ = ["Evaluation", "read_parquet"]
 
-TOLERANCE = 1e-12  # of `==`
+EQUAL_TOLERANCE = 1e-12  # of `==`
 
 
 class Result:
@@ -289,7 +289,9 @@ def _same_frame(one: pd.DataFrame, two: pd.DataFrame, labels: Sequence[str]) -> 
         return False
     floats = [name for name, dtype in one.dtypes.items() if dtype == np.float64 and name not in labels]
     return one.drop(columns=floats).equals(two.drop(columns=floats)) and all(
-        np.isclose(one[name].to_numpy(), two[name].to_numpy(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True).all()
+        np.isclose(
+            one[name].to_numpy(), two[name].to_numpy(), rtol=EQUAL_TOLERANCE, atol=EQUAL_TOLERANCE, equal_nan=True
+        ).all()
         for name in floats
     )
 
@@ -324,7 +326,7 @@ def read_parquet(folder: Any) -> Evaluation:
       user_id  n_true  n_pred  mrr@1
     0       u       1       1    1.0
     """
-    settle(local_path(folder))
+    settle_folder(local_path(folder))
     tables = read_parts(folder) if is_in_parts(folder) else read_tables(folder)
     check_received(*tables, folder)
     return Evaluation(*tables)

@@ -58,7 +58,7 @@ def seal(path: Path, carried: Carried) -> str:
         end = _footer(handle, path)
         handle.seek(end)
         footer = handle.read()
-        digest = _digest(handle, end, head + footer)
+        digest = _sealed_digest(handle, end, head + footer)
         handle.seek(end)
         handle.write(head + digest + footer)
         handle.flush()
@@ -95,7 +95,7 @@ def unseal(handle: pa.NativeFile, path: Path) -> Sealed:
         )
     digest = trailer[-DIGEST:]
     handle.seek(end)
-    if _digest(handle, end - DIGEST, handle.read()) != digest:
+    if _sealed_digest(handle, end - DIGEST, handle.read()) != digest:
         raise DataError(f"{path} is damaged: its bytes are not those that recdf wrote; write the result again")
     lengths = trailer[len(MARK) : -DIGEST]
     sizes = [int.from_bytes(lengths[at : at + LENGTH], "little") for at in range(0, len(lengths), LENGTH)]
@@ -117,7 +117,7 @@ def _footer(handle: BinaryIO | pa.NativeFile, path: Path) -> int:
     return offset
 
 
-def _digest(handle: BinaryIO | pa.NativeFile, end: int, rest: bytes) -> bytes:
+def _sealed_digest(handle: BinaryIO | pa.NativeFile, end: int, rest: bytes) -> bytes:
     """Return the digest of the file's bytes before `end`, followed by `rest`."""
     digest = hashlib.sha256()
     handle.seek(0)

@@ -23,7 +23,7 @@ NO_INTERVAL = "Where all lists have the same value there is no ±: that tells no
 MOST_COLUMNS = 8  # of the first rows of per_user
 
 
-class Look(NamedTuple):
+class TableLook(NamedTuple):
     """The head, the cells and the alignment of the table, and notes about what is left out of it."""
 
     head: list[str]
@@ -39,10 +39,10 @@ def result_text(title: str, summary: pd.DataFrame, spec: Mapping[str, Any]) -> s
     text = to_text(look.head, look.cells, look.align)
     if max(map(len, text.splitlines())) > shutil.get_terminal_size((120, 24)).columns:
         text = to_text(look.head, [[cell._replace(small="") for cell in row] for row in look.cells], look.align)
-    return "\n".join([visible(title), text, *map(visible, _said(look, spec))])
+    return "\n".join([visible(title), text, *map(visible, _look_notes(look, spec))])
 
 
-def _said(look: Look, spec: Mapping[str, Any]) -> list[str]:
+def _look_notes(look: TableLook, spec: Mapping[str, Any]) -> list[str]:
     """Return what a reader must know beside the table, such as that the lists of one user are not independent."""
     key, note = spec["user_col"], ""
     if len(key) > 1 or "user_id" in spec.get("carry", {}):
@@ -55,24 +55,24 @@ def result_html(title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | No
     """Return the HTML of a result for a notebook, with the first rows of `per_user` where they are at hand."""
     look = _look(summary)
     parts = [f"<p>{html_text(title)}</p>", to_html(look.head, look.cells, look.align)]
-    parts += [f"<p><small>{html_text(text)}</small></p>" for text in _said(look, spec)]
+    parts += [f"<p><small>{html_text(text)}</small></p>" for text in _look_notes(look, spec)]
     if first_rows is not None:
         shown = first_rows.iloc[:, :MOST_COLUMNS]
         more = len(first_rows.columns) - len(shown.columns)
-        rows = [[Cell(_short(value)) for value in row] for row in shown.itertuples(index=False, name=None)]
+        rows = [[Cell(_short_value(value)) for value in row] for row in shown.itertuples(index=False, name=None)]
         sides: list[Align] = [_side(dtype) for dtype in shown.dtypes]
         beyond = f" and {more} more columns" if more > 0 else ""
         parts += [f"<p>per_user, first rows{beyond}</p>", to_html([str(name) for name in shown.columns], rows, sides)]
     return "".join(parts)
 
 
-def _look(summary: pd.DataFrame) -> Look:
+def _look(summary: pd.DataFrame) -> TableLook:
     """Arrange the first models and metrics as rows, with one column per k."""
     before = [str(name) for name in summary.columns[: list(summary.columns).index("metric")]]
     known = set(SUMMARY) <= set(summary.columns)
     if not known or not len(summary):
         names = [str(name) for name in summary.columns]
-        return Look(names, [], ["left"] * len(names), "the summary is empty")
+        return TableLook(names, [], ["left"] * len(names), "the summary is empty")
     keys = [*before, "metric"]
     place = summary.groupby(keys, sort=False, dropna=False, observed=True).ngroup().to_numpy()
     n_rows = int(place.max()) + 1
@@ -100,10 +100,10 @@ def _look(summary: pd.DataFrame) -> Look:
     more = [f"{rows_left:,} more {'row' if rows_left == 1 else 'rows'}"] if rows_left else []
     more += [f"{len(all_k) - len(k_shown):,} more k"] if len(all_k) > len(k_shown) else []
     left_out = f"... {' and '.join(more)}; .summary has all {len(summary):,} rows" if more else ""
-    return Look(head, body, align, left_out, bool(((shown["std"] == 0) & shown["ci_low"].isna()).any()))
+    return TableLook(head, body, align, left_out, bool(((shown["std"] == 0) & shown["ci_low"].isna()).any()))
 
 
-def _short(value: object) -> str:
+def _short_value(value: object) -> str:
     """Format a value of `per_user` for a cell."""
     return number(value, ".4g") if isinstance(value, float) else str(value)
 

@@ -8,7 +8,7 @@ from typing import Any, NotRequired, TypedDict, cast
 from .._version import __version__
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import Order
-from ..matching.side_tables.digest import Described
+from ..matching.side_tables.digest import DescribedSide
 from ..metrics.record import Request
 from .summary import CONFIDENCE
 
@@ -33,7 +33,7 @@ class Spec(TypedDict):
     relevance: str | None
     counts: dict[str, int]
     confidence: float
-    side_tables: NotRequired[dict[str, Described]]
+    side_tables: NotRequired[dict[str, DescribedSide]]
     files: NotRequired[dict[str, dict[str, int]]]
     item_by: NotRequired[str]
     carry: NotRequired[dict[str, str]]
@@ -47,7 +47,7 @@ def spec_of(
     order: Order,
     relevance_col: str | None,
     counts: Mapping[str, int],
-    side_tables: Mapping[str, Described],
+    side_tables: Mapping[str, DescribedSide],
     item_by: str | None = None,
 ) -> Spec:
     """Return the record of a call: the metrics and options, the columns that order `pred` and grade `true`, and counts.
@@ -56,7 +56,7 @@ def spec_of(
         "recdf": __version__,
         "user_col": list(map(str, as_columns(options.user_col))),
         "by": list(map(str, as_columns(options.by))),
-        "metrics": {name: one for request in requests for name, one in _columns(request)},
+        "metrics": {name: one for request in requests for name, one in _request_columns(request)},
         "options": options.spec(),
         "order": order,
         "relevance": None if relevance_col is None else str(relevance_col),
@@ -88,7 +88,7 @@ class OneSpec(dict[str, Any]):
         return dict, (dict(self),)
 
 
-def _columns(request: Request) -> list[tuple[str, MetricSpec]]:
+def _request_columns(request: Request) -> list[tuple[str, MetricSpec]]:
     """Return the columns of a request. A name that the caller gave replaces the metric's; each output has a column."""
     name = request.name
     found: list[tuple[str, MetricSpec]] = []

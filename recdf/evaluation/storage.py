@@ -24,13 +24,13 @@ from .publishing import PER_USER, SUMMARY_FILE, repair_summary, staged, sweep
 from .sealed import Carried, Sealed, open_sealed, seal, unseal
 from .spec import OneSpec
 
-__all__ = ["Tables", "Written", "is_address", "local_path", "read_tables", "write_files", "write_tables"]
+__all__ = ["StoredTables", "Written", "is_address", "local_path", "read_tables", "write_files", "write_tables"]
 
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
 STALE_READS = 3  # how often a network drive may lose the file that is being read because it was replaced
 
 
-class Tables(NamedTuple):
+class StoredTables(NamedTuple):
     """The content of a folder with a result."""
 
     per_user: pd.DataFrame
@@ -64,14 +64,14 @@ def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFr
     """
     import pyarrow.parquet as pq  # costs import time that only reading and writing need
 
-    table, categories = _to_arrow(summary, spec)
+    table, categories = _frame_to_arrow(summary, spec)
     pq.write_table(table, folder / SUMMARY_FILE)
     seal(folder / SUMMARY_FILE, Carried(categories))
     n_rows = n_columns = 0
     with ExitStack() as stack:
         writer = None
         for block in blocks:
-            table, categories = _to_arrow(block, spec)
+            table, categories = _frame_to_arrow(block, spec)
             if writer is None:
                 writer = stack.enter_context(pq.ParquetWriter(folder / PER_USER, table.schema))
             writer.write_table(table.cast(writer.schema))
@@ -97,7 +97,7 @@ def local_path(path: Any) -> Path:
     return Path(path).expanduser().absolute()
 
 
-def _to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
+def _frame_to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
     """Return the table to write, and the categories to store in its file."""
     table, categories = to_table(frame), categories_of(frame)
     described = {name: describe(frame[name]) for name in frame.columns}
@@ -109,7 +109,7 @@ def _to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, byte
 # ------------------------------------------------------------------------------------------- reading
 
 
-def read_tables(folder: Any, digest: str | None = None) -> Tables:
+def read_tables(folder: Any, digest: str | None = None) -> StoredTables:
     """Read the two tables and the spec that were written together.
 
     `per_user.parquet` is opened once. It contains the summary that was written with it, so that the tables always
@@ -132,7 +132,7 @@ def read_tables(folder: Any, digest: str | None = None) -> Tables:
     return _read_tables(target, digest)
 
 
-def _read_tables(target: Path, digest: str | None) -> Tables:
+def _read_tables(target: Path, digest: str | None) -> StoredTables:
     sweep(target)
     for name in (PER_USER, SUMMARY_FILE):
         if not (target / name).exists():
@@ -143,15 +143,15 @@ def _read_tables(target: Path, digest: str | None) -> Tables:
     with open_sealed(target / PER_USER) as sealed:
         if digest not in (None, sealed.digest):
             raise DataError(f"{target / PER_USER} was overwritten since; read the new result with rd.read_parquet")
-        per_user, spec = _read(sealed, target / PER_USER)
-        summary, _ = _read(unseal(pa.BufferReader(sealed.carried.summary), target / PER_USER), target / PER_USER)
+        per_user, spec = _read_sealed(sealed, target / PER_USER)
+        summary, _ = _read_sealed(unseal(pa.BufferReader(sealed.carried.summary), target / PER_USER), target / PER_USER)
     if (target / SUMMARY_FILE).read_bytes() != sealed.carried.summary:
         with open_sealed(target / SUMMARY_FILE):  # raises if it is damaged or not of recdf
             repair_summary(target)
-    return Tables(per_user, summary, spec)
+    return StoredTables(per_user, summary, spec)
 
 
-def _read(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return one table with the dtypes that it was written with, and its spec."""
     import pyarrow.parquet as pq
 

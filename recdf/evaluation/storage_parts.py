@@ -20,15 +20,15 @@ import pyarrow as pa
 
 from ..errors import DataError
 from .dtypes import categories_of, describe, read_categories, restore
-from .publishing import HEAD, PER_USER, SUMMARY_FILE, repair_summary, staged, to_disk
-from .storage import STALE_READS, Tables, local_path, read_tables, write_files
+from .publishing import HIDDEN_NAME, PER_USER, SUMMARY_FILE, repair_summary, staged, to_disk
+from .storage import STALE_READS, StoredTables, local_path, read_tables, write_files
 
-PARTS = "parts.json"
+PARTS_FILE = "parts.json"
 
 
 def is_in_parts(folder: Any) -> bool:
     """Tell whether a folder holds a result in parts."""
-    return (local_path(folder) / PER_USER / HEAD).is_dir()
+    return (local_path(folder) / PER_USER / HIDDEN_NAME).is_dir()
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
     with staged(local_path(folder), overwrite=overwrite) as staging:
         rows = staging / PER_USER
         yield rows
-        shutil.copyfile(rows / HEAD / SUMMARY_FILE, staging / SUMMARY_FILE)
+        shutil.copyfile(rows / HIDDEN_NAME / SUMMARY_FILE, staging / SUMMARY_FILE)
         for path in rows.rglob("*"):
             if path.is_file():
                 to_disk(path)
@@ -48,9 +48,9 @@ def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
 
 def write_head(rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> None:
     """Write what belongs to the rows: the summary, the spec, the dtypes of a frame without rows, the list of files."""
-    (rows / HEAD).mkdir()
-    write_files(rows / HEAD, [empty], summary, spec)
-    (rows / HEAD / PARTS).write_text(json.dumps(_sizes(rows)), encoding="utf-8")
+    (rows / HIDDEN_NAME).mkdir()
+    write_files(rows / HIDDEN_NAME, [empty], summary, spec)
+    (rows / HIDDEN_NAME / PARTS_FILE).write_text(json.dumps(_sizes(rows)), encoding="utf-8")
 
 
 def stored_rows(rows: Path) -> int:
@@ -69,25 +69,25 @@ def _sizes(rows: Path) -> dict[str, int]:
 def _check_files(rows: Path) -> list[str]:
     """Return the paths of the files of rows; raise if one is missing, was changed, or is none of this result."""
     try:
-        written = json.loads((rows / HEAD / PARTS).read_text(encoding="utf-8"))
+        written = json.loads((rows / HIDDEN_NAME / PARTS_FILE).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError) as error:
-        what = f"{rows / HEAD} does not say which files belong to it"
+        what = f"{rows / HIDDEN_NAME} does not say which files belong to it"
         raise DataError(f"{what}: {error}; write the result again") from error
     found = _sizes(rows)
     if found != written:
         odd = [name for name in sorted({*found, *written}) if found.get(name) != written.get(name)]
-        what = ", ".join(f"{name} ({_difference(found.get(name), written.get(name))})" for name in odd[:3])
+        what = ", ".join(f"{name} ({_count_difference(found.get(name), written.get(name))})" for name in odd[:3])
         raise DataError(f"{rows} does not hold the files that were written: {len(odd):,} differ, {what}")
     return [str(rows / name) for name in found]
 
 
-def _difference(found: int | None, written: int | None) -> str:
+def _count_difference(found: int | None, written: int | None) -> str:
     if found is None:
         return "missing"
     return "not of this result" if written is None else f"{found:,} bytes for {written:,}"
 
 
-def read_parts(folder: Any) -> Tables:
+def read_parts(folder: Any) -> StoredTables:
     """Read a result in parts; its rows are sorted by `by` value and list key.
 
     If another process replaces the folder in the meantime, the new one is read.
@@ -103,7 +103,7 @@ def read_parts(folder: Any) -> Tables:
             continue
         if _identity(target / PER_USER) == before:
             break
-    if (target / SUMMARY_FILE).read_bytes() != (target / PER_USER / HEAD / SUMMARY_FILE).read_bytes():
+    if (target / SUMMARY_FILE).read_bytes() != (target / PER_USER / HIDDEN_NAME / SUMMARY_FILE).read_bytes():
         repair_summary(target)
     return found
 
@@ -111,16 +111,16 @@ def read_parts(folder: Any) -> Tables:
 def _identity(rows: Path) -> tuple[int, int] | None:
     """Return numbers that tell a folder from another of the same name, or None while there is none."""
     try:
-        found = os.stat(rows / HEAD)
+        found = os.stat(rows / HIDDEN_NAME)
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_mtime_ns
 
 
-def _read_parts(rows: Path) -> Tables:
+def _read_parts(rows: Path) -> StoredTables:
     import pyarrow.dataset as ds
 
-    empty, summary, spec = read_tables(rows / HEAD)
+    empty, summary, spec = read_tables(rows / HIDDEN_NAME)
     files = _check_files(rows)
     if not files:
         raise DataError(f"{rows} holds no files of rows; expected a folder that to_parquet of an engine wrote")
@@ -139,7 +139,7 @@ def _read_parts(rows: Path) -> Tables:
     by = summary[spec["by"]].drop_duplicates(ignore_index=True)
     per_user = sorted_rows(pd.DataFrame(found), by, spec["user_col"])
     per_user.attrs["recdf"] = spec
-    return Tables(per_user, summary, spec)
+    return StoredTables(per_user, summary, spec)
 
 
 def _zoned(column: Any, dtype: Any) -> Any:

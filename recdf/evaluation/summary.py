@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest, kind_of
+from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest, kind_of, renamed
 from ..experiments.compare.runs import unit_of
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
@@ -20,7 +20,7 @@ from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns, refuse_mixed_models, warn_of_weights
 from ..inputs.true_and_pred import read_weights
 from ..metrics.metric import METRICS
-from .value_moments import Moments, clustered
+from .value_moments import GroupMoments, clustered
 
 __all__ = ["summarize"]
 
@@ -37,7 +37,7 @@ class HasPerUser(Protocol):
     def per_user(self) -> pd.DataFrame: ...
 
 
-def table_of(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
+def per_user_table(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
     """Return the table of lists of a result, or a table as it was given."""
     if isinstance(given, pd.DataFrame):
         return given
@@ -49,6 +49,7 @@ def table_of(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
     raise TypeError(f"per_user is {kind_of(given)}; expected Evaluation.per_user, or the Evaluation itself")
 
 
+@renamed(unit="unit_col")
 def summarize(
     per_user: pd.DataFrame | HasPerUser,
     by: str | Sequence[str] | None = None,
@@ -58,7 +59,6 @@ def summarize(
     confidence: float = CONFIDENCE,
     weight_col: str | None = None,
     unit_col: str | Sequence[str] | None = None,
-    unit: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Mean of each metric over groups of per-user rows, with its interval.
 
@@ -97,8 +97,6 @@ def summarize(
         Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
         a user are alike, so that an interval that takes them for independent is too narrow. Default: where more columns
         than `by` precede `n_true` (or are in `user_col`), the one called "user_id", or else the first of them.
-    unit : str or list of str, optional
-        Older name of `unit_col`.
 
     Returns
     -------
@@ -130,7 +128,7 @@ def summarize(
     1     old    mrr  1    0.0  1
     """
     whole = not isinstance(per_user, pd.DataFrame)
-    per_user = table_of(per_user)
+    per_user = per_user_table(per_user)
     spec = evaluated(per_user)
     if whole and weight_col is None:
         weight_col = spec.get("weight")
@@ -149,7 +147,7 @@ def summarize(
     if weight_col is None:
         warn_of_weights(per_user, "per_user", [*by, *keys, *as_columns(metrics)])
     names = [name for name in _metric_columns(per_user, metrics, spec) if name != weight_col]
-    units = as_columns(unit_col if unit is None else unit)
+    units = as_columns(unit_col)
     for name in [*by, *names, *keys, *units]:
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
@@ -217,7 +215,7 @@ def means(
     def columns() -> Iterator[np.ndarray]:
         return (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
 
-    moments = Moments.of(columns(), group, n_groups, weights)
+    moments = GroupMoments.of(columns(), group, n_groups, weights)
     if not units:
         return mean_table(labels, names, moments, spec, confidence)
     if "n_users" in by:
@@ -246,7 +244,7 @@ def refuse_summary_names(by: pd.DataFrame) -> None:
 def mean_table(
     labels: pd.DataFrame,
     names: Sequence[str],
-    moments: Moments,
+    moments: GroupMoments,
     spec: Mapping[str, Any],
     confidence: float = CONFIDENCE,
 ) -> pd.DataFrame:

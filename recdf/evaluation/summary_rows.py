@@ -9,12 +9,12 @@ import pandas as pd
 
 from ..inputs.options import Options
 from ..matching.counts import Counts
-from ..metrics.compute import compute_counts, settled
+from ..metrics.compute import compute_counts, settle_undefined
 from ..metrics.record import Request
 from .item_groups import ItemGroups
 from .spec import Spec
 from .summary import OF_WEIGHTS, SUMMARY, mean_table, refuse_summary_names
-from .value_moments import Moments
+from .value_moments import GroupMoments
 
 STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
 
@@ -22,7 +22,7 @@ STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
 def summary_table(
     by: pd.DataFrame,
     requests: Sequence[Request],
-    moments: Moments | None,
+    moments: GroupMoments | None,
     exposed: pd.DataFrame | None,
     groups: ItemGroups | None,
     item_by: str | None,
@@ -59,7 +59,7 @@ def summary_table(
 
 
 def _mean_rows(
-    columns: Collection[str], moments: Moments, by: pd.DataFrame, spec: Spec
+    columns: Collection[str], moments: GroupMoments, by: pd.DataFrame, spec: Spec
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the means over the lists of each `by` value that has lists, and the positions of these values."""
     present = np.flatnonzero(moments.rows)
@@ -67,7 +67,7 @@ def _mean_rows(
 
 
 def _placed(
-    columns: Collection[str], moments: Moments, by: pd.DataFrame, number: dict[str, int], spec: Spec, group: int
+    columns: Collection[str], moments: GroupMoments, by: pd.DataFrame, number: dict[str, int], spec: Spec, group: int
 ) -> pd.DataFrame:
     """Return means with the columns `_by` (position of the `by` value), `_metric` (of the request) and `_group`."""
     rows, present = _mean_rows(columns, moments, by, spec)
@@ -98,7 +98,7 @@ def exposure_rows(
             groups: dict[object, float] = value if isinstance(value, dict) else {None: value}
             for group, part in groups.items():
                 named = name if group is None else f"{name}[{group}]"
-                counted = float(settled(np.array(part), request, options))
+                counted = float(settle_undefined(np.array(part), request, options))
                 n, undefined = (0 if np.isnan(one) else n_lists[by] for one in (counted, part))
                 rows.append((by, number, named, request.k, counted, n, n_lists[by] - undefined))
     found = pd.DataFrame(rows, columns=["_by", "_metric", "metric", "k", "value", "n", "n_undefined"])

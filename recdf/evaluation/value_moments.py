@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from ..inputs.sums import exact_sums
-from ..stats.moments import ROUNDING
+from ..stats.moments import MEAN_ROUNDING
 from ..stats.student import interval_quantile
 
 
 @dataclass(frozen=True)
-class Moments:
+class GroupMoments:
     """Sums over the lists of each group, as (groups × columns) arrays.
 
     rows : lists of each group (one number per group) · n : lists with a value · undefined : lists for which the metric
@@ -39,10 +39,10 @@ class Moments:
     @classmethod
     def of(
         cls, columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, weight: np.ndarray | None = None
-    ) -> Moments:
+    ) -> GroupMoments:
         """Compute the moments of each column (NaN: no value) in each group; `weight` is that of each list."""
         if weight is not None:
-            return _weighted(columns, group, n_groups, weight)
+            return _weighted_moments(columns, group, n_groups, weight)
         rows, found = np.bincount(group, minlength=n_groups), []
         with np.errstate(invalid="ignore", divide="ignore"):
             for column in columns:
@@ -60,15 +60,14 @@ class Moments:
         n, total, squares = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         return cls(rows, n, rows[:, None] - n, total, squares)
 
-    def __add__(self, other: Moments) -> Moments:
-        """Add the moments of two parts; squares are about the common mean, so that no digits cancel (Chan et al. 1979).
-        """
+    def __add__(self, other: GroupMoments) -> GroupMoments:
+        """Add the moments of two parts; squares are about the common mean: no digits cancel (Chan et al. 1979)."""
         mine, theirs = self.mass, other.mass
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = (self.total + other.total) / (mine + theirs)
             parts = self._around(mean), other._around(mean)
             apart = (self.total / mine - other.total / theirs) ** 2 * (mine / (mine + theirs)) * theirs
-        sums = Moments(self.rows + other.rows, *(one + two for one, two in zip(*parts, strict=True)))
+        sums = GroupMoments(self.rows + other.rows, *(one + two for one, two in zip(*parts, strict=True)))
         return replace(sums, squares=sums.squares + np.where((self.n > 0) & (other.n > 0), apart, 0.0))
 
     def sums(self) -> list[np.ndarray]:
@@ -86,7 +85,7 @@ class Moments:
 
     def counting(
         self, columns: Iterable[np.ndarray], group: np.ndarray, weight: np.ndarray | None = None
-    ) -> Moments:
+    ) -> GroupMoments:
         """Return the moments with the undefined lists of these columns, which are NaN there whatever they count as."""
         there = True if weight is None else weight > 0
         found = [np.bincount(group, np.isnan(column) & there, len(self.rows)) for column in columns]
@@ -97,10 +96,10 @@ class Moments:
         """What the sums are divided by for a mean: the number of lists, or the sum of their weights."""
         return self.n if self.weight is None else self.weight
 
-    def take(self, groups: np.ndarray) -> Moments:
+    def take(self, groups: np.ndarray) -> GroupMoments:
         """Return the moments of some groups."""
         found = {field.name: one[groups] for field in fields(self) if (one := getattr(self, field.name)) is not None}
-        return Moments(**found)
+        return GroupMoments(**found)
 
     def statistics(self, confidence: float) -> dict[str, np.ndarray]:
         """Return the columns of the summary that follow from the moments.
@@ -122,8 +121,8 @@ class Moments:
                 found["n_effective"] = np.where(n > 0, w**2 / squares, 0.0)
             units = found.get("n_effective", n) if self.units is None else self.units
             se = se if self.se is None else self.se
-            std = np.where(std <= ROUNDING * np.abs(value), 0.0, std)
-            se = np.where(se * np.sqrt(units) > ROUNDING * np.abs(value), se, np.nan)
+            std = np.where(std <= MEAN_ROUNDING * np.abs(value), 0.0, std)
+            se = np.where(se * np.sqrt(units) > MEAN_ROUNDING * np.abs(value), se, np.nan)
         df, place = np.unique(np.minimum(units + 1e-9, 100).astype(np.int64) - 1, return_inverse=True)
         half = np.array([interval_quantile(one, confidence) for one in df.tolist()])[place.reshape(se.shape)] * se
         counts = {"n": n.astype(np.int64), "n_undefined": self.undefined.astype(np.int64)}
@@ -131,7 +130,9 @@ class Moments:
         return {**means, **counts, **found}
 
 
-def _weighted(columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, weight: np.ndarray) -> Moments:
+def _weighted_moments(
+    columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, weight: np.ndarray
+) -> GroupMoments:
     """Compute weighted moments. They are sums of one array after the other, so that no array of all columns is made."""
     counts = np.flatnonzero(weight > 0)
     group, weight = group[counts], weight[counts]
@@ -151,16 +152,16 @@ def _weighted(columns: Iterable[np.ndarray], group: np.ndarray, n_groups: int, w
         found.append((n, total, sums(with_off * off), mass, sums(w * w), sums(w * with_off), sums(with_off**2)))
     n, total, squares, *of_weights = (np.stack(each, axis=1) for each in zip(*found, strict=True))
     rows = np.bincount(group, minlength=n_groups)
-    return Moments(rows, n, rows[:, None] - n, total, squares, *of_weights)
+    return GroupMoments(rows, n, rows[:, None] - n, total, squares, *of_weights)
 
 
 def clustered(
     columns: Iterable[np.ndarray],
     group: np.ndarray,
     unit: np.ndarray,
-    moments: Moments,
+    moments: GroupMoments,
     weight: np.ndarray | None = None,
-) -> tuple[Moments, np.ndarray]:
+) -> tuple[GroupMoments, np.ndarray]:
     """Return the moments with standard errors that hold where the lists of a unit are alike, and the number of units.
 
     The number is a (groups × columns) array. `unit` is the code of the unit of each list; a unit may have lists in

@@ -1,4 +1,15 @@
-"""Per-user tables to decisions: join, compare, decide, plan.
+"""`rd.experiments`: per-user tables to decisions. Join, compare, decide, plan.
 
-The modules beside these four folders read the rows of an experiment, once for all of them.
+* Join: `join_experiment` puts the metrics of each user beside the variant; `roll_up` makes one row a user of several.
+* Compare: `compare_models`, `compare_variants`, `bootstrap_ci`; for users beyond memory `variant_moments` and
+  `compare_variants_from_moments`.
+* Decide: `experiment_health` says whether an experiment is sound, `adjust_pvalues` corrects for many tests, and
+  `report_table` makes a comparison a table to print.
+* Plan: `plan_experiment` says how many users it takes.
+
+The four folders have these names. The modules beside them read the rows of an experiment, once for all of them.
 """
+
+from ..public_names import late_names as _late_names
+
+__getattr__, __dir__, __all__ = _late_names(__name__)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+from ..errors import DeprecatedWarning, OptionError, warn_user
 from ..inputs.options import check_choice
 from ..stats.bootstrap import Percentile
 from ..stats.effect_sizes import Relative
@@ -12,19 +13,48 @@ from ..stats.numbers import Alternative, Correction
 
 Columns = str | Sequence[str]
 
-Method = Literal["welch", "bootstrap", "permutation"]
-VariantTest = Literal["mean", "proportion"]
+VariantTest = Literal["t", "permutation", "bootstrap", "proportion"]
+PairTest = Literal["t", "randomization", "wilcoxon", "bootstrap"]
 Better = Literal["larger", "smaller"]
-PairTest = Literal["t", "randomization", "bootstrap", "wilcoxon"]
-PairUsers = Literal["raise", "inner", "zero"]
+PairMissing = Literal["raise", "drop", "zero"]
 Missing = Literal["raise", "zero", "worst", "nan", "drop"]
 RaiseOrDrop = Literal["raise", "drop"]
 Roll = Literal["mean", "sum", "min", "max"]
 
 __all__ = [
-    "Alternative", "Better", "Columns", "Correction", "Method", "Missing", "PairTest", "PairUsers", "Percentile",
+    "Alternative", "Better", "Columns", "Correction", "Missing", "PairMissing", "PairTest", "Percentile",
     "RaiseOrDrop", "Relative", "Roll", "VariantTest", "check_literal",
 ]  # fmt: skip
+
+# Why one of the two comparisons has no such test.
+_PAIRED = "is about the differences of users whom both models served, and a user is in one variant"
+_TWO_SAMPLES = "is about two groups of users, and models are compared on the same users"
+_REFUSED = {"randomization": _PAIRED, "wilcoxon": _PAIRED, "permutation": _TWO_SAMPLES, "proportion": _TWO_SAMPLES}
+
+_OLD_WORDS = {"welch": "t", "mean": "t", "inner": "drop"}
+
+
+def new_word(value: Any) -> Any:
+    """Return the word that has taken the place of an old one, or the value itself."""
+    return _OLD_WORDS.get(value, value) if isinstance(value, str) else value
+
+
+def in_new_word(name: str, value: Any) -> Any:
+    """Return the value of an argument by its new word, with a warning if it is an old one."""
+    if (new := new_word(value)) != value:
+        text = f"{name}={value!r} is now {name}={new!r}; the old word goes after one minor version"
+        warn_user(text, DeprecatedWarning)
+    return new
+
+
+def check_test(name: str, value: Any, tests: object) -> Any:
+    """Return the word of a test that a comparison has."""
+    test = in_new_word(name, value)
+    if test not in get_args(tests) and test in _REFUSED:
+        valid = ", ".join(map(repr, get_args(tests)))
+        raise OptionError(f"{name}={test!r} {_REFUSED[test]}; valid are {valid}")
+    check_literal(name, test, tests)
+    return test
 
 
 def check_literal(name: str, value: str, literal: object) -> None:

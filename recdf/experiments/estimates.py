@@ -34,7 +34,7 @@ JACKKNIFE_BELOW = 40
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ArmsEstimate:
     """Both arms as they are (`raw`) and as they are compared (`arms`).
 
     `values` are one number per unit of each arm whose mean difference is the effect, which permutation shuffles;
@@ -55,7 +55,7 @@ class Estimate:
         return 1 - float(self.arms[0].var + self.arms[1].var) / before if self.how and before > 0 else np.nan
 
 
-def estimate(units: Units) -> Estimate:
+def estimate_arms(units: Units) -> ArmsEstimate:
     """Estimate both arms; the caller has checked that they have two units each and denominators that are not 0."""
     raw = both(lambda side: _arm(Sample(*side[:2]), units), units.sides)
     if units.designs is not None:
@@ -64,12 +64,14 @@ def estimate(units: Units) -> Estimate:
         return _cuped(units, raw)
     values = around_pooled(*units.sides)
     if units.strata is None:
-        return Estimate(raw, raw, values)
+        return ArmsEstimate(raw, raw, values)
     codes, weights = units.strata
-    return Estimate(raw, both(lambda y, code: stratified_arm(y, code, weights), values, codes), values, how="strata")
+    return ArmsEstimate(
+        raw, both(lambda y, code: stratified_arm(y, code, weights), values, codes), values, how="strata"
+    )
 
 
-def residuals(units: Units, found: Estimate) -> tuple[Floats, Floats]:
+def residuals(units: Units, found: ArmsEstimate) -> tuple[Floats, Floats]:
     """Each unit's distance from the estimate of its own arm, with the adjustment and the strata taken out."""
     if found.how == "cuped" or (not found.how and units.sides[0].den is not None):
         parts = both(lambda side: linearise(*side[:2])[1], units.sides)
@@ -96,14 +98,14 @@ def _arm(sample: Sample, units: Units, theta: float = 0.0, x: float = 0.0) -> Ar
     return arm(sample.num, sample.den) if sample.x_num is None else cuped_arm(sample, theta, x)
 
 
-def _cuped(units: Units, raw: tuple[Arm, Arm]) -> Estimate:
+def _cuped(units: Units, raw: tuple[Arm, Arm]) -> ArmsEstimate:
     theta, x = map(float, cuped_theta(pool(*units.sides)))
     past = around_pooled(*both(lambda side: side.past, units.sides))
     values = both(lambda y, x: y - theta * x, around_pooled(*units.sides), past)
-    return Estimate(raw, both(lambda side: _arm(side, units, theta, x), units.sides), values, theta, x, "cuped")
+    return ArmsEstimate(raw, both(lambda side: _arm(side, units, theta, x), units.sides), values, theta, x, "cuped")
 
 
-def _regression(units: Units, designs: tuple[Floats, Floats], raw: tuple[Arm, Arm]) -> Estimate:
+def _regression(units: Units, designs: tuple[Floats, Floats], raw: tuple[Arm, Arm]) -> ArmsEstimate:
     """Lin's regression on all covariates, with the strata as dummies."""
     if units.strata is not None:
         n_strata = len(units.strata.weights)
@@ -120,7 +122,7 @@ def _regression(units: Units, designs: tuple[Floats, Floats], raw: tuple[Arm, Ar
     arms = both(lambda side, x: regression_arm(side.num, x, centre), units.sides, designs)
     values = residuals_of_both(np.concatenate([side.num for side in units.sides]), together)
     how = "regression" if units.strata is None else "regression+strata"
-    return Estimate(raw, arms, (values[: units.n[0]], values[units.n[0] :]), how=how)
+    return ArmsEstimate(raw, arms, (values[: units.n[0]], values[units.n[0] :]), how=how)
 
 
 def around_pooled(control: Sample, treatment: Sample) -> tuple[Floats, Floats]:

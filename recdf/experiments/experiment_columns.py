@@ -22,12 +22,12 @@ from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import read_weights
 from ..stats.numbers import Floats
 
-__all__ = ["Codes", "Floats", "Mask", "Spec", "first_rows", "group_codes", "split"]
+__all__ = ["Codes", "Floats", "Mask", "MetricColumns", "first_rows", "group_codes", "split"]
 
 Mask = npt.NDArray[np.bool_]
 
 # A metric is one column (a mean) or a pair of columns (a ratio of sums).
-Spec = tuple[str, str | None]
+MetricColumns = tuple[str, str | None]
 
 
 def read_weight(frame: pd.DataFrame, role: str, name: str) -> Floats:
@@ -122,7 +122,7 @@ def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]) 
     return codes, n
 
 
-def distinct(codes: Codes, span: int) -> Codes:
+def distinct_codes(codes: Codes, span: int) -> Codes:
     """The distinct codes below `span`, ascending: by a table where that is small, else by sorting."""
     if span > 8 * len(codes) + 1024:
         return np.unique(codes)
@@ -137,14 +137,14 @@ def column_codes(frame: pd.DataFrame, role: str, name: str) -> tuple[Codes, int]
     return codes, len(labels)
 
 
-def metric_specs(metrics: Any, frame: pd.DataFrame, role: str, argument: str = "metrics") -> dict[str, Spec]:
+def metric_specs(metrics: Any, frame: pd.DataFrame, role: str, argument: str = "metrics") -> dict[str, MetricColumns]:
     """Read `"m"`, `["m", ..]` or `{"name": "m" or ("numerator", "denominator")}` into name → columns."""
     if metrics is None:
         raise OptionError(f"{argument}=None; expected a column of {role}, a list of them or a mapping")
     if isinstance(metrics, str):
         metrics = [metrics]
     pairs = metrics.items() if isinstance(metrics, Mapping) else ((name, name) for name in metrics)
-    specs: dict[str, Spec] = {}
+    specs: dict[str, MetricColumns] = {}
     for name, value in pairs:
         columns = as_columns(value) if isinstance(value, str | list | tuple) else []
         if not isinstance(name, str) or not 1 <= len(columns) <= 2:

@@ -60,7 +60,7 @@ class ExperimentRows:
         return self.users
 
 
-def read_rows(
+def read_experiment_rows(
     data: pd.DataFrame,
     variant_col: str,
     by_cols: list[str],

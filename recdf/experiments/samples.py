@@ -14,7 +14,7 @@ from ..inputs.options import as_columns
 from ..inputs.sums import exact_sums
 from ..stats.arms import Sample
 from .choices import RaiseOrDrop
-from .experiment_columns import Codes, Floats, Mask, Spec, metric_specs, metric_values, read_weight, share
+from .experiment_columns import Codes, Floats, Mask, MetricColumns, metric_specs, metric_values, read_weight, share
 
 __all__: list[str] = []
 
@@ -35,7 +35,7 @@ class Covariate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricRows:
     """One metric over all rows.
 
     `defined` is None when every row counts. Rows that do not are null, or, for a ratio of sums, have nothing to
@@ -76,7 +76,9 @@ def subset(name: str, chosen: str | Collection[str] | None, specs: Mapping[str, 
     return named
 
 
-def covariate_specs(covariates: Any, specs: Mapping[str, Spec], data: pd.DataFrame) -> dict[str, list[Spec]]:
+def covariate_specs(
+    covariates: Any, specs: Mapping[str, MetricColumns], data: pd.DataFrame
+) -> dict[str, list[MetricColumns]]:
     """Columns of the covariates of every metric: one column, a list of columns, or for a ratio a tuple of two."""
     if covariates is None:
         return {}
@@ -108,13 +110,13 @@ def covariate_specs(covariates: Any, specs: Mapping[str, Spec], data: pd.DataFra
 
 def read_metrics(
     data: pd.DataFrame,
-    specs: Mapping[str, Spec],
-    covariates: Mapping[str, Sequence[Spec]],
+    specs: Mapping[str, MetricColumns],
+    covariates: Mapping[str, Sequence[MetricColumns]],
     nan: RaiseOrDrop,
     role: str = "data",
     cap: Mapping[str, float] | None = None,
     weight_col: str | None = None,
-) -> list[Metric]:
+) -> list[MetricRows]:
     """Columns of every metric, checked; a null metric raises or marks its row as not defined.
 
     A weighted mean is the ratio Σ w y / Σ w, and a weighted ratio of sums is Σ w N / Σ w D. A row of weight 0 does not
@@ -151,9 +153,9 @@ def read_metrics(
             limit = float(np.quantile(numbers[~dropped], caps[name]))
             numbers = np.minimum(numbers, limit)
         if weight is not None:
-            numbers, denominator, xs = _weighted(numbers, denominator, xs, weight)
+            numbers, denominator, xs = _weighted_rows(numbers, denominator, xs, weight)
         metrics.append(
-            Metric(
+            MetricRows(
                 name,
                 numbers,
                 denominator,
@@ -167,7 +169,7 @@ def read_metrics(
     return metrics
 
 
-def _weighted(
+def _weighted_rows(
     num: Floats, den: Floats | None, covariates: tuple[Covariate, ...], weight: Floats
 ) -> tuple[Floats, Floats, tuple[Covariate, ...]]:
     """Multiply numerators and denominators by the weights; a mean has the denominator 1."""
@@ -198,7 +200,7 @@ def _undefined(num: Floats, den: Floats | None) -> tuple[Mask, Mask]:
     return (null & ~empty) | np.isnan(den), empty
 
 
-def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, Spec]) -> dict[str, float]:
+def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, MetricColumns]) -> dict[str, float]:
     if cap is None:
         return {}
     if not isinstance(cap, Mapping):

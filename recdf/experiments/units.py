@@ -13,7 +13,7 @@ from ..stats.arms import Sample, both
 from ..stats.shares import equal_shares_test
 from .experiment_columns import Codes, Floats, Mask, some_keys
 from .experiment_rows import ExperimentRows
-from .samples import Covariate, Metric, fill, sum_by
+from .samples import Covariate, MetricRows, fill, sum_by
 
 __all__: list[str] = []
 
@@ -50,12 +50,12 @@ class Units:
         return min(len(s.num) if s.den is None else int((s.den > 0).sum()) for s in self.sides)
 
 
-def make_units(metric: Metric, arms: tuple[Codes, Codes], data: ExperimentRows, resampled: bool) -> Units:
+def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRows, resampled: bool) -> Units:
     """The units of a metric in the rows of both arms; `resampled` ones are adjusted by one covariate at most."""
     kept = metric.kept(arms[0]), metric.kept(arms[1])
     n = len(kept[0]), len(kept[1])
     warnings: list[str] = []
-    covariates, n_missing = _covariates(metric, kept, warnings)
+    covariates, n_missing = _covariates_of_arms(metric, kept, warnings)
     strata = _strata(data.strata, kept, metric)
     missing = [one.missing for one in covariates]
     filled = [fill(one, gaps) for one, gaps in zip(covariates, missing, strict=True)]
@@ -89,7 +89,9 @@ def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
     return some != (0, 0) and min(of) > 0 and equal_shares_test(some, of)[1] < UNEQUAL
 
 
-def _covariates(metric: Metric, kept: tuple[Codes, Codes], warnings: list[str]) -> tuple[list[Covariate], int]:
+def _covariates_of_arms(
+    metric: MetricRows, kept: tuple[Codes, Codes], warnings: list[str]
+) -> tuple[list[Covariate], int]:
     """Covariates over both arms, the control first, and how many users lack any of them.
 
     A covariate that is missing more often in one arm was not fixed before the experiment: adjusting by it would
@@ -122,7 +124,7 @@ def _designs(filled: list[Covariate], missing: list[Mask], n_control: int) -> tu
     return together[:n_control], together[n_control:]
 
 
-def _strata(stratum: tuple[Codes, pd.DataFrame] | None, kept: tuple[Codes, Codes], metric: Metric) -> Strata | None:
+def _strata(stratum: tuple[Codes, pd.DataFrame] | None, kept: tuple[Codes, Codes], metric: MetricRows) -> Strata | None:
     """Strata of both arms; one with fewer than 2 users in an arm raises."""
     if stratum is None:
         return None

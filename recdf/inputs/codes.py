@@ -19,18 +19,18 @@ import pyarrow.compute as pc
 
 from ..errors import IdTypeError
 from .digits import read_digits
-from .ids import Ids
+from .ids import IdColumn
 from .threads import each, n_threads
 
 # Integer ids whose values span at most this many numbers (or four times the rows) are their own codes.
 DIRECT_SPAN = 2**20
 
 # Units of datetimes, each a thousand times finer than the one before it.
-UNITS = ["s", "ms", "us", "ns"]
+TIME_UNITS = ["s", "ms", "us", "ns"]
 
 # A column of strings is encoded in pieces of at least this many rows at the same time. Every piece has its own
 # dictionary, and one thread then joins the dictionaries, so there are few pieces.
-PIECE_ROWS, MOST_PIECES = 2**19, 4
+CODED_AT_ONCE, MOST_PIECES = 2**19, 4
 
 # The codes of a column of strings keep its chunks if there are at most this many; else the chunks are joined.
 MOST_PARTS = 1000
@@ -93,7 +93,7 @@ class CodedParts(Coded):
 
 
 @dataclass
-class Codes:
+class IdCodes:
     """Ids of several columns as int32 codes below `n`, which are equal where the ids are equal; -1 stands for null.
 
     `labels` are the distinct ids by code, sorted where `ordered`. There are none where a code is id - smallest id.
@@ -135,7 +135,7 @@ def _value_rank(labels: Any) -> np.ndarray:
     return rank
 
 
-def check_kinds(columns: Sequence[Ids]) -> None:
+def check_kinds(columns: Sequence[IdColumn]) -> None:
     """Raise IdTypeError if ids of two columns can never be equal."""
     known = [ids for ids in columns if ids.kind != "empty" and len(ids)]
     for ids in known[1:]:
@@ -147,12 +147,12 @@ def check_kinds(columns: Sequence[Ids]) -> None:
             )
 
 
-def _sample(ids: Ids) -> str:
+def _sample(ids: IdColumn) -> str:
     rows = np.arange(min(len(ids), 2)) if ids.null is None else np.flatnonzero(~ids.null)[:2]
     return ", ".join(repr(value) for value in ids.show(rows))
 
 
-def _cast_hint(first: Ids, second: Ids) -> str:
+def _cast_hint(first: IdColumn, second: IdColumn) -> str:
     text, other = (first, second) if first.kind == "string" else (second, first)
     if text.kind == "string":
         return f"{other.where}.astype(str)"
@@ -162,7 +162,7 @@ def _cast_hint(first: Ids, second: Ids) -> str:
     return f"both with .astype(str) on {other.where}"
 
 
-def encode(columns: Sequence[Ids]) -> Codes:
+def encode(columns: Sequence[IdColumn]) -> IdCodes:
     """Code several id columns of one kind together.
 
     Integers of a small range are their own codes (code = id - smallest id). Strings are coded by a dictionary of each
@@ -188,9 +188,9 @@ def encode(columns: Sequence[Ids]) -> Codes:
     return coded
 
 
-def _encode_leaves(leaves: list[Ids]) -> Codes:
+def _encode_leaves(leaves: list[IdColumn]) -> IdCodes:
     if not leaves:
-        return Codes([], 0)
+        return IdCodes([], 0)
     arrays = [leaf.values for leaf in leaves]
     if all(isinstance(array, pa.ChunkedArray) for array in arrays):
         numbers = read_digits(arrays)
@@ -215,8 +215,10 @@ def _encode_leaves(leaves: list[Ids]) -> Codes:
 
 def _instants(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Return datetimes as numbers in their finest unit: int64, or Python integers where one would not fit."""
-    finest = max((np.datetime_data(array.dtype)[0] for array in arrays), key=UNITS.index)
-    steps = [10 ** (3 * (UNITS.index(finest) - UNITS.index(np.datetime_data(array.dtype)[0]))) for array in arrays]
+    finest = max((np.datetime_data(array.dtype)[0] for array in arrays), key=TIME_UNITS.index)
+    steps = [
+        10 ** (3 * (TIME_UNITS.index(finest) - TIME_UNITS.index(np.datetime_data(array.dtype)[0]))) for array in arrays
+    ]
     numbers = [array.view(np.int64) for array in arrays]
     there = [number[number != np.iinfo(np.int64).min] for number in numbers]  # the smallest integer is NaT
     limit = np.iinfo(np.int64).max
@@ -233,34 +235,36 @@ def _instants(arrays: list[np.ndarray]) -> list[np.ndarray]:
     return [number.astype(object) * step for number, step in zip(numbers, steps, strict=True)]
 
 
-def encode_integers(arrays: list[np.ndarray]) -> Codes:
+def encode_integers(arrays: list[np.ndarray]) -> IdCodes:
     """Code integer arrays together, which are all signed or all unsigned.
 
     Where their range is small, the code is value - smallest value.
     """
     filled = [array for array in arrays if len(array)]
     if not filled:
-        return Codes([Coded(np.empty(0, np.int32)) for _ in arrays], 0)
+        return IdCodes([Coded(np.empty(0, np.int32)) for _ in arrays], 0)
     low, high = int(min(array.min() for array in filled)), int(max(array.max() for array in filled))
     span = high - low + 1
     if span <= min(max(DIRECT_SPAN, 4 * sum(map(len, arrays))), 2**31 - 1):
-        return Codes([Coded(array, low) for array in arrays], span)
+        return IdCodes([Coded(array, low) for array in arrays], span)
     return _encode_hashed(arrays)
 
 
-def _encode_hashed(arrays: list[np.ndarray]) -> Codes:
+def _encode_hashed(arrays: list[np.ndarray]) -> IdCodes:
     codes, labels = pd.factorize(np.concatenate(arrays))
     sizes = np.cumsum([len(array) for array in arrays])[:-1]
-    return Codes([Coded(part) for part in np.split(codes.astype(np.int32), sizes)], len(labels), labels, ordered=False)
+    return IdCodes(
+        [Coded(part) for part in np.split(codes.astype(np.int32), sizes)], len(labels), labels, ordered=False
+    )
 
 
-def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
+def _encode_arrow(arrays: list[pa.ChunkedArray]) -> IdCodes:
     """Code strings by a dictionary of each column (or piece of it), and then by a dictionary of the dictionaries."""
-    found = [_encoded(array) for array in arrays]
+    found = [_dictionary_positions(array) for array in arrays]
     dictionaries = [own for pieces in found for _, own in pieces]
     if not any(map(len, dictionaries)):  # Arrow 15 cannot encode empty dictionaries
         columns = [Coded(np.full(len(array), -1, np.int32)) for array in arrays]
-        return Codes(columns, 0, pa.array([], arrays[0].type), ordered=False)
+        return IdCodes(columns, 0, pa.array([], arrays[0].type), ordered=False)
     merged = pa.chunked_array(dictionaries).dictionary_encode().unify_dictionaries().combine_chunks()
     codes, columns = merged.indices.to_numpy(zero_copy_only=False).astype(np.int32), []
     for pieces in found:
@@ -269,16 +273,16 @@ def _encode_arrow(arrays: list[pa.ChunkedArray]) -> Codes:
             table, codes = np.append(codes[: len(own)], np.int32(-1)), codes[len(own) :]  # -1 reads the last
             parts += [Coded(some, table=table) for some in positions]
         columns.append(CodedParts(parts))
-    return Codes(columns, len(merged.dictionary), merged.dictionary, ordered=False)
+    return IdCodes(columns, len(merged.dictionary), merged.dictionary, ordered=False)
 
 
-def _encoded(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray], pa.Array]]:
+def _dictionary_positions(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray], pa.Array]]:
     """Return the positions of strings (-1 for null) in a dictionary, and the dictionary, per piece of the column.
 
     A long column is split into pieces, which several threads encode. Positions stay in Arrow's chunks unless there are
     very many chunks.
     """
-    n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // PIECE_ROWS))
+    n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // CODED_AT_ONCE))
     edges = np.linspace(0, len(array), n_pieces + 1).astype(np.int64).tolist()
     pieces = []
     for encoded in each(lambda part: part.dictionary_encode(), [array[a:z] for a, z in pairwise(edges)]):
@@ -293,7 +297,7 @@ def _encoded(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray], pa.Array]]:
     return pieces
 
 
-def encode_keys(tables: Sequence[Sequence[Ids]]) -> tuple[list[Coded], int]:
+def encode_keys(tables: Sequence[Sequence[IdColumn]]) -> tuple[list[Coded], int]:
     """Code the keys of several tables together, where a key may have several columns; also return how many there are.
 
     Codes are below the number that is returned; some numbers below it may be no code.

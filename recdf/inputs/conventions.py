@@ -60,7 +60,7 @@ class Convention:
 BINARY: dict[str, Any] = {"gain": "binary"}
 
 
-def _plain(names: str) -> dict[str, dict[str, Any]]:
+def _as_recdf(names: str) -> dict[str, dict[str, Any]]:
     """Return metrics that a library computes as recdf does by default."""
     return {name: {} for name in names.split()}
 
@@ -75,7 +75,7 @@ CONVENTIONS: dict[str, Convention] = {
             "relevant items has the value 0 and counts in the mean.",
             order="score",
             options={"undefined": "zero"},
-            metrics=_plain("hitrate hits precision recall rprecision mapr mrr ndcg bpref"),
+            metrics=_as_recdf("hitrate hits precision recall rprecision mapr mrr ndcg bpref"),
             differs={
                 "*": "trec_eval keeps scores in 32 bits: scores that differ less than that are ties for it. "
                 "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of true."
@@ -88,7 +88,7 @@ CONVENTIONS: dict[str, Convention] = {
             "value 0 and counts in the mean.",
             order="score",
             options={"ties": "row", "undefined": "zero"},
-            metrics=_plain("hitrate hits precision recall f1 rprecision mapr mrr ndcg dcg rbp"),
+            metrics=_as_recdf("hitrate hits precision recall f1 rprecision mapr mrr ndcg dcg rbp"),
             differs={
                 "*": "In lists of more than 15 items its sort is not stable: equal scores stand in no defined order.",
                 "rbp": "ranx also takes gains above 1.",
@@ -102,9 +102,9 @@ CONVENTIONS: dict[str, Convention] = {
             "k − TP false positives, however short it is.",
             options={"ties": "row"},
             metrics={
-                **_plain("hitrate precision recall f1 mapr mrr"),
+                **_as_recdf("hitrate precision recall f1 mapr mrr"),
                 "ndcg": {**BINARY, "ideal": "k"},
-                **_plain("pauc pap"),
+                **_as_recdf("pauc pap"),
                 "accuracy": {"length": "k"},
                 "mcc": {"length": "k"},
                 "surprisal": {},
@@ -125,7 +125,7 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order, larger item id first among equal scores; binary; MAP divides by min(k, n_true).",
             order="score",
             metrics={
-                **_plain("hitrate precision recall"),
+                **_as_recdf("hitrate precision recall"),
                 "mapr": {"normalizer": "achievable"},
                 "mrr": {},
                 "ndcg": BINARY,
@@ -148,10 +148,10 @@ CONVENTIONS: dict[str, Convention] = {
             order="score",
             options={"ties": "row"},
             metrics={
-                **_plain("precision recall"),
+                **_as_recdf("precision recall"),
                 "mapr": {"normalizer": "achievable"},
                 "ndcg": BINARY,
-                **_plain("ild entropy"),
+                **_as_recdf("ild entropy"),
             },
             undefined={"precision": "n_pred", "recall": "n_pred", "mapr": "n_pred"},
             differs={"rprecision": "Its mean leaves out users by a rule of its own."},
@@ -164,9 +164,9 @@ CONVENTIONS: dict[str, Convention] = {
             metrics={
                 "hitrate": {},
                 "precision": {"divisor": "shown"},
-                **_plain("recall mapr mrr"),
+                **_as_recdf("recall mapr mrr"),
                 "ndcg": BINARY,
-                **_plain("popularity surprisal coverage"),
+                **_as_recdf("popularity surprisal coverage"),
             },
             differs={
                 "precision": "A user without recommendations makes its mean NaN; recdf skips that user and counts it."
@@ -187,7 +187,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "ndcg": {**BINARY, "discount": "jk"},
                 "dcg": {**BINARY, "discount": "jk"},
                 "rbp": {"p": 0.85, **BINARY},
-                **_plain("ils gini"),
+                **_as_recdf("ils gini"),
             },
             undefined={"hitrate": "n_true", "mrr": "n_true", "dcg": "n_true", "rbp": "n_true", "mapr": "n_pred"},
             differs={
@@ -202,7 +202,7 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order; binary; users of true.",
             order="score",
             metrics={
-                **_plain("hits precision recall mrr"),
+                **_as_recdf("hits precision recall mrr"),
                 "ndcg": BINARY,
                 "dcg": BINARY,
                 "ild": {"similarity": "jaccard"},
@@ -253,8 +253,8 @@ def conventions_table() -> pd.DataFrame:
             "convention": record.name,
             "library": record.library,
             "metric": metric,
-            "parameters": _pairs(params),
-            "options": _pairs({"order": record.order, **record.options}),
+            "parameters": _settings_text(params),
+            "options": _settings_text({"order": record.order, **record.options}),
             "rules": record.rules,
             "differs": " ".join(filter(None, (record.differs.get("*", ""), record.differs.get(metric, "")))),
         }
@@ -264,5 +264,5 @@ def conventions_table() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _pairs(settings: Mapping[str, Any]) -> str:
+def _settings_text(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items())

@@ -35,7 +35,7 @@ def data_files(path: str) -> list[str]:
         if "**" in parts:  # where links form circles, `glob` would follow them very many times
             first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
             below = _inside([str(Path(*parts[:first]))])
-            found = [one for one in below if _matches(Path(one).parts[first:], parts[first:])]
+            found = [one for one in below if _pattern_matches(Path(one).parts[first:], parts[first:])]
         else:
             matches = [one for one in glob.glob(path) if not hidden(set(Path(one).parts) - set(parts))]
             folders = [one for one in matches if os.path.isdir(one)]
@@ -64,13 +64,13 @@ def _inside(folders: Sequence[str]) -> list[str]:
     return found
 
 
-def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+def _pattern_matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     """Tell whether a pattern names a path, or a folder above it; `**` stands for any number of folders."""
     if not pattern:
         return True
     if pattern[0] == "**":
-        return any(_matches(parts[i:], pattern[1:]) for i in range(len(parts) + 1))
-    return bool(parts) and fnmatch(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
+        return any(_pattern_matches(parts[i:], pattern[1:]) for i in range(len(parts) + 1))
+    return bool(parts) and fnmatch(parts[0], pattern[0]) and _pattern_matches(parts[1:], pattern[1:])
 
 
 def hidden(names: Any) -> bool:

@@ -26,19 +26,21 @@ import pyarrow as pa
 from .threads import each
 
 # How many rows are worked on at a time, so that they stay in a processor's cache, and how many a thread takes at once.
-BLOCK_ROWS, PIECE_ROWS = 2**14, 2**18
+DIGITS_AT_ONCE, PIECE_ROWS = 2**14, 2**18
 
 # A column that is not of this form mostly shows it in its first rows, of which there are this many.
 FIRST_ROWS = 1000
 
 # The dtype in which strings and bytes of each type say where they begin.
-OFFSETS: dict[Any, Any] = {
+OFFSET_DTYPES: dict[Any, Any] = {
     pa.string(): np.int32, pa.binary(): np.int32, pa.large_string(): np.int64, pa.large_binary(): np.int64
 }  # fmt: skip
 
 LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
 HIGH_HALVES = np.uint64(0xF0F0F0F0F0F0F0F0)
 SIXES = np.uint64(0x0606060606060606)  # added to a digit, they carry into the high half if it is above 9
+# Multiplying by it spreads neighbouring integers over all 64 bits: 2**64 over the golden ratio.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
 
 
@@ -58,7 +60,7 @@ class _Strings:
 
     def words(self, start: int, at: int = 0) -> np.ndarray:
         """Eight bytes of each string of the block that begins at row `start`, from byte `at` on; zeros for no bytes."""
-        n, length = min(BLOCK_ROWS, self.n - start), self.length
+        n, length = min(DIGITS_AT_ONCE, self.n - start), self.length
         begin = start * length + at
         n_bytes = (n - 1) * length + 8
         data = self.data[begin : begin + n_bytes]
@@ -74,7 +76,7 @@ class _Strings:
 
     @property
     def starts(self) -> range:
-        return range(0, self.n, BLOCK_ROWS)
+        return range(0, self.n, DIGITS_AT_ONCE)
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,9 @@ def _strings(columns: Sequence[pa.ChunkedArray]) -> list[_Strings] | None:
             if not len(chunk):
                 continue
             _, offsets, data = chunk.buffers()
-            if chunk.null_count or data is None or chunk.type not in OFFSETS:
+            if chunk.null_count or data is None or chunk.type not in OFFSET_DTYPES:
                 return None
-            edges = np.frombuffer(offsets, OFFSETS[chunk.type])[chunk.offset : chunk.offset + len(chunk) + 1]
+            edges = np.frombuffer(offsets, OFFSET_DTYPES[chunk.type])[chunk.offset : chunk.offset + len(chunk) + 1]
             here = int(edges[1] - edges[0])
             if not here or here != (length or here) or edges[-1] - edges[0] != here * len(chunk):
                 return None

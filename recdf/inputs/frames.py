@@ -160,17 +160,17 @@ def from_dict(
     numbered = [isinstance(items, Mapping) for items in lists.values()]
     if any(numbered) and not all(numbered):
         raise TypeError("some users have a list of items and some a mapping item -> number; give all the same form")
-    users = _labels(list(lists))
+    users = _inferred_labels(list(lists))
     rows = [list(items) for items in lists.values()]
     lengths = np.fromiter((len(items) for items in rows), dtype=np.int64, count=len(rows))
     frame = pd.DataFrame({user_col: users.take(np.repeat(np.arange(len(users)), lengths)).reset_index(drop=True)})
-    frame[item_col] = _labels([item for items in rows for item in items])
+    frame[item_col] = _inferred_labels([item for items in rows for item in items])
     if numbered and all(numbered):
         frame[value_name] = pd.Series([number for items in lists.values() for number in items.values()], dtype=float)
     return frame
 
 
-def _labels(ids: list[Any]) -> pd.Series:
+def _inferred_labels(ids: list[Any]) -> pd.Series:
     """Return ids in the dtype that pandas infers; as objects if there are none or if UTF-8 cannot encode a string."""
     try:
         return pd.Series(ids, dtype=None if ids else object)
@@ -245,7 +245,7 @@ def from_labelled(
 
 
 # What columns are usually called, in lower case and without "_" and a final "id" or "s", by the role of the argument.
-USUAL = {
+USUAL_NAMES = {
     "user": "u|usr|user|customer|cust|client|visitor|member|account|person|reader|viewer|query|q",
     "item": "i|item|movie|product|prod|sku|article|track|song|book|video|asin|doc|document|content|rec|recommendation",
     "score": "score|pred|prediction|predicted(rating|score)|recscore|est|estimate|rating|prob|proba|probability",
@@ -276,7 +276,7 @@ def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] 
 def _usual(name: Any) -> list[str]:
     """Return the roles for which a column is usually called so."""
     plain = re.sub(r"[^a-z]", "", str(name).lower())
-    return [role for role, names in USUAL.items() if re.fullmatch(f"({names})s?(id|ids|key)?", plain)]
+    return [role for role, names in USUAL_NAMES.items() if re.fullmatch(f"({names})s?(id|ids|key)?", plain)]
 
 
 def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str:

@@ -20,7 +20,7 @@ from ..errors import IdTypeError, examples
 
 
 @dataclass(frozen=True)
-class Ids:
+class IdColumn:
     """One id column as an array, without its pandas dtype.
 
     `values` is an int16, int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or
@@ -31,15 +31,15 @@ class Ids:
     kind: str
     values: Any
     null: np.ndarray | None = None
-    dictionary: Ids | None = None
+    dictionary: IdColumn | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: np.ndarray) -> Ids:
+    def take(self, rows: np.ndarray) -> IdColumn:
         null = None if self.null is None else self.null[rows]
-        taken = _take(self.values, rows) if isinstance(self.values, pa.ChunkedArray) else self.values[rows]
-        return Ids(self.where, self.kind, taken, null, self.dictionary)
+        taken = _take_chunks(self.values, rows) if isinstance(self.values, pa.ChunkedArray) else self.values[rows]
+        return IdColumn(self.where, self.kind, taken, null, self.dictionary)
 
     def changes(self, part: slice) -> np.ndarray:
         """Tell for each row of `part` but the first whether its id differs from that of the row before it.
@@ -67,11 +67,11 @@ class Ids:
         return list(some.values.tolist())
 
 
-def _take(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
+def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
     """Take rows of an array. Arrow would first join all chunks, which may hold more strings than fit into one."""
     if not (rows[1:] >= rows[:-1]).all():
         order = np.argsort(rows, kind="stable")
-        return _take(array, rows[order]).take(pa.array(np.argsort(order)))
+        return _take_chunks(array, rows[order]).take(pa.array(np.argsort(order)))
     start = np.cumsum([0, *map(len, array.chunks)])
     edges = pairwise(np.searchsorted(rows, start).tolist())
     parts = [
@@ -87,7 +87,7 @@ def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
     dtype = series.dtype
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         from_arrow: Any = dtype
-        return pd.Series(from_arrow.__from_arrow__(_take(_to_arrow(series), rows)), dtype=dtype)
+        return pd.Series(from_arrow.__from_arrow__(_take_chunks(_ids_to_arrow(series), rows)), dtype=dtype)
     return pd.Series(series.array.take(rows), dtype=dtype)
 
 
@@ -99,8 +99,8 @@ def as_series(values: Sequence[Any]) -> pd.Series:
         return pd.Series(values, dtype=object)
 
 
-def read_ids(series: pd.Series, where: str) -> Ids:
-    """Check one id column and return it as `Ids`."""
+def read_ids(series: pd.Series, where: str) -> IdColumn:
+    """Check one id column and return it as `IdColumn`."""
     dtype = series.dtype
     _refuse_nested(dtype, where)
     if isinstance(dtype, pd.CategoricalDtype):
@@ -120,7 +120,7 @@ def read_ids(series: pd.Series, where: str) -> Ids:
     if isinstance(dtype, pd.ArrowDtype):
         kind = dtype.pyarrow_dtype
         if pa.types.is_dictionary(kind):
-            array = _to_arrow(series)
+            array = _ids_to_arrow(series)
             array = array.chunk(0) if array.num_chunks == 1 else array.unify_dictionaries().combine_chunks()
             categories = read_ids(pd.Series(array.dictionary, dtype=pd.ArrowDtype(kind.value_type)), where)
             positions = array.indices.cast(pa.int32())
@@ -135,16 +135,16 @@ def read_ids(series: pd.Series, where: str) -> Ids:
         ):
             return _arrow_ids(series, where)
         if pa.types.is_timestamp(kind):
-            return read_ids(_to_arrow(series).to_pandas(), where)
+            return read_ids(_ids_to_arrow(series).to_pandas(), where)
     if isinstance(dtype, pd.DatetimeTZDtype):
         naive = series.dt.tz_convert("UTC").dt.tz_localize(None)
-        return Ids(where, "datetime with time zone", naive.to_numpy(), _nulls(series))
+        return IdColumn(where, "datetime with time zone", naive.to_numpy(), _nulls(series))
     if pd.api.types.is_datetime64_dtype(dtype):
-        return Ids(where, "datetime", series.to_numpy(), _nulls(series))
+        return IdColumn(where, "datetime", series.to_numpy(), _nulls(series))
     return _object_ids(series.astype(object), where)
 
 
-def read_by(columns: Sequence[pd.Series], where: str) -> list[Ids]:
+def read_by(columns: Sequence[pd.Series], where: str) -> list[IdColumn]:
     """Read columns whose values only tell rows apart, and which may therefore also hold bools and fractions.
 
     All columns are read in the same way, since a part of a column of fractions may hold only whole numbers.
@@ -173,7 +173,7 @@ def check_labels(series: pd.Series, where: str) -> pd.Series:
         try:
             pa.array(labels, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):  # odd text, or objects of several types
-            odd = [label for label in labels if isinstance(label, str) and not _is_text(label)]
+            odd = [label for label in labels if isinstance(label, str) and not _is_text_label(label)]
             if odd:
                 raise IdTypeError(
                     f"{where} has {odd[0]!a}, a text with a lone surrogate, which UTF-8 cannot encode and pandas "
@@ -182,7 +182,7 @@ def check_labels(series: pd.Series, where: str) -> pd.Series:
     return series
 
 
-def _is_text(label: str) -> bool:
+def _is_text_label(label: str) -> bool:
     try:
         label.encode()
     except UnicodeEncodeError:
@@ -190,7 +190,7 @@ def _is_text(label: str) -> bool:
     return True
 
 
-def _is_odd_text(ids: Ids) -> bool:
+def _is_odd_text(ids: IdColumn) -> bool:
     leaf = ids.dictionary or ids
     return leaf.kind == "string" and isinstance(leaf.values, pa.ChunkedArray) and leaf.values.type == pa.large_binary()
 
@@ -203,9 +203,9 @@ def _refuse_nested(dtype: Any, where: str) -> None:
         )
 
 
-def _plain_labels(series: pd.Series, where: str) -> Ids:
+def _plain_labels(series: pd.Series, where: str) -> IdColumn:
     codes, labels = label_codes(series, where)
-    return _dictionary_ids(where, codes, Ids(where, "label", np.asarray(labels, dtype=object)))
+    return _dictionary_ids(where, codes, IdColumn(where, "label", np.asarray(labels, dtype=object)))
 
 
 def label_codes(series: pd.Series, where: str) -> tuple[np.ndarray, Any]:
@@ -229,22 +229,22 @@ def is_nested(dtype: Any) -> bool:
 
 
 def _nulls(series: pd.Series) -> np.ndarray | None:
-    if isinstance(series.dtype, pd.ArrowDtype) and not _to_arrow(series).null_count:
+    if isinstance(series.dtype, pd.ArrowDtype) and not _ids_to_arrow(series).null_count:
         return None  # without an array of bools
     null = series.isna().to_numpy(dtype=bool)
     return null if null.any() else None
 
 
-def _dictionary_ids(where: str, positions: np.ndarray, categories: Ids) -> Ids:
+def _dictionary_ids(where: str, positions: np.ndarray, categories: IdColumn) -> IdColumn:
     null = positions < 0 if positions.min(initial=0) < 0 else None
     if categories.null is not None:
         of_category = categories.null[positions]
         null = of_category if null is None else null | of_category
         null = null if null.any() else None
-    return Ids(where, categories.kind, positions, null, categories)
+    return IdColumn(where, categories.kind, positions, null, categories)
 
 
-def _integer_ids(series: pd.Series, where: str) -> Ids:
+def _integer_ids(series: pd.Series, where: str) -> IdColumn:
     null = None if isinstance(series.dtype, np.dtype) else _nulls(series)
     name = str(series.dtype).lower().removesuffix("[pyarrow]")
     unsigned = name == "uint64"
@@ -253,10 +253,10 @@ def _integer_ids(series: pd.Series, where: str) -> Ids:
     values = series.to_numpy(dtype=np.dtype(name) if name in ("int16", "int32", "uint64") else np.int64, **fill)
     if unsigned and (not len(values) or values.max() <= np.iinfo(np.int64).max):
         values = values.astype(np.int64)
-    return Ids(where, "integer", values, null)
+    return IdColumn(where, "integer", values, null)
 
 
-def _float_ids(series: pd.Series, where: str) -> Ids:
+def _float_ids(series: pd.Series, where: str) -> IdColumn:
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     null = np.isnan(values)
     digits = _exact_bits(series.dtype)
@@ -269,7 +269,7 @@ def _float_ids(series: pd.Series, where: str) -> Ids:
         )
     integers = np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
     kind = "empty" if null.all() else "integer"
-    return Ids(where, kind, integers, null if null.any() else None)
+    return IdColumn(where, kind, integers, null if null.any() else None)
 
 
 def _exact_bits(dtype: Any) -> int:
@@ -280,27 +280,27 @@ def _exact_bits(dtype: Any) -> int:
     return 24 if "32" in name or name == "float[pyarrow]" else 53
 
 
-def _to_arrow(series: pd.Series) -> Any:
+def _ids_to_arrow(series: pd.Series) -> Any:
     array = pa.array(series.array, from_pandas=True)
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
-def _arrow_ids(series: pd.Series, where: str) -> Ids:
-    array = _to_arrow(series)
+def _arrow_ids(series: pd.Series, where: str) -> IdColumn:
+    array = _ids_to_arrow(series)
     text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     null = array.is_null().to_numpy(zero_copy_only=False).astype(bool) if array.null_count else None
-    return Ids(where, "string" if text else "bytes", array, null)
+    return IdColumn(where, "string" if text else "bytes", array, null)
 
 
-def _odd_strings(series: pd.Series, where: str) -> Ids:
+def _odd_strings(series: pd.Series, where: str) -> IdColumn:
     """Read strings with lone surrogates as bytes, since UTF-8 cannot encode them."""
     null = _nulls(series)
     texts = series.astype(object).to_numpy()
     encoded = [text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None for text in texts.tolist()]
-    return Ids(where, "string", pa.chunked_array([pa.array(encoded, type=pa.large_binary())]), null)
+    return IdColumn(where, "string", pa.chunked_array([pa.array(encoded, type=pa.large_binary())]), null)
 
 
-def _object_ids(series: pd.Series, where: str) -> Ids:
+def _object_ids(series: pd.Series, where: str) -> IdColumn:
     """Read ids that are Python objects by their type; only the first of a run of equal ids is looked at."""
     values = series.to_numpy()
     # 1, 1.0 and True are equal, so runs of equal ids are found only in columns of one type.
@@ -310,7 +310,7 @@ def _object_ids(series: pd.Series, where: str) -> Ids:
         return _distinct_object_ids(series, where)
     labels = _distinct_object_ids(series.iloc[heads], where)
     position = np.repeat(np.arange(len(heads), dtype=np.int32), np.diff(np.append(heads, len(values))))
-    return Ids(where, labels.kind, position, None if labels.null is None else labels.null[position], labels)
+    return IdColumn(where, labels.kind, position, None if labels.null is None else labels.null[position], labels)
 
 
 def _object_heads(values: np.ndarray) -> np.ndarray:
@@ -321,20 +321,20 @@ def _object_heads(values: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.append(True, change)) if len(values) else np.arange(0)
 
 
-def _distinct_object_ids(series: pd.Series, where: str) -> Ids:
+def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
     inferred = pd.api.types.infer_dtype(series, skipna=True)
     if inferred == "string":
         try:
             array = pa.chunked_array([pa.array(series.to_numpy(), type=pa.large_string(), from_pandas=True)])
         except UnicodeEncodeError:
             return _odd_strings(series, where)
-        return Ids(where, "string", array, _nulls(series))
+        return IdColumn(where, "string", array, _nulls(series))
     if inferred == "boolean":
         raise IdTypeError(f"{where} holds bool objects; ids are never bool")
     null = _nulls(series)
     present = series.to_numpy() if null is None else series.to_numpy()[~null]
     if not len(present):
-        return Ids(where, "empty", np.zeros(len(series), np.int64), null)
+        return IdColumn(where, "empty", np.zeros(len(series), np.int64), null)
     if inferred in ("integer", "floating", "mixed-integer-float", "datetime", "datetime64"):
         try:
             if inferred.startswith("datetime"):
@@ -342,13 +342,13 @@ def _distinct_object_ids(series: pd.Series, where: str) -> Ids:
             else:
                 exact = pd.Series(present).astype(np.int64 if inferred == "integer" else np.float64)
         except (OverflowError, ValueError):  # ids beyond int64; dates out of range or in several time zones
-            return Ids(where, "integer" if inferred == "integer" else "datetime object", series.to_numpy(), null)
+            return IdColumn(where, "integer" if inferred == "integer" else "datetime object", series.to_numpy(), null)
         read = read_ids(exact, where)
         if null is None:
             return read
         values = np.zeros(len(series), read.values.dtype)
         values[~null] = read.values
-        return Ids(where, read.kind, values, null)
+        return IdColumn(where, read.kind, values, null)
     kinds = set(map(type, present))
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -360,4 +360,4 @@ def _distinct_object_ids(series: pd.Series, where: str) -> Ids:
             mend = f"expected one id in a row: DataFrame.explode({series.name!r}) makes a row of each"
         raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; {mend}")
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return Ids(where, name, series.to_numpy(), null)
+    return IdColumn(where, name, series.to_numpy(), null)

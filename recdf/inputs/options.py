@@ -117,7 +117,7 @@ class Options:
         convention = find_convention(given.get("like"))
         defaults = {} if convention is None else convention.options
         check_names(list(defaults), NAMES, "the convention")
-        given = {name: _plain(name, value) for name, value in given.items()}
+        given = {name: _plain_value(name, value) for name, value in given.items()}
         return cls(**{**defaults, **given, "like": convention})
 
     def parameters(self, metric: str) -> Mapping[str, Any]:
@@ -212,7 +212,7 @@ def collected(data: Any) -> Any:
     return data.collect() if lazy else data
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain_value(name: str, value: Any) -> Any:
     """Return scalars of numpy as those of Python, several columns as a list, and lazy frames as frames."""
     if isinstance(value, np.generic):
         return value.item()

@@ -9,10 +9,10 @@ from .accepted import Ids, PopulationRule
 
 __all__ = ["Population"]
 
-Frame = Literal["true", "pred", "given"]
+PopulationFrame = Literal["true", "pred", "given"]
 
 # The frames that name the lists of a population. Where there are two, labels of the first come first.
-FRAMES: dict[str, tuple[Frame, ...]] = {
+FRAMES_OF_RULE: dict[str, tuple[PopulationFrame, ...]] = {
     "true": ("true",),
     "pred": ("pred",),
     "both": ("true",),
@@ -42,9 +42,9 @@ class Population:
         return cls(users) if isinstance(users, str) else cls("given", users)
 
     @property
-    def frames(self) -> tuple[Frame, ...]:
+    def frames(self) -> tuple[PopulationFrame, ...]:
         """The frames that name the lists, and whose labels and dtypes the keys of the result have."""
-        return FRAMES[self.rule]
+        return FRAMES_OF_RULE[self.rule]
 
     @property
     def knows_its_keys(self) -> bool:

@@ -61,7 +61,7 @@ class RowRule:
         return "keep" if said == "last" else said
 
 
-def _numbers(what: str, words: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
+def _number_rule(what: str, words: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
     """Return the error for one column of numbers; `words` say what is wrong there and what was expected."""
 
     def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
@@ -92,25 +92,27 @@ PROPENSITIES = (
     "{n} propensities of {n_rows} ({some}); expected the probability that a relevant item was observed, above 0 and "
     "at most 1{hint}"
 )
-WEIGHTS = "{n} weights of {n_rows} ({some}); expected finite numbers, at least 0"
+WEIGHTS_BROKEN = "{n} weights of {n_rows} ({some}); expected finite numbers, at least 0"
 NULL_ORDER = '{n}s of {n_rows}; drop these rows or pass nan_score="last" or "drop"'
 
 # The rules in the order in which they are reported: only the first broken rule raises its error.
 OF_RELEVANCE = tuple(
-    RowRule(f"{what} relevance", _numbers(what, RELEVANCES)) for what in ("null", "infinite", "negative")
+    RowRule(f"{what} relevance", _number_rule(what, RELEVANCES)) for what in ("null", "infinite", "negative")
 )
 OF_PROPENSITY = (
-    RowRule("null propensity", _numbers("null", PROPENSITIES)),
-    RowRule("propensity not above 0", _numbers("zero or negative", PROPENSITIES)),
-    RowRule("propensity above 1", _numbers("larger than 1", PROPENSITIES)),
+    RowRule("null propensity", _number_rule("null", PROPENSITIES)),
+    RowRule("propensity not above 0", _number_rule("zero or negative", PROPENSITIES)),
+    RowRule("propensity above 1", _number_rule("larger than 1", PROPENSITIES)),
 )
-OF_WEIGHT = tuple(RowRule(f"{what} weight", _numbers(what, WEIGHTS)) for what in ("null", "negative or infinite"))
+OF_WEIGHT = tuple(
+    RowRule(f"{what} weight", _number_rule(what, WEIGHTS_BROKEN)) for what in ("null", "negative or infinite")
+)
 OF_ORDER = {
-    by: RowRule(f"null {by}", _numbers(f"null {by}", NULL_ORDER), "null_scores", "nan_score")
+    by: RowRule(f"null {by}", _number_rule(f"null {by}", NULL_ORDER), "null_scores", "nan_score")
     for by in ("score", "rank")
 }
 NULL_ID = RowRule("null id", _null_ids, "null_keys", "null_keys")
-RULES = (*OF_RELEVANCE, *OF_PROPENSITY, *OF_WEIGHT, *OF_ORDER.values(), NULL_ID)
+ROW_RULES = (*OF_RELEVANCE, *OF_PROPENSITY, *OF_WEIGHT, *OF_ORDER.values(), NULL_ID)
 
 Test = Callable[[np.ndarray], np.ndarray]
 
@@ -160,7 +162,7 @@ class RowsRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Findings:
+class BrokenRows:
     """What was found in some rows of one frame; findings of other rows of the frame can be added.
 
     n_rows : number of rows that were read · broken : by rule and column, how often the rule was broken · dropped :
@@ -171,7 +173,7 @@ class Findings:
     broken: Mapping[RowRule, Mapping[str, Count]] = field(default_factory=dict)
     dropped: Mapping[RowRule, int] = field(default_factory=dict)
 
-    def __add__(self, other: Findings) -> Findings:
+    def __add__(self, other: BrokenRows) -> BrokenRows:
         broken = {rule: dict(columns) for rule, columns in self.broken.items()}
         for rule, columns in other.broken.items():
             mine = broken.setdefault(rule, {})
@@ -180,7 +182,7 @@ class Findings:
         dropped = dict(self.dropped)
         for rule, n in other.dropped.items():
             dropped[rule] = dropped.get(rule, 0) + n
-        return Findings(self.n_rows + other.n_rows, broken, dropped)
+        return BrokenRows(self.n_rows + other.n_rows, broken, dropped)
 
     def refuses(self, options: Options) -> bool:
         """Whether `settle` will raise."""
@@ -188,7 +190,7 @@ class Findings:
 
     def settle(self, role: str, options: Options) -> dict[str, int]:
         """Raise the error of the first rule that was broken and is not to be dropped; else return `counts`."""
-        for rule in RULES:
+        for rule in ROW_RULES:
             if rule in self.broken and rule.answer(options) == "raise":
                 raise rule.error(role, self.broken[rule], self.n_rows)
         return self.counts(role)
@@ -200,27 +202,27 @@ class Findings:
     def to_json(self) -> dict[str, Any]:
         """Return the findings in types that JSON has."""
         broken = [
-            [RULES.index(rule), where, count.n, count.some]
+            [ROW_RULES.index(rule), where, count.n, count.some]
             for rule, columns in self.broken.items()
             for where, count in columns.items()
         ]
-        dropped = [[RULES.index(rule), n] for rule, n in self.dropped.items()]
+        dropped = [[ROW_RULES.index(rule), n] for rule, n in self.dropped.items()]
         return {"n_rows": self.n_rows, "broken": broken, "dropped": dropped}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Findings:
+    def from_json(cls, found: Mapping[str, Any]) -> BrokenRows:
         """Read what `to_json` returned."""
         broken: dict[RowRule, dict[str, Count]] = {}
         for rule, where, n, some in found["broken"]:
-            broken.setdefault(RULES[rule], {})[where] = Count(n, some)
-        return cls(found["n_rows"], broken, {RULES[rule]: n for rule, n in found["dropped"]})
+            broken.setdefault(ROW_RULES[rule], {})[where] = Count(n, some)
+        return cls(found["n_rows"], broken, {ROW_RULES[rule]: n for rule, n in found["dropped"]})
 
 
-def judged(broken: Iterable[Broken], n_rows: int, options: Options) -> tuple[Findings, np.ndarray | None]:
+def judged(broken: Iterable[Broken], n_rows: int, options: Options) -> tuple[BrokenRows, np.ndarray | None]:
     """Return what is wrong with some rows, and which of them to drop; None if there is none."""
     counts: dict[RowRule, dict[str, Count]] = {}
     found, dropped, gone = list(broken), {}, None
-    for rule in reversed(RULES):  # a row with a null id counts only for that, whatever its score
+    for rule in reversed(ROW_RULES):  # a row with a null id counts only for that, whatever its score
         here = [one for one in found if one.rule is rule]
         for one in here:
             some = [] if one.some is None else list(dict.fromkeys(one.some[:1000].tolist()))[:N_EXAMPLES]
@@ -229,4 +231,4 @@ def judged(broken: Iterable[Broken], n_rows: int, options: Options) -> tuple[Fin
             rows = np.logical_or.reduce([one.rows for one in here])
             dropped[rule] = int(np.count_nonzero(rows if gone is None else rows & ~gone))
             gone = rows if gone is None else gone | rows
-    return Findings(n_rows, counts, dropped), gone
+    return BrokenRows(n_rows, counts, dropped), gone

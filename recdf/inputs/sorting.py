@@ -13,7 +13,7 @@ import numpy as np
 # A packed number has 63 bits, so that it stays positive as int64.
 PACKED_BITS = 63
 # This many rows are processed at a time, since temporary arrays of all rows would cost memory.
-BLOCK_ROWS = 2**19
+SORTED_AT_ONCE = 2**19
 
 
 def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
@@ -49,8 +49,8 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
 def _pack(packed: np.ndarray, key: np.ndarray, shift: int, order: np.ndarray | None) -> None:
     """Add a key, in the given order of its rows, to the packed numbers; going by blocks saves memory."""
     least = int(key.min())
-    for start in range(0, len(packed), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
+    for start in range(0, len(packed), SORTED_AT_ONCE):
+        block = slice(start, start + SORTED_AT_ONCE)
         part = (key[block] if order is None else key[order[block]]).astype(np.int64)
         part -= least
         part <<= shift

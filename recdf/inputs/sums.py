@@ -15,7 +15,7 @@ import numpy as np
 TERMS = 2**14
 
 # Numbers from here on are scaled down, since adding a larger one to them would overflow.
-HUGE = 2.0**900
+SCALED_ABOVE = 2.0**900
 
 
 def exact_sums(values: np.ndarray, group: np.ndarray | None = None, n_groups: int = 1) -> np.ndarray:
@@ -35,13 +35,13 @@ def exact_sums(values: np.ndarray, group: np.ndarray | None = None, n_groups: in
             rest = np.asarray(values[first : first + at_a_time], np.float64)
             own = None if group is None else group[first : first + at_a_time]
             while largest := max(float(rest.max()), -float(rest.min())):
-                if largest < HUGE:
+                if largest < SCALED_ABOVE:
                     unit = max(frexp(largest)[1] + at_a_time.bit_length() - 52, -1074)
                     shift = ldexp(1.5, unit + 52)
                     some = rest + shift
                     some -= shift
                 elif largest < inf:
-                    return exact_sums(values / HUGE, group, n_groups) * HUGE
+                    return exact_sums(values / SCALED_ABOVE, group, n_groups) * SCALED_ABOVE
                 else:
                     some = np.where(np.isfinite(rest), 0.0, rest)
                 sums = some.sum() if own is None else np.bincount(own, some, n_groups)

@@ -26,8 +26,8 @@ MOST_THREADS = 32
 # Just below 32 MB: glibc does not adapt to larger blocks.
 LEARNT_FROM = 2**25 - 2**16
 
-Part = TypeVar("Part")
-Made = TypeVar("Made")
+PartOfWork = TypeVar("PartOfWork")
+Computed = TypeVar("Computed")
 
 _limit: ContextVar[int] = ContextVar("recdf threads", default=MOST_THREADS)
 
@@ -58,7 +58,7 @@ def rows_at_a_time(most: int) -> int:
     return min(most, ROWS_IN_FLIGHT // n_threads())
 
 
-def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
+def each(function: Callable[[PartOfWork], Computed], parts: Sequence[PartOfWork]) -> list[Computed]:
     """Call the function for all parts, by several threads, and return the results in order.
 
     The threads run at the same time inside numpy and Arrow, which release Python's lock. A function that calls `each`
@@ -72,8 +72,8 @@ def each(function: Callable[[Part], Made], parts: Sequence[Part]) -> list[Made]:
 
 
 def stream(
-    function: Callable[[Part], Made], parts: Iterable[Part], most: int = MOST_THREADS
-) -> Generator[Made, None, None]:
+    function: Callable[[PartOfWork], Computed], parts: Iterable[PartOfWork], most: int = MOST_THREADS
+) -> Generator[Computed, None, None]:
     """Call the function for parts that are made one after another, by several threads; yield the results in order.
 
     `most` is the largest number of parts that are worked on at the same time. At most one part more is in memory. With
@@ -85,7 +85,7 @@ def stream(
             yield function(part)
         return
     n = min(n_threads(), most)
-    waiting: deque[Future[Made]] = deque()
+    waiting: deque[Future[Computed]] = deque()
     with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(n_threads() // n,)) as threads:
         try:
             for part in parts:

@@ -1,6 +1,6 @@
 """Tables: the rows of `true`, of `pred` and of side tables, their ids read and their rows checked.
 
-Contract: a `Table` holds the rows that are kept, as ids and numbers, beside the frame that they come from. `row_rules`
+Contract: `ReadRows` hold the rows that are kept, as ids and numbers, beside the frame that they come from. `row_rules`
 says which rows are not allowed; they raise an error or are dropped, as the options of the call say.
 """
 
@@ -16,11 +16,11 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError
 from .frames import column, id_frame, read_numbers, read_order
-from .ids import Ids, read_by, read_ids
+from .ids import IdColumn, read_by, read_ids
 from .options import Options, as_columns
 from .row_rules import (
     Broken,
-    Findings,
+    BrokenRows,
     broken_ids,
     broken_order,
     broken_propensity,
@@ -38,7 +38,7 @@ class Order(TypedDict):
 
 
 @dataclass(frozen=True)
-class Table:
+class ReadRows:
     """One long frame that was read and checked: the ids and numbers of the rows that are kept.
 
     `number` is the gain of a row of `true`, or the score (`descending`) or rank of a row of `pred`; None means the
@@ -48,9 +48,9 @@ class Table:
 
     role: str
     frame: pd.DataFrame
-    keys: list[Ids]
-    by: list[Ids]
-    item: Ids
+    keys: list[IdColumn]
+    by: list[IdColumn]
+    item: IdColumn
     number: np.ndarray | None
     row: np.ndarray | None
     counts: dict[str, int]
@@ -71,7 +71,7 @@ class Table:
         found: np.ndarray = self.row[rows]
         return found
 
-    def kept(self, keep: np.ndarray) -> Table:
+    def kept(self, keep: np.ndarray) -> ReadRows:
         rows = np.flatnonzero(keep)
         return replace(
             self,
@@ -83,21 +83,21 @@ class Table:
         )
 
 
-def _read(
+def _read_ids(
     frame: pd.DataFrame,
     role: str,
     number: np.ndarray | None,
     by: list[str],
     options: Options,
     broken: Sequence[Broken],
-    findings: dict[str, Findings] | None = None,
-) -> Table:
+    findings: dict[str, BrokenRows] | None = None,
+) -> ReadRows:
     """Read the id columns; refuse or drop rows with null ids and the rows that are `broken` in another way.
 
     Where the frame is a part of larger data, `findings` gets what is wrong with its rows, and nothing is raised for it.
     """
 
-    def ids(name: str) -> Ids:
+    def ids(name: str) -> IdColumn:
         return read_ids(column(frame, name, role), f"{role}[{name!r}]")
 
     if len(frame) >= 2**31:
@@ -110,12 +110,12 @@ def _read(
         found.settle(role, options)
     else:
         findings[role] = found
-    table = Table(role, frame, keys, by_ids, item, number, None, found.counts(role))
+    table = ReadRows(role, frame, keys, by_ids, item, number, None, found.counts(role))
     return table if gone is None else table.kept(~gone)
 
 
 # The column of `true` that holds relevances by default, as `rank` and `score` order `pred` by default.
-RELEVANCE = "relevance"
+RELEVANCE_NAME = "relevance"
 
 
 def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
@@ -126,24 +126,25 @@ def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
         return options.relevance_col
     taken = {*as_columns(options.user_col), options.item_col, options.value_col, options.propensity_col}
     taken.add(options.weight_name)
-    return RELEVANCE if RELEVANCE in frame.columns and RELEVANCE not in taken else None
+    return RELEVANCE_NAME if RELEVANCE_NAME in frame.columns and RELEVANCE_NAME not in taken else None
 
 
-def read_true(frame: pd.DataFrame, options: Options, findings: dict[str, Findings] | None = None) -> Table:
+def read_true(frame: pd.DataFrame, options: Options, findings: dict[str, BrokenRows] | None = None) -> ReadRows:
     """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
     name = relevance_source(frame, options)
     broken = broken_of_true(frame, options)
     if name is None:
         if options.min_relevance is not None:
             raise OptionError(
-                f"min_relevance={options.min_relevance} needs relevance_col=, or a column of true named {RELEVANCE!r}"
+                f"min_relevance={options.min_relevance} needs relevance_col=, "
+                f"or a column of true named {RELEVANCE_NAME!r}"
             )
         ones = np.broadcast_to(1.0, len(frame))  # a view that repeats one number
-        return _read(frame, "true", ones, [], options, broken, findings)
+        return _read_ids(frame, "true", ones, [], options, broken, findings)
     where = f"true[{name!r}]"
     given = read_relevance(frame, name, options)
     broken = [*broken_relevance(given, where), *broken]
-    table = _read(frame, "true", gains(given, options), [], options, broken, findings)
+    table = _read_ids(frame, "true", gains(given, options), [], options, broken, findings)
     return replace(table, number_col=name)
 
 
@@ -222,16 +223,20 @@ def order_source(frame: pd.DataFrame, options: Options) -> Order:
 
 
 def read_pred(
-    frame: pd.DataFrame, order: Order, options: Options, role: str = "pred", findings: dict[str, Findings] | None = None
-) -> Table:
+    frame: pd.DataFrame,
+    order: Order,
+    options: Options,
+    role: str = "pred",
+    findings: dict[str, BrokenRows] | None = None,
+) -> ReadRows:
     """Read `pred`, or other recommended lists; its numbers are scores or ranks."""
     name, by = order["column"], as_columns(options.by)
     if name is None:
-        return _read(frame, role, None, by, options, [], findings)
+        return _read_ids(frame, role, None, by, options, [], findings)
     where = f"{role}[{name!r}]"
     number = read_order(column(frame, name, role), where)
     broken = broken_order(_null_numbers(number), where, order["by"])
-    table = _read(frame, role, number, by, options, broken, findings)
+    table = _read_ids(frame, role, number, by, options, broken, findings)
     return replace(table, descending=order["by"] == "score", number_col=name)
 
 
@@ -242,12 +247,12 @@ def _null_numbers(number: np.ndarray) -> np.ndarray | None:
     return np.isnan(number) if some else None
 
 
-def read_keyed(frame: pd.DataFrame, role: str, user_cols: list[str], options: Options) -> Table:
+def read_keyed(frame: pd.DataFrame, role: str, user_cols: list[str], options: Options) -> ReadRows:
     """Read a side table of (key, item) rows; it may have all, some or none of the key columns."""
-    return _read(frame, role, None, [], options.updated(user_col=user_cols), [])
+    return _read_ids(frame, role, None, [], options.updated(user_col=user_cols), [])
 
 
-def _known_ids(frame: pd.DataFrame, role: str, name: str) -> Ids:
+def _known_ids(frame: pd.DataFrame, role: str, name: str) -> IdColumn:
     """Read an id column in which nulls are not allowed."""
     ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
     if ids.null is not None:
@@ -255,19 +260,19 @@ def _known_ids(frame: pd.DataFrame, role: str, name: str) -> Ids:
     return ids
 
 
-def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[Ids]]:
+def read_users(users: Any, user_cols: list[str]) -> tuple[pd.DataFrame, list[IdColumn]]:
     """Read a population given as ids or as a frame of ids: the frame, and its ids."""
     frame = id_frame(users, "users", user_cols)
     return frame, [_known_ids(frame, "users", name) for name in user_cols]
 
 
-def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.DataFrame, Ids]:
+def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.DataFrame, IdColumn]:
     """Read `items`: a frame with one row per item, or its ids as a list, array, Series or Index."""
     frame = id_frame(items, role, [item_col])
     return frame, _known_ids(frame, role, item_col)
 
 
-def raw_ratings(table: Table, rows: np.ndarray, options: Options) -> np.ndarray:
+def raw_ratings(table: ReadRows, rows: np.ndarray, options: Options) -> np.ndarray:
     """Read the relevance of rows of `true` as given, whatever `min_relevance` is."""
     if table.number_col is None:
         raise OptionError("needs relevance_col= (the rating in true)")
@@ -275,7 +280,7 @@ def raw_ratings(table: Table, rows: np.ndarray, options: Options) -> np.ndarray:
     return numbers.take(table.frame_rows(rows))
 
 
-def raw_scores(table: Table, rows: np.ndarray, order: Order) -> np.ndarray:
+def raw_scores(table: ReadRows, rows: np.ndarray, order: Order) -> np.ndarray:
     """Read the scores of rows of `pred`."""
     if order["by"] != "score" or table.number is None:
         raise OptionError("needs score_col= (the predicted rating in pred)")

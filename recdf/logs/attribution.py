@@ -23,18 +23,18 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ..inputs.sorting import BLOCK_ROWS, ascends, stable_order
+from ..inputs.digits import GOLDEN
+from ..inputs.sorting import SORTED_AT_ONCE, ascends, stable_order
 
 Attribution = Literal["last", "first", "all"]
 
 # The shares of an event that belongs to at most this many impressions are computed one by one.
-FEW = 64
+FEW_CANDIDATES = 64
 # This many shares are computed at a time.
 CHUNK_SHARES = 2**22
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Moments(NamedTuple):
+class TimedPairs(NamedTuple):
     """Impressions or events: the codes of user and item, and the time of each."""
 
     user: np.ndarray
@@ -85,7 +85,7 @@ class Candidates:
     outcome: Outcome
 
 
-def find_candidates(log: Moments, events: Moments, window: float | None, skew: float = 0) -> Candidates:
+def find_candidates(log: TimedPairs, events: TimedPairs, window: float | None, skew: float = 0) -> Candidates:
     """Find for each event the impressions of its pair that are at most `window` older; with None, of any age.
 
     Parameters
@@ -132,7 +132,7 @@ def _minus(time: np.ndarray, span: float) -> np.ndarray:
     return np.where(time < least + span, least, time - np.int64(span))
 
 
-def rows_of_pairs(log: Moments, pairs: np.ndarray, n_items: int) -> np.ndarray:
+def rows_of_pairs(log: TimedPairs, pairs: np.ndarray, n_items: int) -> np.ndarray:
     """Return the rows of the log, ascending, whose pair is among `pairs` (sorted, distinct).
 
     Most impressions have no event. A table of flags, addressed by a hash of the pair, excludes nearly all of those, and
@@ -145,8 +145,8 @@ def rows_of_pairs(log: Moments, pairs: np.ndarray, n_items: int) -> np.ndarray:
     maybe = np.zeros(2**bits, bool)
     maybe[(pairs.view(np.uint64) * GOLDEN) >> shift] = True
     found = []
-    for start in range(0, len(log.time), BLOCK_ROWS):
-        block = log.pairs(slice(start, start + BLOCK_ROWS), n_items)
+    for start in range(0, len(log.time), SORTED_AT_ONCE):
+        block = log.pairs(slice(start, start + SORTED_AT_ONCE), n_items)
         some = np.flatnonzero(maybe[(block.view(np.uint64) * GOLDEN) >> shift])
         place = np.minimum(np.searchsorted(pairs, block[some]), len(pairs) - 1)
         found.append(some[pairs[place] == block[some]] + start)
@@ -189,7 +189,7 @@ def give_credit(candidates: Candidates, rule: Attribution, value: np.ndarray | N
     share, total = np.zeros(n), np.zeros(n)
     touched = np.zeros(n, bool)
     if rule == "all":
-        for place, part, gain in _shares(low, high, worth):
+        for place, part, gain in _credit_shares(low, high, worth):
             share += np.bincount(place, weights=part, minlength=n)
             total += np.bincount(place, weights=gain, minlength=n)
             touched[place] = True
@@ -204,11 +204,11 @@ def give_credit(candidates: Candidates, rule: Attribution, value: np.ndarray | N
     return Credit(candidates.row[order], share[order], total[order])
 
 
-def _shares(
+def _credit_shares(
     low: np.ndarray, high: np.ndarray, worth: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield places, shares and shares of the value for events that belong to few impressions, some events at a time."""
-    short = np.flatnonzero(high - low <= FEW)
+    short = np.flatnonzero(high - low <= FEW_CANDIDATES)
     ends = np.cumsum(high[short] - low[short])
     first = 0
     while first < len(short):
@@ -231,7 +231,7 @@ def _add_long_shares(
     A share is added where the impressions of its event begin and subtracted where they end; the running sum is then
     what each impression gets. Time and memory do not grow with the number of impressions of an event.
     """
-    long = np.flatnonzero(high - low > FEW)
+    long = np.flatnonzero(high - low > FEW_CANDIDATES)
     if not len(long):
         return
     share, total, touched = sums

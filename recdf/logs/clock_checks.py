@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..tables.findings import Findings
-from .attribution import Moments, find_candidates, rows_of_pairs
-from .impression_rows import EventRows, LogRows, Rows
-from .times import UNITS
+from .attribution import TimedPairs, find_candidates, rows_of_pairs
+from .impression_rows import EventRows, ImpressionRows, LogRows
+from .times import TICKS_PER_SECOND
 
 # So many events are compared with their impressions to find out whether two clocks differ by some hours.
 SAMPLE = 20_000
@@ -16,12 +16,12 @@ SOON = 600
 # Offsets between time zones, in half hours.
 OFFSETS = range(-28, 29)
 # Two clocks differ if after a shift by some offset at least ENOUGH events follow soon, which must be at least the share
-# MOST of the events, and TIMES as many as without a shift. Purchases that come hours later have no common offset, so
-# they do not count.
-ENOUGH, MOST, TIMES = 10, 0.5, 20
+# SHARE_SOON of the events, and TIMES_CHANCE as many as without a shift. Purchases that come hours later have no common
+# offset, so they do not count.
+ENOUGH, SHARE_SOON, TIMES_CHANCE = 10, 0.5, 20
 
 
-def check_clocks(found: Findings, rows: Rows) -> None:
+def check_clocks(found: Findings, rows: ImpressionRows) -> None:
     """Report events that follow their impressions soon only after a shift by some hours, as in two time zones.
 
     Also report events all of which are far from all impressions, as when seconds were read as milliseconds.
@@ -30,11 +30,11 @@ def check_clocks(found: Findings, rows: Rows) -> None:
         _check_range(found, rows.log, events)
     if rows.clock.is_number or rows.log.time is None:
         return
-    second = UNITS[rows.clock.unit]
+    second = TICKS_PER_SECOND[rows.clock.unit]
     for events in rows.events:
         soon, n_shown = _soon_by_offset(rows.log, events, second)
         best = max(soon, key=lambda offset: (soon[offset], -abs(offset)))
-        if best and soon[best] >= max(ENOUGH, MOST * n_shown, TIMES * soon[0]):
+        if best and soon[best] >= max(ENOUGH, SHARE_SOON * n_shown, TIMES_CHANCE * soon[0]):
             words = f"{events.name} {abs(best) / 2:g} h {'behind' if best > 0 else 'ahead of'} the log"
             effect = "one of the two frames is in another time zone; give both their zone with tz_localize"
             found.add("clocks in two zones", "warning", soon[best], n_shown, words, effect)
@@ -47,10 +47,10 @@ def _soon_by_offset(log: LogRows, events: EventRows, second: int) -> tuple[dict[
     """
     n = len(events.moments.time)
     some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64)) if n else np.empty(0, np.int64)
-    sample = Moments(*(part[some] for part in events.moments))
+    sample = TimedPairs(*(part[some] for part in events.moments))
     pairs = np.unique(sample.pairs(slice(None), log.n_items))
     row = rows_of_pairs(log.moments, pairs, log.n_items)
-    near = Moments(*(part[row] for part in log.moments))
+    near = TimedPairs(*(part[row] for part in log.moments))
     n_shown = int(np.count_nonzero(~find_candidates(near, sample, None).outcome.never_shown))
     counts = {}
     for offset in OFFSETS:

@@ -14,7 +14,7 @@ from .impression_rows import EventRows, LogRows
 # Click rates are compared with those of the other users, of whom the 5 % with the highest are left out, so that
 # programs do not hide each other: a user must be beyond twice their rate and beyond 5 standard deviations of the users'
 # own rates (on the scale of the logit), with p < 0.01 after Holm's correction.
-FEWEST, KEPT, TIMES, DEVIATIONS, LEVEL = 20, 0.95, 2.0, 5.0, 0.01
+FEWEST, USUAL_SHARE, TIMES_USUAL, DEVIATIONS, LEVEL = 20, 0.95, 2.0, 5.0, 0.01
 
 
 def check_events(found: Findings, log: LogRows, events: EventRows, window: float | None, names: list[str]) -> None:
@@ -103,14 +103,14 @@ def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: st
     if len(user) < FEWEST or not 0 < usual < 1:
         return
     z = (rate - usual) * np.sqrt(n)
-    rest = z <= np.quantile(z, KEPT)
+    rest = z <= np.quantile(z, USUAL_SHARE)
     usual = float(np.average(rate[rest], weights=weight[rest]))
     if not 0 < usual < 1:
         return
     chance = usual * (1 - usual)
     own = float(np.average((rate[rest] - usual) ** 2 - chance / n[rest], weights=weight[rest]))
     high = np.log(usual / (1 - usual)) + DEVIATIONS * np.sqrt(max(own, 0.0)) / chance
-    limit = max(min(TIMES * usual, 0.99), 1 / (1 + np.exp(-high)))
+    limit = max(min(TIMES_USUAL * usual, 0.99), 1 / (1 + np.exp(-high)))
     # Chernoff's bound of the binomial tail: exp(-n * divergence of the rate from the limit).
     with np.errstate(divide="ignore", invalid="ignore"):
         divergence = rate * np.log(rate / limit) + np.nan_to_num((1 - rate) * np.log((1 - rate) / (1 - limit)))

@@ -1,7 +1,7 @@
 """Read the rows of a log of impressions and of its events once, as codes, times and positions.
 
-Contract: `read_rows` checks every column that the arguments of `from_impressions` name. Rows with a null in one of them
-are refused or dropped, so that there is no null afterwards.
+Contract: `read_log_rows` checks every column that the arguments of `from_impressions` name. Rows with a null in one of
+them are refused or dropped, so that there is no null afterwards.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples
 from ..inputs.codes import encode
 from ..inputs.frames import as_frame, column, read_numbers, read_values
 from ..inputs.ids import read_ids
-from .attribution import Attribution, Moments
-from .sessions import Lists, Repeats, arrange_lists, sessions_by_gap
+from .attribution import Attribution, TimedPairs
+from .sessions import ListRule, Repeats, arrange_lists, sessions_by_gap
 from .times import Clock, read_times
 
 SESSION = "session_id"
@@ -69,7 +69,7 @@ class EventRows:
 
     name: str
     frame: pd.DataFrame
-    moments: Moments
+    moments: TimedPairs
     paid: np.ndarray | None
     list_keys: list[np.ndarray] | None
 
@@ -86,7 +86,7 @@ class LogRows:
     keys: list[np.ndarray]
     item: np.ndarray
     n_items: int
-    lists: Lists
+    lists: ListRule
     time: np.ndarray | None
     position: np.ndarray | None
     session: np.ndarray | None
@@ -100,12 +100,12 @@ class LogRows:
         return self.keys[0]
 
     @property
-    def moments(self) -> Moments:
-        return Moments(self.user, self.item, self.item if self.time is None else self.time)
+    def moments(self) -> TimedPairs:
+        return TimedPairs(self.user, self.item, self.item if self.time is None else self.time)
 
 
 @dataclass(frozen=True)
-class Rows:
+class ImpressionRows:
     """The log and the events as read, and how many rows each frame lost because of a null."""
 
     log: LogRows
@@ -114,12 +114,12 @@ class Rows:
     dropped: dict[str, int]
 
 
-def read_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Rows:
+def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> ImpressionRows:
     """Read the log and its events (`clicks`, `purchases`) by the rules."""
-    frames, dropped = _frames(log, events, rules)
+    frames, dropped = _log_frames(log, events, rules)
     roles = list(frames)
-    users = _encoded(frames, roles, rules.user_col)[0]
-    items, n_items = _encoded(frames, roles, rules.item_col)
+    users = _frame_codes(frames, roles, rules.user_col)[0]
+    items, n_items = _frame_codes(frames, roles, rules.item_col)
     clock, times = Clock("datetime", "ns"), {}
     if rules.time_col is not None:
         named = [(f"{role}[{rules.time_col!r}]", frames[role][rules.time_col]) for role in roles]
@@ -129,17 +129,17 @@ def read_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Rows:
     named_lists = [role for role in roles[1:] if wanted and set(rules.list_cols) <= set(frames[role].columns)]
     keys = {role: [users[role]] for role in ("log", *named_lists)}
     for name in rules.source_lists:
-        for role, codes in _encoded(frames, list(keys), name)[0].items():
+        for role, codes in _frame_codes(frames, list(keys), name)[0].items():
             keys[role].append(codes)
     read_events = []
     for role in roles[1:]:
         paid = None
         if role == "purchases" and rules.value_col is not None and rules.value == "paid":
             paid = read_values(frames[role], rules.value_col, role)
-        moments = Moments(users[role], items[role], times[role])
+        moments = TimedPairs(users[role], items[role], times[role])
         read_events.append(EventRows(role, frames[role], moments, paid, keys.get(role)))
     read_log = _log_rows(frames["log"], keys["log"], (items["log"], n_items), (clock, times.get("log")), rules)
-    return Rows(read_log, read_events, clock, dropped)
+    return ImpressionRows(read_log, read_events, clock, dropped)
 
 
 def _log_rows(
@@ -159,11 +159,11 @@ def _log_rows(
     return LogRows(frame, keys, *items, lists, time, position, session, _read_clicked(frame, rules))
 
 
-def _frames(log: Any, events: Mapping[str, Any], rules: Rules) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
+def _log_frames(log: Any, events: Mapping[str, Any], rules: Rules) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
     """Return the frames without the rows that have a null, and how many such rows each frame had."""
     frames, dropped = {}, {}
     for role, data in {"log": log, **events}.items():
-        frame = _frame(data, role)
+        frame = _log_frame(data, role)
         of_event = [name for name in (rules.user_col, rules.item_col, rules.time_col) if name is not None]
         names = rules.log_columns if role == "log" else of_event
         _require_columns(frame, role, names, rules)
@@ -171,7 +171,7 @@ def _frames(log: Any, events: Mapping[str, Any], rules: Rules) -> tuple[dict[str
     return frames, dropped
 
 
-def _frame(data: Any, role: str) -> pd.DataFrame:
+def _log_frame(data: Any, role: str) -> pd.DataFrame:
     if isinstance(data, Mapping):
         raise TypeError(f"{role} is a mapping; expected a DataFrame or an Arrow stream with one row each")
     frame = as_frame(data, role)
@@ -223,7 +223,9 @@ def _without_nulls(frame: pd.DataFrame, role: str, names: list[str], rules: Rule
     return frame[~gone].reset_index(drop=True), int(gone.sum())
 
 
-def _encoded(frames: Mapping[str, pd.DataFrame], roles: Sequence[str], name: str) -> tuple[dict[str, np.ndarray], int]:
+def _frame_codes(
+    frames: Mapping[str, pd.DataFrame], roles: Sequence[str], name: str
+) -> tuple[dict[str, np.ndarray], int]:
     """Code one id column of several frames, and return the codes and a number that they are below."""
     codes = encode([read_ids(frames[role][name], f"{role}[{name!r}]") for role in roles])
     return dict(zip(roles, codes.codes, strict=True)), max(codes.n, 1)

@@ -16,8 +16,8 @@ import pandas as pd
 from ..errors import DataError
 from ..inputs.frames import read_values
 from ..inputs.sorting import dense_codes, run_heads, stable_order
-from .attribution import Moments, Outcome, bisect, find_candidates, give_credit, rows_of_pairs
-from .impression_rows import EventRows, LogRows, Rows, Rules
+from .attribution import Outcome, TimedPairs, bisect, find_candidates, give_credit, rows_of_pairs
+from .impression_rows import EventRows, ImpressionRows, LogRows, Rules
 from .sessions import Ranking, rank_lists, repeated_rows, standing_rows
 from .times import Clock
 
@@ -70,7 +70,7 @@ class Response:
         return {name: pd.Series(part, copy=False) for name, part in found.items()}
 
 
-class Tables(NamedTuple):
+class ImpressionTables(NamedTuple):
     """The two tables, and the counts made with them."""
 
     true: pd.DataFrame
@@ -84,13 +84,13 @@ class Tables(NamedTuple):
     outcomes: dict[str, dict[str, int]]
 
 
-def make_tables(rows: Rows, rules: Rules) -> Tables:
+def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
     """Attribute the events, settle repeated items, rank the lists, and write `true` and `pred`."""
     log = rows.log
     window = rows.clock.span(rules.window, "window")
     skew = rows.clock.span(rules.clock_skew, "clock_skew") or 0
     response, outcomes = _respond(log, rows.events, rules, window, skew)
-    counted = {name: _counts(outcome) for name, outcome in outcomes.items()}
+    counted = {name: _outcome_counts(outcome) for name, outcome in outcomes.items()}
     added = []
     if rules.unattributed == "true":
         left = [np.flatnonzero(~outcomes[events.name].attributed) for events in rows.events]
@@ -107,7 +107,9 @@ def make_tables(rows: Rows, rules: Rules) -> Tables:
         n_better_later, shown_value = _best_first(log, response, rules, ranking.rank)
     rank, nothing = ranking.rank, pd.DataFrame()
     ranking = ranking._replace(rank=rank[:0])
-    tables = Tables(nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, n_better_later, counted)
+    tables = ImpressionTables(
+        nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, n_better_later, counted
+    )
     frame = log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
     del rows, log, added  # Free them here: codes and times take as much memory as the tables.
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
@@ -117,7 +119,7 @@ def make_tables(rows: Rows, rules: Rules) -> Tables:
     return tables._replace(true=true if more is None else pd.concat([true, more], ignore_index=True), pred=pred)
 
 
-def _counts(outcome: Outcome) -> dict[str, int]:
+def _outcome_counts(outcome: Outcome) -> dict[str, int]:
     found = {name: int(np.count_nonzero(flags)) for name, flags in outcome._asdict().items()}
     return {"events": len(outcome.attributed), **found}
 
@@ -254,11 +256,11 @@ def _unattributed(log: LogRows, events: EventRows, row: np.ndarray, lists: np.nd
         log_row[by_time] = _current_row(log, events.moments.user[some], events.moments.time[some])
         lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]  # row -1 reads the last entry: no list
     placed = lists >= 0
-    entries = Moments(lists, events.moments.item[row], lists)
+    entries = TimedPairs(lists, events.moments.item[row], lists)
     pair = entries.pairs(slice(None), log.n_items)
     pair[~placed] = -1
     placed_pairs = np.unique(pair[placed])
-    shown = Moments(log.lists.code, log.item, log.lists.code)
+    shown = TimedPairs(log.lists.code, log.item, log.lists.code)
     found = np.unique(shown.pairs(rows_of_pairs(shown, placed_pairs, log.n_items), log.n_items))
     in_list = np.isin(pair, found) & placed
     keep = np.flatnonzero(placed & ~in_list)

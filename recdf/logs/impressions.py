@@ -12,8 +12,8 @@ import pandas as pd
 from ..errors import DuplicateWarning, NoOverlapWarning, OptionError, closest, warn_user
 from ..inputs.options import as_columns, check_choice
 from ..progress import Progress
-from .impression_rows import SESSION, Rules, read_rows
-from .impression_tables import Tables, make_tables
+from .impression_rows import SESSION, Rules, read_log_rows
+from .impression_tables import ImpressionTables, make_tables
 
 __all__ = ["Impressions", "from_impressions"]
 
@@ -24,7 +24,7 @@ RECORDED = (
     *SPANS,
     *("attribution", "relevance", "repeats", "unattributed", "value"),
 )
-RELEVANCE = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
+RELEVANCE_LEVELS = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +226,7 @@ def from_impressions(
     events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
     _check_rules(rules, list(events))
     with Progress(2, "from_impressions") as progress:
-        read = [read_rows(log, events, rules)]
+        read = [read_log_rows(log, events, rules)]
         progress.add()
         tables = make_tables(read.pop(), rules)  # which frees the rows as soon as it can
     spec = _spec(tables, rules)
@@ -240,13 +240,14 @@ def from_impressions(
 def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
     given = {} if relevance is None else dict(relevance)
     for name, gain in given.items():
-        if name not in RELEVANCE:
+        if name not in RELEVANCE_LEVELS:
             raise OptionError(
-                f"relevance has {name!r}; it gives the gains of {', '.join(RELEVANCE)}{closest(str(name), RELEVANCE)}"
+                f"relevance has {name!r}; it gives the gains of {', '.join(RELEVANCE_LEVELS)}"
+                f"{closest(str(name), RELEVANCE_LEVELS)}"
             )
         if isinstance(gain, str) or not np.isfinite(gain) or gain < 0:
             raise OptionError(f"relevance[{name!r}]={gain!r}; expected a finite number, 0 for not relevant")
-    return {name: float(given.get(name, gain)) for name, gain in RELEVANCE.items()}
+    return {name: float(given.get(name, gain)) for name, gain in RELEVANCE_LEVELS.items()}
 
 
 def _check_rules(rules: Rules, events: list[str]) -> None:
@@ -307,7 +308,7 @@ def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -
         )
 
 
-def _spec(tables: Tables, rules: Rules) -> dict[str, Any]:
+def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
     """Return the rules and the counts, in types that JSON has."""
     ranking = tables.ranking
     given = {name: getattr(rules, name) for name in RECORDED}

@@ -16,10 +16,10 @@ from ..inputs.sorting import dense_codes, run_heads, stable_order
 from ..tables.findings import Findings, row_objects
 from .clock_checks import check_clocks
 from .event_checks import check_click_rates, check_events, check_prices
-from .impression_rows import SESSION, LogRows, Rows, Rules, read_rows
+from .impression_rows import SESSION, ImpressionRows, LogRows, Rules, read_log_rows
 from .sessions import rank_lists, repeated_rows
 from .time_slices import empty_hours
-from .times import UNITS
+from .times import TICKS_PER_SECOND
 
 __all__ = ["check_log"]
 
@@ -114,7 +114,7 @@ def check_log(
         return found.table()
     _check_nulls(found, frames, rules)
     try:
-        rows = read_rows(frames["log"], {name: frames[name] for name in events}, rules)
+        rows = read_log_rows(frames["log"], {name: frames[name] for name in events}, rules)
         span = rows.clock.span(window, "window")
     except (ColumnError, OptionError):
         raise
@@ -128,7 +128,7 @@ def check_log(
             if one.name == "clicks":
                 check_click_rates(found, rows.log, one, user_col)
         check_clocks(found, rows)
-        _check_users(found, rows.log, many, rules)
+        _check_heavy_users(found, rows.log, many, rules)
         _check_lists(found, rows.log, rules)
         _check_hours(found, rows)
         _check_variants(found, rows.log, variant_col, rules)
@@ -147,7 +147,7 @@ def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rul
                 found.add(what, "error", int(null.sum()), len(frame), f"{role}[{name!r}]", effect)
 
 
-def _check_users(found: Findings, log: LogRows, many: int, rules: Rules) -> None:
+def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -> None:
     """Report users with too many impressions to be people, and rows that were logged twice."""
     rows = np.bincount(log.user)
     busy = np.flatnonzero(rows > many)
@@ -176,10 +176,10 @@ def _check_users(found: Findings, log: LogRows, many: int, rules: Rules) -> None
         "them out"
     )
     names = [rules.user_col, *rules.source_lists, rules.item_col]
-    found.add("rows logged twice", "warning", len(twice), len(log), _labels(log, names, np.sort(twice)), effect)
+    found.add("rows logged twice", "warning", len(twice), len(log), _log_labels(log, names, np.sort(twice)), effect)
 
 
-def _labels(log: LogRows, names: list[str], rows: np.ndarray) -> list[Any]:
+def _log_labels(log: LogRows, names: list[str], rows: np.ndarray) -> list[Any]:
     return row_objects(log.frame[names].take(rows[:5]))
 
 
@@ -191,7 +191,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
     if len(repeated):
         concerned = len(np.unique(log.lists.code[repeated]))
         effect = 'one impression stands for all; repeats="last" takes the last and "each" counts them all'
-        some = _labels(log, names, repeated)
+        some = _log_labels(log, names, repeated)
         found.add("items shown twice in a list", "warning", concerned, ranking.n_lists, dict.fromkeys(some), effect)
     if log.position is None:
         return
@@ -204,18 +204,24 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
     found.add("a position twice in a list", "warning", ranking.lists_with_ties, of, "", effect)
 
 
-def _check_hours(found: Findings, rows: Rows) -> None:
+def _check_hours(found: Findings, rows: ImpressionRows) -> None:
     """Report hours without any row between the first row and the last."""
     time = rows.log.time
     if time is None or rows.clock.is_number:
         return
-    begin, length = empty_hours(time, 3600 * UNITS[rows.clock.unit])
+    begin, length = empty_hours(time, 3600 * TICKS_PER_SECOND[rows.clock.unit])
     if not len(begin):
         return
     largest = np.argsort(-length, kind="stable")[:5]
     starts = (begin[largest] * 3600).astype("datetime64[s]").astype(str)
     words = ", ".join(f"{n:,} from {start}" for start, n in zip(starts, length[largest].tolist(), strict=True))
-    n_hours = int(time.max() // (3600 * UNITS[rows.clock.unit]) - time.min() // (3600 * UNITS[rows.clock.unit])) + 1
+    n_hours = (
+        int(
+            time.max() // (3600 * TICKS_PER_SECOND[rows.clock.unit])
+            - time.min() // (3600 * TICKS_PER_SECOND[rows.clock.unit])
+        )
+        + 1
+    )
     effect = "the log is broken there, or nobody was awake; leave the days concerned out of a comparison over time"
     found.add("hours without a row", "warning", int(length.sum()), n_hours, words, effect)
 
@@ -241,7 +247,7 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
         row = first_rows(pairs, n)
         several = np.flatnonzero(np.bincount(unit[row]) > 1)
         some = row[np.isin(unit[row], several[:5])]
-        examples = dict.fromkeys(_labels(log, labels, some))
+        examples = dict.fromkeys(_log_labels(log, labels, some))
         found.add(what, "warning", len(several), len(np.unique(unit[row])), examples, effect)
 
 
@@ -263,5 +269,3 @@ def _check_propensities(found: Findings, log: LogRows, name: str | None, n_actio
         words = f"mean of 1/propensity {mean:.4g}, actions {actions:,}"
         effect = "propensities are not those with which the items were chosen; pass n_actions= if others could be shown"
         found.add("propensities that do not fit the actions", "warning", len(inverse), len(given), words, effect)
-
-

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..inputs.sorting import ascends, dense_codes, distinct, run_heads, stable_order
-from .attribution import Moments, rows_of_pairs
+from .attribution import TimedPairs, rows_of_pairs
 
 Repeats = Literal["first", "last", "each"]
 
@@ -47,7 +47,7 @@ def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.
 
 
 @dataclass(frozen=True)
-class Lists:
+class ListRule:
     """Which rows make up a list, and in which order.
 
     code : number of the list of each row, from 0 · order : rows list after list, best first; None if the rows have this
@@ -72,7 +72,7 @@ class Ranking(NamedTuple):
     lists_with_ties: int
 
 
-def arrange_lists(keys: list[np.ndarray], position: np.ndarray | None, time: np.ndarray | None) -> Lists:
+def arrange_lists(keys: list[np.ndarray], position: np.ndarray | None, time: np.ndarray | None) -> ListRule:
     """Number the lists and order their rows by position, rows of one position by time, and then by row.
 
     Parameters
@@ -89,7 +89,7 @@ def arrange_lists(keys: list[np.ndarray], position: np.ndarray | None, time: np.
     if 2 * len(heads) <= n:  # rows of a list stand together: code only the first of each run
         code, n_lists = dense_codes(keys)
         if n_lists == len(heads) and all(_ascends_within(heads, key, strictly) for key in within):
-            return Lists(code, None)
+            return ListRule(code, None)
         order = stable_order([code, *within])
         there = code[order]
     else:
@@ -101,7 +101,7 @@ def arrange_lists(keys: list[np.ndarray], position: np.ndarray | None, time: np.
         code[order] = there
     if position is not None and time is not None and not ascends(time):
         order = _ties_by_time(order, there, position, time)
-    return Lists(code, order)
+    return ListRule(code, order)
 
 
 def _ascends_within(heads: np.ndarray, key: np.ndarray, strictly: bool) -> bool:
@@ -126,7 +126,7 @@ def _ties_by_time(order: np.ndarray, lists: np.ndarray, position: np.ndarray, ti
     return result
 
 
-def rank_lists(lists: Lists, position: np.ndarray | None, stays: np.ndarray | None = None) -> Ranking:
+def rank_lists(lists: ListRule, position: np.ndarray | None, stays: np.ndarray | None = None) -> Ranking:
     """Rank each row within its list, from 1 and without holes: positions 0, 4, 9 have the ranks 1, 2, 3.
 
     `stays` (bool) marks the rows to rank, by default all. The ranks have one entry for each of these rows.
@@ -163,7 +163,7 @@ def _count_odd(position: np.ndarray, heads: np.ndarray) -> list[int]:
 
 def repeated_rows(lists: np.ndarray, item: np.ndarray, n_items: int) -> np.ndarray:
     """Return the rows, ascending, whose item stands in more than one row of their list."""
-    entries = Moments(lists, item, lists)
+    entries = TimedPairs(lists, item, lists)
     pair = entries.pairs(slice(None), n_items)
     pair.sort()
     twice = distinct(pair[1:][pair[1:] == pair[:-1]])

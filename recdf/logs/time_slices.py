@@ -14,7 +14,7 @@ from .times import as_datetimes
 __all__ = ["time_slice"]
 
 # From the value of `every=` to the default name of the new column.
-COLUMNS = {
+TIME_SLICE_COLUMNS = {
     "1h": "hour_start", "1D": "day", "1W": "week", "1M": "month", "hour": "hour", "weekday": "weekday",
 }  # fmt: skip
 ALSO = {"h": "1h", "D": "1D", "day": "1D", "W": "1W", "week": "1W", "M": "1M", "month": "1M", "1H": "1h"}
@@ -75,10 +75,10 @@ def time_slice(
     """
     rows = as_frame(frame, "frame")
     every = ALSO.get(every, every)
-    if every not in COLUMNS:
-        known = ", ".join(f'"{one}"' for one in COLUMNS)
-        raise OptionError(f"every={every!r}; expected one of {known}{closest(str(every), COLUMNS)}")
-    name = COLUMNS[every] if name is None else name
+    if every not in TIME_SLICE_COLUMNS:
+        known = ", ".join(f'"{one}"' for one in TIME_SLICE_COLUMNS)
+        raise OptionError(f"every={every!r}; expected one of {known}{closest(str(every), TIME_SLICE_COLUMNS)}")
+    name = TIME_SLICE_COLUMNS[every] if name is None else name
     if name in rows.columns:
         raise OptionError(f"frame has a column {name!r} already; pass name= to call the slice something else")
     times = as_datetimes(column(rows, time_col, "frame"), f"frame[{time_col!r}]")

@@ -20,7 +20,7 @@ from ..inputs.frames import read_numbers
 from ..inputs.ids import read_ids
 
 # Units of datetimes from the coarsest to the finest, and how many of each make a second.
-UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class TimeColumn(NamedTuple):
@@ -66,7 +66,7 @@ class Clock:
             raise OptionError(f'{name}={value!r} is no span of time; expected text such as "24h" or "30min"') from error
         if pd.isna(span) or nanoseconds < 0:
             raise OptionError(f'{name}={value!r}; expected a span of time that is not negative, such as "24h"')
-        return int(nanoseconds * UNITS[self.unit] // 10**9)
+        return int(nanoseconds * TICKS_PER_SECOND[self.unit] // 10**9)
 
 
 def _number_span(value: Any, name: str) -> float:
@@ -100,7 +100,7 @@ def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[Ti
     DataError
         If a column holds no times, or if two columns cannot be compared.
     """
-    found = [_read(series, where) for where, series in columns]
+    found = [_read_time(series, where) for where, series in columns]
     known = [one for one in found if one.kind != "empty"]
     for one in known[1:]:
         if one.kind != known[0].kind:
@@ -111,7 +111,7 @@ def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[Ti
         whole = all(one.values.dtype.kind == "i" for one in found)
         kind = np.int64 if whole else np.float64
         return Clock("number"), [one._replace(values=one.values.astype(kind, copy=False)) for one in found]
-    unit = max((one.unit for one in known), key=list(UNITS).index)
+    unit = max((one.unit for one in known), key=list(TICKS_PER_SECOND).index)
     return Clock(known[0].kind, unit), [one._replace(values=_in_unit(one, unit), unit=unit) for one in found]
 
 
@@ -130,20 +130,20 @@ def _in_unit(column: TimeColumn, unit: str) -> np.ndarray:
     """Convert numbers to a finer unit; those that would overflow become the smallest or the largest integer."""
     if column.unit in ("", unit):
         return column.values
-    factor = UNITS[unit] // UNITS[column.unit]
+    factor = TICKS_PER_SECOND[unit] // TICKS_PER_SECOND[column.unit]
     most = np.iinfo(np.int64).max // factor
     finer: np.ndarray = np.clip(column.values, -most, most) * factor
     return finer
 
 
-def _read(series: pd.Series, where: str) -> TimeColumn:
+def _read_time(series: pd.Series, where: str) -> TimeColumn:
     null = series.isna().to_numpy(dtype=bool)
     if null.all():
         return TimeColumn(np.zeros(len(series), np.int64), null if len(null) else None, "empty", "", where)
     nothing = null if null.any() else None
     dtype = series.dtype
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
-        return TimeColumn(_numbers(series, where, null), nothing, "number", "", where)
+        return TimeColumn(_time_numbers(series, where, null), nothing, "number", "", where)
     series = as_datetimes(series, where)
     ids = read_ids(series, where)
     values = np.asarray(ids.values)
@@ -179,7 +179,7 @@ def as_datetimes(series: pd.Series, where: str) -> pd.Series:
         ) from error
 
 
-def _numbers(series: pd.Series, where: str, null: np.ndarray) -> np.ndarray:
+def _time_numbers(series: pd.Series, where: str, null: np.ndarray) -> np.ndarray:
     if pd.api.types.is_integer_dtype(series.dtype):
         filled = series.fillna(0) if null.any() else series
         values = read_numbers(filled, where)

@@ -174,7 +174,7 @@ def _hits(counts: ListCounts) -> np.ndarray:
     return np.bincount(counts.matched.item[mine], minlength=counts.n_items)
 
 
-def _relevant(counts: ListCounts) -> np.ndarray:
+def _relevant_counts(counts: ListCounts) -> np.ndarray:
     true = counts.matched.true_lists
     listed = counts.matched.true_list[counts.mine]
     listed = listed[listed >= 0]
@@ -199,7 +199,7 @@ SUMS: dict[str, Sum] = {
         Sum("first_shown", lambda counts: np.bincount(counts.item[counts.rank == 1], minlength=counts.n_items)),
         Sum("exposure", lambda counts: counts.per_item(1.0 / np.log2(counts.rank + 1.0))),
         Sum("hits", _hits),
-        Sum("relevant", _relevant, "true"),
+        Sum("relevant", _relevant_counts, "true"),
         Sum("had", _had, "log"),
         Sum("new", lambda counts: counts.per_item(~counts.matched.seen()[counts.places])),
     )

@@ -235,8 +235,8 @@ def pair_within(
     n = np.zeros(len(start), np.int64)
     found: list[list[np.ndarray]] = [[], [], [], []]
     for lists in alike(length, sought_length):
-        own = _Side(item, start.take(lists), length.take(lists))
-        other = _Side(sought, sought_start.take(lists), sought_length.take(lists))
+        own = _ItemLists(item, start.take(lists), length.take(lists))
+        other = _ItemLists(sought, sought_start.take(lists), sought_length.take(lists))
         width = own.width + other.width
         if not own.width or width < 2:
             continue
@@ -276,7 +276,7 @@ def pair_within(
 
 
 @dataclass(frozen=True)
-class _Side:
+class _ItemLists:
     """Lists of items: list i has the `length[i]` values from `start[i]` on."""
 
     values: np.ndarray

@@ -11,10 +11,10 @@ import numpy as np
 from ..errors import DataError
 from ..inputs.frames import column, read_numbers
 from ..inputs.options import Options
-from ..inputs.true_and_pred import Table
+from ..inputs.true_and_pred import ReadRows
 
 
-def item_weights_of(table: Table, rows: np.ndarray, options: Options) -> np.ndarray | None:
+def item_weights_of(table: ReadRows, rows: np.ndarray, options: Options) -> np.ndarray | None:
     """Return 1/propensity of some rows of `true`, which is what a relevant item counts; None without propensities."""
     if options.propensity_col is None:
         return None
@@ -22,7 +22,7 @@ def item_weights_of(table: Table, rows: np.ndarray, options: Options) -> np.ndar
     return found
 
 
-def refuse_two_propensities(table: Table, first: np.ndarray, repeat: np.ndarray, options: Options) -> None:
+def refuse_two_propensities(table: ReadRows, first: np.ndarray, repeat: np.ndarray, options: Options) -> None:
     """Raise if a repeated row has another propensity than the first row of the same item in the same list."""
     name = options.propensity_col
     if name is None or not len(repeat):
@@ -40,7 +40,7 @@ def refuse_two_propensities(table: Table, first: np.ndarray, repeat: np.ndarray,
     )
 
 
-def _propensities(table: Table, rows: np.ndarray, name: str) -> np.ndarray:
+def _propensities(table: ReadRows, rows: np.ndarray, name: str) -> np.ndarray:
     given = read_numbers(column(table.frame, name, table.role), f"{table.role}[{name!r}]").astype(np.float64)
     found: np.ndarray = given[table.frame_rows(rows)]
     return found

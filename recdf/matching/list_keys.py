@@ -13,16 +13,16 @@ import pandas as pd
 
 from ..errors import IdTypeError
 from ..inputs.codes import Coded, encode_keys
-from ..inputs.ids import Ids, read_by, take_rows
+from ..inputs.ids import IdColumn, read_by, take_rows
 from ..inputs.options import Options, as_columns
 from ..inputs.threads import each
-from ..inputs.true_and_pred import Table
+from ..inputs.true_and_pred import ReadRows
 
 # So many rows are compared at a time.
 HEAD_ROWS = 2**18
 
 
-def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
+def key_run_heads(columns: Sequence[IdColumn]) -> np.ndarray | None:
     """Return the first row of each run of equal keys; None where runs are so short that they save no work."""
     n = len(columns[0])
 
@@ -42,12 +42,12 @@ def run_heads(columns: Sequence[Ids]) -> np.ndarray | None:
     return rows if 4 * len(rows) <= 3 * n else None
 
 
-def at_heads(columns: Sequence[Ids], heads: np.ndarray | None) -> list[Ids]:
+def at_heads(columns: Sequence[IdColumn], heads: np.ndarray | None) -> list[IdColumn]:
     return list(columns) if heads is None else [ids.take(heads) for ids in columns]
 
 
 def encode_by(
-    table: Table, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
+    table: ReadRows, heads: np.ndarray | None, names: list[str], known: pd.DataFrame | None
 ) -> tuple[Coded | None, pd.DataFrame]:
     """Return the code of the `by` value of each row (or run of rows), and the labels of the codes.
 
@@ -65,17 +65,17 @@ def encode_by(
         present, labels = first_seen.all(), known
     else:
         (codes,), n = encode_keys([at_heads(table.by, heads)])
-        first = first_rows(codes, n)
+        first = first_row_or_none(codes, n)
         present = np.flatnonzero(first >= 0)
         present = present[np.argsort(first[present])]
         rows = first[present] if heads is None else heads[first[present]]
-        labels = labels_of(table.frame, names, table.frame_rows(rows))
+        labels = key_labels(table.frame, names, table.frame_rows(rows))
     place = np.zeros(n, np.int32)
     place[present] = np.arange(len(present))
     return codes.mapped(place), labels
 
 
-def first_rows(codes: Coded, n: int) -> np.ndarray:
+def first_row_or_none(codes: Coded, n: int) -> np.ndarray:
     """Return the first row of each code below n; -1 for a code that no row has."""
     first = np.full(n, -1, np.int64)
     for above in range(0, len(codes), HEAD_ROWS):
@@ -106,7 +106,7 @@ class ListCodes:
         return code if self.inside is None else np.where(self.inside.take(key), code, code.dtype.type(-1))
 
 
-def split(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, np.ndarray]:
+def split_codes(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, np.ndarray]:
     """Split list codes into their `by` codes and key codes."""
     if n_by == 1:
         return np.zeros_like(codes), codes
@@ -161,9 +161,9 @@ def key_frame(
     if len(chosen) == 1:
         frame, codes, rows = chosen[0]
         row_of[codes] = rows
-        return labels_of(frame, names, row_of[key])
+        return key_labels(frame, names, row_of[key])
     for frame, codes, rows in chosen:  # only rows that stand for a key are copied
-        tables.append(labels_of(frame, names, rows))
+        tables.append(key_labels(frame, names, rows))
         row_of[codes] = np.arange(len(rows)) + above
         above += len(rows)
     for name in names:
@@ -179,7 +179,7 @@ def key_frame(
             f'users="all": the categories of the key columns {odd} hold strings with lone surrogates ({error}), which '
             "pandas cannot join; convert the columns with .astype(object)"
         ) from error
-    return labels_of(both, names, row_of[key])
+    return key_labels(both, names, row_of[key])
 
 
 def _holds_both(name: str, columns: list[pd.Series], dtypes: Sequence[object]) -> str | None:
@@ -202,7 +202,7 @@ def _holds_both(name: str, columns: list[pd.Series], dtypes: Sequence[object]) -
     )
 
 
-def labels_of(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.DataFrame:
+def key_labels(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.DataFrame:
     """Take some rows of some columns, with a new index. It goes by column, since frame[names] would copy all rows."""
     labels = pd.DataFrame({i: take_rows(frame[name], rows) for i, name in enumerate(names)}, copy=False)
     return labels.set_axis(pd.Index(names, tupleize_cols=False), axis=1)

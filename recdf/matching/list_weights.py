@@ -16,15 +16,15 @@ from ..inputs.codes import encode_keys
 from ..inputs.frames import column, read_numbers
 from ..inputs.ids import as_series, read_ids
 from ..inputs.options import Options, as_columns
-from ..inputs.true_and_pred import Table, read_weights
+from ..inputs.true_and_pred import ReadRows, read_weights
 from .ranked import Ranked
 
-WHERE = {"true": "a column of true", "users": "a column of users=", "mapping": "a mapping"}
+WEIGHT_PLACES = {"true": "a column of true", "users": "a column of users=", "mapping": "a mapping"}
 
 
 def list_weights(
     labels: pd.DataFrame,
-    true_rows: Table,
+    true_rows: ReadRows,
     true: Ranked,
     true_list: np.ndarray,
     users: pd.DataFrame | None,
@@ -47,12 +47,12 @@ def list_weights(
         some = ", ".join(map(repr, labels[missing].head(3).to_dict("records")))
         raise DataError(
             f"{missing.sum():,} of {len(weights):,} lists have no weight, such as {some}; weight_col is "
-            f"{WHERE[source]}, which lacks them"
+            f"{WEIGHT_PLACES[source]}, which lacks them"
         )
     return weights
 
 
-def _of_true(rows: Table, lists: Ranked, options: Options) -> np.ndarray:
+def _of_true(rows: ReadRows, lists: Ranked, options: Options) -> np.ndarray:
     """Return the weight of each list of `true`, whose rows must agree."""
     name = options.weight_name
     given = read_numbers(column(rows.frame, name, "true"), f"true[{name!r}]").astype(np.float64)

@@ -16,16 +16,16 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError
-from ..inputs.codes import Coded, Codes, encode, encode_keys
+from ..inputs.codes import Coded, IdCodes, encode, encode_keys
 from ..inputs.frames import as_frame, column, read_order
-from ..inputs.ids import Ids, read_by
+from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
 from ..inputs.order_hints import Hints, hints_of, is_rank
-from ..inputs.row_rules import Findings, RowsRefused
+from ..inputs.row_rules import BrokenRows, RowsRefused
 from ..inputs.threads import keep_freed_memory
 from ..inputs.true_and_pred import (
     Order,
-    Table,
+    ReadRows,
     by_in_true,
     order_source,
     raw_ratings,
@@ -36,7 +36,17 @@ from ..inputs.true_and_pred import (
 )
 from .hits import HitArrays, Hits
 from .item_weights import item_weights_of
-from .list_keys import ListCodes, at_heads, encode_by, first_rows, key_frame, place_of, population_of, run_heads, split
+from .list_keys import (
+    ListCodes,
+    at_heads,
+    encode_by,
+    first_row_or_none,
+    key_frame,
+    key_run_heads,
+    place_of,
+    population_of,
+    split_codes,
+)
 from .list_weights import list_weights
 from .lists import Matched
 from .overlap import Overlap, compared, samples_of
@@ -47,7 +57,7 @@ from .side_tables.doors import Doors
 from .side_tables.records import CODERS, read_sides
 from .side_tables.sides import Sides
 from .true_lists import TrueByKey, TrueLists
-from .values import Rating, responses_of, values_of
+from .values import Rating, item_values, responses_of
 
 # Counts of (list, item) pairs that occur twice in the rows that metrics read.
 REPEATED = {"true_duplicates", "pred_duplicates"}
@@ -60,7 +70,7 @@ def match(
     given: Mapping[str, Any] | None = None,
     by_values: pd.DataFrame | None = None,
     part: bool = False,
-    findings: dict[str, Findings] | None = None,
+    findings: dict[str, BrokenRows] | None = None,
 ) -> Matched:
     """Check, code, rank and match two frames; `true` may be None for metrics of `pred` alone.
 
@@ -69,9 +79,9 @@ def match(
     wrong with the rows of each frame; `RowsRefused` then stands for the error, which the caller raises for all parts.
     """
     keep_freed_memory()
-    rows = _read(true, pred, options, given or {}, findings)
+    rows = _read_true_and_pred(true, pred, options, given or {}, findings)
     codes = _coded(rows, by_values)
-    ranked = _ranked(rows, codes)
+    ranked = _rank_lists(rows, codes)
     return _matched(rows, codes, ranked, compare=not part)
 
 
@@ -82,9 +92,9 @@ def match(
 class _Rows:
     """Both frames, the given users and the side tables, all checked. `users` are a frame and its ids."""
 
-    true: Table
-    pred: Table
-    users: tuple[pd.DataFrame, list[Ids]] | None
+    true: ReadRows
+    pred: ReadRows
+    users: tuple[pd.DataFrame, list[IdColumn]] | None
     doors: Doors
     order: Order
     hints: Hints
@@ -94,10 +104,10 @@ class _Rows:
     true_is_mapping: bool
 
 
-def _read(
-    true: Any, pred: Any, options: Options, given: Mapping[str, Any], findings: dict[str, Findings] | None
+def _read_true_and_pred(
+    true: Any, pred: Any, options: Options, given: Mapping[str, Any], findings: dict[str, BrokenRows] | None
 ) -> _Rows:
-    true_frame, pred_frame, options = _frames(true, pred, options)
+    true_frame, pred_frame, options = _both_frames(true, pred, options)
     in_true = by_in_true(true_frame, options)
     options = options.updated(user_col=[*as_columns(options.user_col), *in_true]) if in_true else options
     order = order_source(pred_frame, options)
@@ -113,7 +123,7 @@ def _read(
     return _Rows(true_rows, pred_rows, users, doors, order, hints, in_true, options, has_true, is_mapping)
 
 
-def _frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.DataFrame, Options]:
+def _both_frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, pd.DataFrame, Options]:
     user_cols, by = as_columns(options.user_col), as_columns(options.by)
     names = [*by, *user_cols, options.item_col]
     twice = [name for name in names if names.count(name) > 1]
@@ -160,7 +170,7 @@ class _Codes:
     n_keys: int
     by: Coded | None
     by_values: pd.DataFrame
-    items: Codes
+    items: IdCodes
     side_items: dict[str, Coded]
 
     @property
@@ -170,7 +180,7 @@ class _Codes:
 
 def _coded(rows: _Rows, by_values: pd.DataFrame | None) -> _Codes:
     base = rows.doors["base"].table if "base" in rows.doors else None
-    true_heads, pred_heads = run_heads(rows.true.keys), run_heads(rows.pred.keys + rows.pred.by)
+    true_heads, pred_heads = key_run_heads(rows.true.keys), key_run_heads(rows.pred.keys + rows.pred.by)
     key_columns = [at_heads(rows.true.keys, true_heads), at_heads(rows.pred.keys, pred_heads)]
     key_columns += [] if rows.users is None else [rows.users[1]]
     key_columns += [] if base is None else [base.keys]
@@ -207,7 +217,7 @@ class _RankedLists:
     counts: dict[str, int]
 
 
-def _ranked(rows: _Rows, codes: _Codes) -> _RankedLists:
+def _rank_lists(rows: _Rows, codes: _Codes) -> _RankedLists:
     options, n_keys, n_by = rows.options, codes.n_keys, codes.n_by
     counts = {**rows.true.counts, **rows.pred.counts}
     true, gain = rank_true(rows.true, codes.true_key, codes.true_heads, n_keys, codes.items, options, counts)
@@ -232,8 +242,8 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     true, gain, pred = ranked.true, ranked.gain, ranked.pred
     lists = population_of(ranked.keys, pred.code, pred.first, n_by, n_keys, options)
     lists = lists[_agrees(rows, codes, ranked, lists)] if rows.in_true else lists
-    list_by, key = split(lists, n_keys, n_by)
-    labels = _labels(rows, codes, ranked, key)
+    list_by, key = split_codes(lists, n_keys, n_by)
+    labels = _labels_of_lists(rows, codes, ranked, key)
     true_of_key = np.full(n_keys + 1, -1, np.int64)
     true_of_key[true.code] = np.arange(len(true.code))
     true_list = true_of_key.take(key)
@@ -268,12 +278,12 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         order=rows.order,
         relevance_col=rows.true.number_col,
         overlap=_overlap(rows, codes, ranked, (true_list, n_true, n_pred), in_sides, compare),
-        first={} if compare else _first_rows(rows, codes, ranked, (key, true_list, of_list)),
+        first={} if compare else _first_row_of_lists(rows, codes, ranked, (key, true_list, of_list)),
         sides=sides,
         judged_only=options.judged_only,
         has_true=rows.has_true,
         repeats_kept=options.duplicates == "keep" and not REPEATED.isdisjoint(ranked.counts),
-        values=values_of(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
+        values=item_values(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
         weight=list_weights(labels, rows.true, true, true_list, users, options),
         item_weights=item_weights_of(rows.true, true.all_rows(), options),
         rating=Rating(
@@ -284,7 +294,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     )
 
 
-def _first_rows(
+def _first_row_of_lists(
     rows: _Rows, codes: _Codes, ranked: _RankedLists, places: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Return, by frame that names the population, the row where each list first stands in it; -1 for nowhere."""
@@ -298,16 +308,16 @@ def _first_rows(
             first[of_list] = rows.pred.frame_rows(ranked.pred.first)
         else:
             assert codes.users_key is not None
-            first = first_rows(codes.users_key, codes.n_keys).take(key)
+            first = first_row_or_none(codes.users_key, codes.n_keys).take(key)
         found[role] = first
     return found
 
 
 def _agrees(rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: np.ndarray) -> np.ndarray:
     """Tell which lists have the same value in `by` and in the key, where `true` has a column of `by`."""
-    list_by, key = split(lists, codes.n_keys, codes.n_by)
+    list_by, key = split_codes(lists, codes.n_keys, codes.n_by)
     keys = pd.unique(key)
-    labels = _labels(rows, codes, ranked, keys)
+    labels = _labels_of_lists(rows, codes, ranked, keys)
     pairs = [read_by([codes.by_values[name], labels[name]], f"pred[{name!r}]") for name in rows.in_true]
     (of_by, of_key), _ = encode_keys([list(column) for column in zip(*pairs, strict=True)])
     place = np.zeros(codes.n_keys, np.int64)
@@ -316,10 +326,10 @@ def _agrees(rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: np.ndarray)
     return agrees
 
 
-def _labels(rows: _Rows, codes: _Codes, ranked: _RankedLists, key: np.ndarray) -> pd.DataFrame:
+def _labels_of_lists(rows: _Rows, codes: _Codes, ranked: _RankedLists, key: np.ndarray) -> pd.DataFrame:
     """Return the labels of each list's key, in the dtype of the frame that the population is taken from."""
     true, pred = ranked.true, ranked.pred
-    pred_key = split(pred.code, codes.n_keys, codes.n_by)[1]
+    pred_key = split_codes(pred.code, codes.n_keys, codes.n_by)[1]
     sources = {
         "true": (rows.true.frame, true.code, rows.true.frame_rows(true.first)),
         "pred": (rows.pred.frame, pred_key, rows.pred.frame_rows(pred.first)),
@@ -366,7 +376,7 @@ def _overlap(
     true_list, n_true, n_pred = lists
     # With nan_score="last" null ranks are repeated by the caller's own choice, so repeated ranks are no warning.
     by_rank = rows.order["by"] == "rank" and rows.options.nan_score != "last"
-    of_list, key = split(ranked.pred.code, codes.n_keys, codes.n_by)
+    of_list, key = split_codes(ranked.pred.code, codes.n_keys, codes.n_by)
     n_judged = np.bincount(of_list, weights=ranked.pred.n_pairs, minlength=codes.n_by).astype(np.int64)
     shares = bool(n_judged.any())  # only a hit shows so far that users and items are shared
     overlap = Overlap(

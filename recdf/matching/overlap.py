@@ -25,8 +25,8 @@ from ..errors import (
     RecdfWarning,
     warn_user,
 )
-from ..inputs.codes import Coded, Codes
-from ..inputs.ids import Ids
+from ..inputs.codes import Coded, IdCodes
+from ..inputs.ids import IdColumn
 from ..inputs.options import Options
 from ..inputs.order_hints import argument_of
 from .grouping import spans
@@ -100,7 +100,7 @@ def _both(name: str, one: Any, two: Any) -> Any:
 
 
 def compared(
-    overlap: Overlap, keys: tuple[Coded, Coded], items: Codes, pred_lists: PredLists, of_list: np.ndarray
+    overlap: Overlap, keys: tuple[Coded, Coded], items: IdCodes, pred_lists: PredLists, of_list: np.ndarray
 ) -> Overlap:
     """Complete the overlap of whole frames by comparing ids wherever nothing is a hit.
 
@@ -121,7 +121,7 @@ def compared(
     return replace(overlap, by_shares_item=shares)
 
 
-def samples_of(role: str, keys: Sequence[Ids], item: Ids) -> dict[str, str]:
+def samples_of(role: str, keys: Sequence[IdColumn], item: IdColumn) -> dict[str, str]:
     """Return two users and two items of a frame as text for a message; a user is named by the whole list key."""
     samples = {}
     for what, columns in (("user", keys), ("item", [item])):
@@ -157,7 +157,7 @@ def warn_of_columns(overlap: Overlap) -> None:
 
 def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
     """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the `by` values."""
-    told = (*_of_rows(overlap, counts, options), *_of_sides(overlap), *_of_hits(overlap, by))
+    told = (*_of_rows(overlap, counts, options), *_of_sides(overlap), *_why_no_hits(overlap, by))
     for message, category in told:
         warn_user(message, category)
 
@@ -220,7 +220,7 @@ def _of_sides(overlap: Overlap) -> Told:
             )
 
 
-def _of_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
+def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
     """Tell why there is no hit, or none for some `by` values: what nothing shares, and what can have no hit."""
     rows = overlap.n_true_rows and overlap.n_pred_rows and not overlap.n_judged.any()
     apart = [what for what, shared in (("user", overlap.shares_user), ("item", overlap.shares_item)) if not shared]

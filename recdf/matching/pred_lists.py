@@ -12,12 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ..inputs.codes import Codes
+from ..inputs.codes import IdCodes
 from ..inputs.options import Options
-from ..inputs.true_and_pred import Table
+from ..inputs.true_and_pred import ReadRows
 from .blocks import Block, Blocks
 from .grouping import offsets
-from .ranked import Ranked, joined, rank_pred, refuse_duplicates, refuse_ties, settle, tied_rows
+from .ranked import Ranked, joined, rank_pred, refuse_duplicates, refuse_ties, settle_pairs, tied_rows
 from .true_lists import TrueByKey
 
 
@@ -57,7 +57,7 @@ class PredLists:
     """
 
     def __init__(
-        self, table: Table, blocks: Blocks, items: Codes, true: TrueByKey, options: Options
+        self, table: ReadRows, blocks: Blocks, items: IdCodes, true: TrueByKey, options: Options
     ) -> None:
         self._table, self._blocks, self._items = table, blocks, items
         self._true, self._options = true, options
@@ -92,7 +92,7 @@ class PredLists:
         pairs = self._true.pair(ranked, self._items.n)
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
         repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
-        lists, pairs, counts = settle(ranked, pairs, self._true.gain, self._options)
+        lists, pairs, counts = settle_pairs(ranked, pairs, self._true.gain, self._options)
         return _Found(
             code=lists.code,
             first=lists.first,
@@ -121,7 +121,7 @@ class PredLists:
         def again(block: Block) -> Ranked:
             lists = self._ranked(block)
             return (
-                settle(lists, self._true.pair(lists, self._items.n), self._true.gain, self._options)[0]
+                settle_pairs(lists, self._true.pair(lists, self._items.n), self._true.gain, self._options)[0]
                 if self._settled
                 else lists
             )

@@ -1,8 +1,8 @@
 """Lists in rank order: blocks of rows of a table, ranked, and paired with the rows of `true` that judge them.
 
-Contract: codes and numbers go in, and a `Ranked` comes out. `pair` finds the judged rows once. `settle` then applies
-the options that need them: repeated items, condensed lists, and ties with the relevant items last. Each function works
-on one block of lists.
+Contract: codes and numbers go in, and a `Ranked` comes out. `pair` finds the judged rows once. `settle_pairs` then
+applies the options that need them: repeated items, condensed lists, and ties with the relevant items last. Each
+function works on one block of lists.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from itertools import pairwise
 import numpy as np
 
 from ..errors import DuplicateError, TieError
-from ..inputs.codes import Coded, Codes
+from ..inputs.codes import Coded, IdCodes
 from ..inputs.options import Options
 from ..inputs.sorting import distinct
-from ..inputs.true_and_pred import Table
+from ..inputs.true_and_pred import ReadRows
 from .blocks import Block, Blocks, Column, list_blocks
 from .grouping import Pairs, at, offsets, pair_within, rank_within, sort_within, spans
 from .item_weights import refuse_two_propensities
@@ -81,7 +81,7 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
     return Ranked(code, first, offsets(length), item, row, level)
 
 
-def _ranked(block: Block, descending: bool) -> Ranked:
+def _rank_block(block: Block, descending: bool) -> Ranked:
     """Order each list by the second column, if there is one: best first, NaN last; equal numbers keep their order."""
     (item, *number), start, row = block.columns, block.start, block.row
     if not number:
@@ -139,11 +139,11 @@ def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray |
 
 
 def rank_true(
-    table: Table,
+    table: ReadRows,
     key: Coded,
     heads: np.ndarray | None,
     n_keys: int,
-    items: Codes,
+    items: IdCodes,
     options: Options,
     counts: dict[str, int],
 ) -> tuple[Ranked, np.ndarray]:
@@ -154,7 +154,7 @@ def rank_true(
     blocks = list_blocks(key, heads, len(table), n_keys, [items.columns[0], *number])
 
     def rank(block: Block) -> tuple[Ranked, Pairs]:
-        lists = _ranked(block, descending=True)
+        lists = _rank_block(block, descending=True)
         return lists, repeats(lists, items.n)  # among equal gains the first row is kept
 
     found = blocks.each(rank)
@@ -181,7 +181,7 @@ def repeats(lists: Ranked, n_items: int) -> Pairs:
     return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items)
 
 
-def refuse_duplicates(table: Table, rows: np.ndarray, n: int, options: Options) -> None:
+def refuse_duplicates(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> None:
     """Raise if there are repeated rows and the options forbid them. There are `n`, and `rows` are the first of them."""
     if options.duplicates != "raise" or not n:
         return
@@ -193,7 +193,7 @@ def refuse_duplicates(table: Table, rows: np.ndarray, n: int, options: Options) 
     )
 
 
-def refuse_ties(table: Table, rows: np.ndarray, n: int, options: Options) -> None:
+def refuse_ties(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> None:
     """Raise if rows have the score of the row before them and the options forbid it; `rows` are the first of `n`."""
     if options.ties != "raise" or not n:
         return
@@ -201,15 +201,15 @@ def refuse_ties(table: Table, rows: np.ndarray, n: int, options: Options) -> Non
     raise TieError(f'pred has {n:,} items with the score of the item before them, first in list {where}; ties="raise"')
 
 
-def pred_blocks(table: Table, code: Column, heads: np.ndarray | None, n_codes: int, item: Coded) -> Blocks:
+def pred_blocks(table: ReadRows, code: Column, heads: np.ndarray | None, n_codes: int, item: Coded) -> Blocks:
     """Return the blocks of recommended lists which `rank_pred` takes."""
     number = [] if table.number is None else [table.number]
     return list_blocks(code, heads, len(table), n_codes, [item, *number])
 
 
-def rank_pred(table: Table, block: Block, items: Codes, options: Options) -> Ranked:
+def rank_pred(table: ReadRows, block: Block, items: IdCodes, options: Options) -> Ranked:
     """Rank recommended lists, best first. Ties are broken here by every rule except the one that needs relevance."""
-    lists = _ranked(block, table.descending)
+    lists = _rank_block(block, table.descending)
     if lists.level is None or options.ties in ("raise", "row"):
         return lists
     rank = items.rank()
@@ -235,7 +235,9 @@ def pair(lists: Ranked, sought: np.ndarray, sought_start: np.ndarray, sought_len
     return replace(pairs, place=place, sought=sought_at[place])
 
 
-def settle(lists: Ranked, pairs: Pairs, gain: np.ndarray, options: Options) -> tuple[Ranked, Pairs, dict[str, int]]:
+def settle_pairs(
+    lists: Ranked, pairs: Pairs, gain: np.ndarray, options: Options
+) -> tuple[Ranked, Pairs, dict[str, int]]:
     """Apply the options that need the pairs: repeated items, condensed lists, and ties with the relevant items last.
 
     The third value returned counts the rows that this drops, or that it would drop without duplicates="keep".

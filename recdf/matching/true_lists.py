@@ -10,7 +10,7 @@ import numpy as np
 
 from .grouping import Pairs, offsets
 from .hits import HitArrays, Hits
-from .list_keys import split
+from .list_keys import split_codes
 from .ranked import Ranked, pair
 
 
@@ -83,5 +83,5 @@ class TrueByKey:
 
     def pair(self, pred_lists: Ranked, n_items: int) -> Pairs:
         """Find in each list of `pred` the items that `true` has for its key."""
-        _, key = split(pred_lists.code, len(self.start), self.n_by)
+        _, key = split_codes(pred_lists.code, len(self.start), self.n_by)
         return pair(pred_lists, self.item, self.start.take(key), self.length.take(key), n_items)

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, examples
-from ..inputs.codes import Codes
+from ..inputs.codes import IdCodes
 from ..inputs.frames import column, read_values
 from ..inputs.options import Options
-from ..inputs.true_and_pred import Table
+from ..inputs.true_and_pred import ReadRows
 from .pred_lists import PredLists
 from .ranked import Ranked
 from .side_tables.doors import Door
@@ -55,7 +55,7 @@ class Values:
         return self
 
 
-def responses_of(table: Table, lists: Ranked, name: str) -> np.ndarray | None:
+def responses_of(table: ReadRows, lists: Ranked, name: str) -> np.ndarray | None:
     """Return the clicks or purchases of each row of `true` from the column of this name; None without the column."""
     if name not in table.frame.columns:
         return None
@@ -67,13 +67,13 @@ def responses_of(table: Table, lists: Ranked, name: str) -> np.ndarray | None:
     return of_rows
 
 
-def values_of(
-    true_rows: Table,
-    pred_rows: Table,
+def item_values(
+    true_rows: ReadRows,
+    pred_rows: ReadRows,
     true_lists: Ranked,
     pred_lists: PredLists,
     catalogue: Door | None,
-    items: Codes,
+    items: IdCodes,
     options: Options,
 ) -> Values | None:
     """Return the values in `value_col`: from the frame itself where it has the column, else from the catalogue."""

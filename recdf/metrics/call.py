@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..errors import ColumnError, OptionError
 from ..inputs.options import Options, as_columns, check_choice, check_shared
-from ..inputs.row_rules import Findings
+from ..inputs.row_rules import BrokenRows
 from ..matching.lists import Matched
 from ..matching.match import match
 from ..matching.overlap import Overlap, no_lists, warn, warn_of_columns
@@ -23,9 +23,9 @@ from ..matching.side_tables.records import SIDES
 from .record import Request
 from .unknown import unknown_counts, warn_of_unknown
 
-Rule = Literal["constant", "first", "last", "min", "max"]
+CarryRule = Literal["constant", "first", "last", "min", "max"]
 # Columns of `pred` that are copied into the per-user table, and how each is reduced to one value per list.
-Carry = str | Sequence[str] | Mapping[str, Rule] | None
+Carry = str | Sequence[str] | Mapping[str, CarryRule] | None
 
 # What a metric may need beyond `pred`, and the argument that gives it.
 NEEDS = {
@@ -50,7 +50,7 @@ class Call:
     requests: tuple[Request, ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
     item_by: str | None = None
-    carry: Mapping[str, Rule] = field(default_factory=dict)
+    carry: Mapping[str, CarryRule] = field(default_factory=dict)
     files: Mapping[str, dict[str, int]] = field(default_factory=dict)
 
     @classmethod
@@ -156,7 +156,7 @@ class Call:
         pred: Any,
         by_values: pd.DataFrame | None,
         whole: bool,
-        findings: dict[str, Findings] | None = None,
+        findings: dict[str, BrokenRows] | None = None,
     ) -> Matched:
         """Match the frames of a part, or of the `whole`, without warnings; there may be no list.
 
@@ -166,13 +166,14 @@ class Call:
         return match(true, pred, self.options, self.given, by_values, not whole, findings)
 
 
-def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[str, Rule]:
+def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[str, CarryRule]:
     """Return the rule of each column to carry. `taken` are names that a result already has for its own columns."""
     if carry is None:
         return {}
-    rules: dict[str, Rule] = dict(carry) if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
+    carry = carry if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
+    rules: dict[str, CarryRule] = dict(carry)
     for name, rule in rules.items():
-        check_choice(f"carry[{name!r}]", rule, get_args(Rule))
+        check_choice(f"carry[{name!r}]", rule, get_args(CarryRule))
         if name in (*as_columns(options.by), *as_columns(options.user_col)):
             raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
         if name in ("n_true", "n_pred", options.weight_name, *taken):

@@ -10,31 +10,35 @@ from ..inputs.sums import exact_sums
 from ..matching.grouping import spans
 from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels
-from ..matching.side_tables.log import Log
+from ..matching.side_tables.log import LogCodes
 
 # One block of the matrix lists × categories has about this many entries.
-BLOCK = 2**20
+CELLS_AT_ONCE = 2**20
 
 
-def mixes(lists: Lists, labels: Labels, log: Log | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def mixes(lists: Lists, labels: Labels, log: LogCodes | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Yield blocks of lists with the mix of the recommended items, and that of the user's log (zeros without a log)."""
     n_labels = max(len(labels.names), 1)
-    size = max(1, BLOCK // n_labels)
+    size = max(1, CELLS_AT_ONCE // n_labels)
     for low in range(0, len(lists), size):
         block = slice(low, min(low + size, len(lists)))
         n_shown = lists.n_shown[block]
         items = lists.matched.item[spans(lists.matched.start[block], n_shown)]
-        shown = _mix(items, np.repeat(np.arange(len(n_shown)), n_shown), None, labels, (len(n_shown), n_labels))
+        shown = _mixed_shares(
+            items, np.repeat(np.arange(len(n_shown)), n_shown), None, labels, (len(n_shown), n_labels)
+        )
         past = np.zeros_like(shown)
         if log is not None:
             start, item, count = log.pairs
             length = log.n_history[block]
             rows = spans(np.append(start[:-1], 0)[log.list_user[block]], length)
-            past = _mix(item[rows], np.repeat(np.arange(len(n_shown)), length), count[rows], labels, past.shape)
+            past = _mixed_shares(
+                item[rows], np.repeat(np.arange(len(n_shown)), length), count[rows], labels, past.shape
+            )
         yield block, shown, past
 
 
-def _mix(
+def _mixed_shares(
     items: np.ndarray, of_list: np.ndarray, weights: np.ndarray | None, labels: Labels, shape: tuple[int, ...]
 ) -> np.ndarray:
     position, category = labels.entries(items)

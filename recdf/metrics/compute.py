@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import DataError, OptionError, UndefinedMetricError
 from ..inputs.options import Options
@@ -15,22 +14,21 @@ from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
 from ..matching.hits import ratio
 from ..matching.lists import Matched
+from ..stats.numbers import Floats
 from .per_user import label_frame
 from .record import Bounds, Request
-
-Floats = npt.NDArray[np.float64]
 
 
 def compute(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:
     """Compute the values per list of one request, by column, with what undefined ones count as."""
     found = defined_values(matched, request, options)
-    return {column: settled(values, request, options) for column, values in found.items()}
+    return {column: settle_undefined(values, request, options) for column, values in found.items()}
 
 
 def defined_values(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:
     """Compute the values per list of one request, by column; undefined ones are NaN, or raise where that is asked."""
     lists = matched.at(request.k)
-    found = _run(request, lists)
+    found = _run_kernel(request, lists)
     parts = found if isinstance(found, tuple) else (found,)
     if len(parts) != len(request.columns):
         raise TypeError(f"metric {request.metric.name!r} returned {len(parts)} arrays, expected {len(request.columns)}")
@@ -61,7 +59,7 @@ def compute_counts(counts: Iterable[Counts], request: Request, options: Options)
     """
     found: list[float | dict[object, float]] = []
     for one in counts:
-        value = _run(request, one)
+        value = _run_kernel(request, one)
         parts = value if isinstance(value, dict) else {None: value}
         values = _onto_bounds(np.array(list(parts.values()), np.float64), request.metric.bounds)
         _refuse_beyond(values, request)
@@ -71,7 +69,7 @@ def compute_counts(counts: Iterable[Counts], request: Request, options: Options)
     return found
 
 
-def _run(request: Request, of: object) -> Any:
+def _run_kernel(request: Request, of: object) -> Any:
     """Call the kernel; an error names the request in which it was raised, that of a user's own metric in a note."""
     try:
         with naming(request):
@@ -124,7 +122,7 @@ def _refuse_undefined(column: str, values: Floats, options: Options) -> Floats:
     return values
 
 
-def settled(values: Floats, request: Request, options: Options) -> Floats:
+def settle_undefined(values: Floats, request: Request, options: Options) -> Floats:
     """Replace undefined values by what they count as with `undefined="zero"`."""
     if options.undefined != "zero" or not (missing := np.isnan(values)).any():
         return values

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from .metric import METRICS
-from .record import Better, Bounds
+from .record import Bounds, MetricDirection
 
 # Sums over the recommended items: a list that was not shown adds 0 to them, although a larger sum is not always better.
 _SUMS = frozenset({"hits", "dcg", "tp", "fp", "aclt", "shown", "clicked", "bought"})
@@ -18,7 +18,7 @@ class Direction(NamedTuple):
     `counts` says that the metric is a count or a sum over the recommended items, which is 0 for an empty list.
     """
 
-    better: Better
+    better: MetricDirection
     bounds: Bounds
     counts: bool
 

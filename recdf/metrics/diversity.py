@@ -15,11 +15,11 @@ from .metric import metric
 from .similarity import mean_similarity
 from .subtopics import alpha_dcg, aspect_counts, even_ideal, greedy_ideal
 
-Similarity = Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray]
+SimilarityArgument = Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @metric(bounds=(0.0, 2.0), aliases=("diversity",), needs=("features",), arguments=("pred",), unknown=("features",))
-def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|") -> np.ndarray:
+def ild(lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: str = "|") -> np.ndarray:
     """Intra-list diversity, the mean dissimilarity of two recommended items; larger is better, in [0, 2].
 
     Formula
@@ -61,7 +61,7 @@ def ild(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|"
 
 
 @metric(bounds=(-1.0, 1.0), better="smaller", needs=("features",), arguments=("pred",), unknown=("features",))
-def ils(lists: Lists, *, similarity: Similarity = "cosine", separator: str = "|") -> np.ndarray:
+def ils(lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: str = "|") -> np.ndarray:
     """Intra-list similarity, the mean similarity of two recommended items; smaller is better, in [−1, 1].
 
     Formula
@@ -246,7 +246,7 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
     labels = lists.sides.items.labels(category_col, separator)
     found = np.zeros(len(lists))
     for block, shown, _ in mixes(lists, labels):
-        q = ratio(shown, _sums(shown)[:, None])
+        q = ratio(shown, _ordered_sums(shown)[:, None])
         found[block] = np.abs(_plogp(q, q)) / np.log(2)
     return found
 
@@ -254,10 +254,10 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
 def _plogp(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Σ_c p log q of each row, where 0 log 0 is 0. NaN for a row without values."""
     logs = np.log(q, out=np.zeros_like(q), where=(p > 0) | np.isnan(q))
-    return _sums(p * logs)
+    return _ordered_sums(p * logs)
 
 
-def _sums(of_categories: np.ndarray) -> np.ndarray:
+def _ordered_sums(of_categories: np.ndarray) -> np.ndarray:
     """Sum each row; values are sorted first, so that the order of the categories does not change the sum."""
     found: np.ndarray = np.sort(of_categories, axis=1).sum(axis=1)
     return found
@@ -311,7 +311,7 @@ def calibration(
     labels = lists.sides.items.labels(category_col, separator)
     found = np.zeros(len(lists))
     for block, shown, past in mixes(lists, labels, lists.sides.log):
-        p, q = (ratio(mix, _sums(mix)[:, None]) for mix in (past, shown))
+        p, q = (ratio(mix, _ordered_sums(mix)[:, None]) for mix in (past, shown))
         if divergence == "kl":
             value = _plogp(p, p) - _plogp(p, (1.0 - smoothing) * q + smoothing * p)
         else:

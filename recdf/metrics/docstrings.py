@@ -38,7 +38,7 @@ BELOW = ("Notes", "References", "Examples")
 _TITLE = re.compile(r"\n\n([A-Z]\w*)\n-+\n")
 
 # The options, which are the same for all metrics, are explained in one place.
-OPTIONS = """\
+OPTIONS_TEXT = """\
 **options
     What every call takes: columns, order, ties, population, repeated rows, undefined values, and `like=` for the
     definitions of another library. `help(rd.evaluate)` explains each."""
@@ -54,10 +54,10 @@ _EXPLAINED: dict[tuple[str, str], str] = {}
 
 def section(doc: str, title: str) -> str:
     """Return the text of one section of a numpydoc docstring in one line; empty if there is no such section."""
-    return " ".join(_sections(doc).get(title, "").split())
+    return " ".join(_doc_sections(doc).get(title, "").split())
 
 
-def _sections(doc: str) -> dict[str, str]:
+def _doc_sections(doc: str) -> dict[str, str]:
     """Return the sections of a numpydoc docstring by title, in their order; the text above them has the title ""."""
     pieces = _TITLE.split(doc)
     return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
@@ -77,7 +77,7 @@ def full_doc(
 
     `own` are the metric's own parameters, and `module` is that of a metric of the package.
     """
-    found = _sections(doc)
+    found = _doc_sections(doc)
     explained = found.pop("Parameters", "").strip()
     if module is not None:
         texts = {text.partition(" ")[0]: text for text in re.split(r"\n(?=\S)", explained) if text}
@@ -92,7 +92,7 @@ def full_doc(
         f"k : int, default {k}\n    Cut-off: ranks 1 to k count.{whole}",
         *([explained] if explained else []),
         *(_argument(name, True) for name in sides),
-        OPTIONS,
+        OPTIONS_TEXT,
     ]
     shared = {"Parameters": "\n".join(parameters), "Returns": _result(per, "true" in arguments), "Raises": RAISES}
     above = {title: text for title, text in found.items() if title not in BELOW}

@@ -127,7 +127,7 @@ def exposure_ratio(
     return dict(zip(labels.names.tolist(), ratio(share, fair).tolist(), strict=True))
 
 
-def _groups(counts: Counts, group_col: str | None, head: float) -> Labels:
+def _item_groups(counts: Counts, group_col: str | None, head: float) -> Labels:
     """Return the groups of a column of `items`. Without one, return the head and the tail of the log."""
     if group_col is not None:
         return counts.sides.items.labels(group_col)
@@ -135,7 +135,7 @@ def _groups(counts: Counts, group_col: str | None, head: float) -> Labels:
     return Labels(pd.Index(["head", "tail"]), offsets(np.ones(len(tail), np.int64)), tail.astype(np.int64))
 
 
-def _spread(probability: np.ndarray) -> float:
+def _relative_spread(probability: np.ndarray) -> float:
     """Standard deviation of the defined values over their mean. NaN for fewer than two values or a mean of 0."""
     defined = np.sort(probability[~np.isnan(probability)])
     if len(defined) < 2 or not defined.mean():
@@ -185,8 +185,8 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     >>> rd.pop_reo({1: ["b"], 5: ["a"], 6: ["b"]}, {1: ["b"], 5: ["a"], 6: ["a"]}, k=1, log=log).__round__(4)
     0.3333
     """
-    labels = _groups(counts, group_col, head)
-    return _spread(ratio(_by_group(labels, counts.hits), _by_group(labels, counts.relevant)))
+    labels = _item_groups(counts, group_col, head)
+    return _relative_spread(ratio(_by_group(labels, counts.hits), _by_group(labels, counts.relevant)))
 
 
 @metric(
@@ -224,10 +224,10 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     >>> rd.pop_rsp(log, {5: ["a"], 6: ["a"], 7: ["b"]}, k=1).__round__(4)
     0.3333
     """
-    labels, log = _groups(counts, group_col, head), counts.sides.log
+    labels, log = _item_groups(counts, group_col, head), counts.sides.log
     inside = counts.sides.items.inside if counts.sides.has("items") else log.count("events") > 0
     pairs = np.where(inside, counts.n_lists - counts.had, 0)
-    return _spread(ratio(_by_group(labels, np.where(inside, counts.new, 0)), _by_group(labels, pairs)))
+    return _relative_spread(ratio(_by_group(labels, np.where(inside, counts.new, 0)), _by_group(labels, pairs)))
 
 
 @metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log", "log_users"))

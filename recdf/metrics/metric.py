@@ -15,7 +15,7 @@ from ..errors import OptionError, in_new_words, valid
 from ..inputs.options import NAMES, Options, check_names
 from ..matching.counts import ListCounts
 from .call import Call, check_k
-from .compute import compute, compute_counts, mean, settled
+from .compute import compute, compute_counts, mean, settle_undefined
 from .per_user import per_user_frame
 from .record import Kernel, MetricRecord, Request, show
 
@@ -24,7 +24,7 @@ __all__ = ["METRICS", "Metric", "metric", "metrics_table"]
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, str] = {}
 
-P = ParamSpec("P")
+KernelArguments = ParamSpec("KernelArguments")
 
 
 class Metric(MetricRecord, ABC):
@@ -107,8 +107,11 @@ class ExposureMetric(Metric):
                 raise OptionError(f"{self.name}(...) is one number; with by= use evaluate")
             value = compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
             if isinstance(value, dict):
-                return {group: float(settled(np.array(part), request, call.options)) for group, part in value.items()}
-            return float(settled(np.array(value), request, call.options))
+                return {
+                    group: float(settle_undefined(np.array(part), request, call.options))
+                    for group, part in value.items()
+                }
+            return float(settle_undefined(np.array(value), request, call.options))
 
     @property
     def per_user(self) -> NoReturn:
@@ -121,8 +124,8 @@ class ExposureMetric(Metric):
 # -------------------------------------------------------------------------------------------- decorator
 
 
-class MetricDecorator(Protocol[P]):
-    """`@metric`, or `@metric(...)` with the keywords P: those of the record.
+class MetricDecorator(Protocol[KernelArguments]):
+    """`@metric`, or `@metric(...)` with keywords: those of the record.
 
     For a type checker both make a `ListMetric`, which is what a user's metric nearly always is.
     """
@@ -130,12 +133,14 @@ class MetricDecorator(Protocol[P]):
     @overload
     def __call__(self, kernel: Kernel, /) -> ListMetric: ...
     @overload
-    def __call__(self, *args: P.args, **keywords: P.kwargs) -> Callable[[Kernel], ListMetric]: ...
+    def __call__(
+        self, *args: KernelArguments.args, **keywords: KernelArguments.kwargs
+    ) -> Callable[[Kernel], ListMetric]: ...
 
 
 def _keywords_of(
-    record: Callable[Concatenate[Kernel, P], MetricRecord],
-) -> Callable[[Callable[..., Any]], MetricDecorator[P]]:
+    record: Callable[Concatenate[Kernel, KernelArguments], MetricRecord],
+) -> Callable[[Callable[..., Any]], MetricDecorator[KernelArguments]]:
     """Give a decorator the keywords of a record, so that they are written once: as the record's fields."""
 
     def give(decorator: Any) -> Any:

@@ -13,7 +13,7 @@ from ..errors import OptionError, renamed
 from ..matching.grouping import pair_within
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from .diversity import Similarity
+from .diversity import SimilarityArgument
 from .metric import metric
 from .similarity import nearest
 
@@ -137,7 +137,7 @@ def serendipity(
     threshold: float = 0.7,
     relevant: bool = True,
     top: int | None = None,
-    similarity: Similarity = "cosine",
+    similarity: SimilarityArgument = "cosine",
     separator: str = "|",
 ) -> np.ndarray:
     """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is better, in [0, 1].
@@ -232,7 +232,7 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     return 1.0 - ratio(both, lists.n_shown if divisor == "shown" else lists.k)
 
 
-def _expected(lists: Lists, novelty: np.ndarray, relevant: bool, discount: str) -> np.ndarray:
+def _expected_novelty(lists: Lists, novelty: np.ndarray, relevant: bool, discount: str) -> np.ndarray:
     """Discounted mean of novelty times relevance over the first k items."""
     matched = lists.matched
 
@@ -282,7 +282,7 @@ def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
     >>> rd.epc({1: ["a", "b"]}, {1: ["a", "b"]}, k=2, log={1: ["a"], 2: ["a", "b"]}).__round__(4)
     0.1934
     """
-    return _expected(lists, 1.0 - lists.sides.log.share("users"), relevant, discount)
+    return _expected_novelty(lists, 1.0 - lists.sides.log.share("users"), relevant, discount)
 
 
 @metric(bounds=(0.0, None), needs=("log",), unknown=("log",))
@@ -310,7 +310,7 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
     >>> rd.efd({1: ["a"]}, {1: ["a"]}, k=1, log={1: ["a", "b"], 2: ["c", "b"]})
     2.0
     """
-    return _expected(lists, lists.sides.log.surprise("events"), relevant, discount)
+    return _expected_novelty(lists, lists.sides.log.surprise("events"), relevant, discount)
 
 
 @metric(better=None, arguments=("log", "pred"), unknown=("log",))

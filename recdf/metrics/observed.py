@@ -16,14 +16,14 @@ from ..matching.lists import Lists
 
 def observed_recall(lists: Lists, divisor: str) -> np.ndarray:
     """Return Σ v of the hits, divided by Σ v of the relevant items or of the min(k, n_true) best of them."""
-    return ratio(lists.sum(_of_hits(lists)), _possible(lists, divisor, "divisor"))
+    return ratio(lists.sum(_observed_hits(lists)), _possible(lists, divisor, "divisor"))
 
 
 def observed_precision(lists: Lists, divisor: str) -> np.ndarray:
     """Return Σ v of the hits, divided by d times the mean v of the min(k, n_true) best relevant items."""
     refuse("divisor", divisor, ("k", "achievable"))
     n_best = np.minimum(lists.k, lists.n_true)
-    share = ratio(lists.sum(_of_hits(lists)), _best(lists))
+    share = ratio(lists.sum(_observed_hits(lists)), _best_possible(lists))
     if divisor == "achievable":
         return share
     return np.where(n_best > 0, share * n_best / lists.k, 0.0)
@@ -32,16 +32,16 @@ def observed_precision(lists: Lists, divisor: str) -> np.ndarray:
 def observed_average_precision(lists: Lists, normalizer: str) -> np.ndarray:
     """Return Σ v · P@i over the hits, divided by the possible Σ v. P@i is the plain share of hits in ranks 1 to i."""
     hits = lists.hits
-    return ratio(lists.sum(_of_hits(lists) * hits.number / hits.rank), _possible(lists, normalizer, "normalizer"))
+    return ratio(lists.sum(_observed_hits(lists) * hits.number / hits.rank), _possible(lists, normalizer, "normalizer"))
 
 
 def observed_reciprocal_rank(lists: Lists, of: str) -> np.ndarray:
     """Return v / rank of the first hit over the largest relevant v, or Σ v / rank of all hits over the relevant Σ v."""
-    earned = _of_hits(lists) / lists.hits.rank
+    earned = _observed_hits(lists) / lists.hits.rank
     if of == "all":
-        return ratio(lists.sum(earned), _relevant(lists))
+        return ratio(lists.sum(earned), _relevant_observed(lists))
     first = lists.sum(np.where(lists.hits.number == 1, earned, 0.0))
-    return np.where(first > 0, ratio(first, _best(lists.matched.at(1))), 0.0)
+    return np.where(first > 0, ratio(first, _best_possible(lists.matched.at(1))), 0.0)
 
 
 def weights_of(lists: Lists) -> np.ndarray:
@@ -51,16 +51,16 @@ def weights_of(lists: Lists) -> np.ndarray:
     return weights
 
 
-def _of_hits(lists: Lists) -> np.ndarray:
+def _observed_hits(lists: Lists) -> np.ndarray:
     found: np.ndarray = weights_of(lists)[lists.hits.true_place]
     return found
 
 
-def _relevant(lists: Lists) -> np.ndarray:
+def _relevant_observed(lists: Lists) -> np.ndarray:
     return lists.sum_true(weights_of(lists))
 
 
-def _best(lists: Lists) -> np.ndarray:
+def _best_possible(lists: Lists) -> np.ndarray:
     """Sum v over the min(k, n_true) relevant items of each list that have the largest v."""
     return lists.sum_best(weights_of(lists), _gain)
 
@@ -71,7 +71,7 @@ def _gain(hits: Hits) -> np.ndarray:
 
 def _possible(lists: Lists, kind: str, name: str) -> np.ndarray:
     refuse(name, kind, ("relevant", "achievable"))
-    return _relevant(lists) if kind == "relevant" else _best(lists)
+    return _relevant_observed(lists) if kind == "relevant" else _best_possible(lists)
 
 
 def refuse(name: str, value: str, taken: tuple[str, ...]) -> None:

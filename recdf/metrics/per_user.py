@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError
-from ..matching.list_keys import labels_of
+from ..matching.list_keys import key_labels
 
 
 def label_frame(matched: Labelled) -> pd.DataFrame:
@@ -32,7 +32,7 @@ def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray | pd.Seri
     """Return the `by` and list key columns followed by other columns, one row per list."""
     labels = [(str(name), matched.keys[name]) for name in matched.keys.columns]
     if len(matched.by.columns):
-        by = labels_of(matched.by, list(matched.by.columns), matched.list_by)
+        by = key_labels(matched.by, list(matched.by.columns), matched.list_by)
         labels = [*((str(name), by[name]) for name in by.columns), *labels]
     found = dict(labels)
     if len(found) < len(labels):

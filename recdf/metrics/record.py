@@ -25,9 +25,9 @@ from .docstrings import full_doc, section
 
 Kernel = Callable[..., Any]
 Bounds = tuple[float | None, float | None]
-Better = Literal["larger", "smaller"] | None
+MetricDirection = Literal["larger", "smaller"] | None
 
-OPTIONS = parameters()  # they end the signature of every metric
+OPTION_PARAMETERS = parameters()  # they end the signature of every metric
 # The things in recommended lists that a side table may not know; `unknown.py` says how they are counted.
 Unknown = Literal["items", "items_or_log", "log", "log_users", "features", "negatives", "grades", "category", "group"]
 
@@ -47,7 +47,7 @@ class MetricRecord:
     kernel: Kernel
     _: KW_ONLY
     bounds: Bounds = (0.0, 1.0)
-    better: Better = "larger"
+    better: MetricDirection = "larger"
     aliases: Sequence[str] = ()
     needs: Sequence[str] = ()
     outputs: Sequence[str] = ()
@@ -193,7 +193,7 @@ class MetricRecord:
         found += [p for p in self._own if p.kind is by_place]
         found += [p for p in self._own if p.kind is not by_place]
         found += [inspect.Parameter(name, by_name, default=None) for name in self.sides]
-        return inspect.Signature([*found, *OPTIONS])
+        return inspect.Signature([*found, *OPTION_PARAMETERS])
 
     def _full_doc(self) -> str:
         module = self.kernel.__module__ if self.built_in else None

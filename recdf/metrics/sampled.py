@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from ..errors import FewNegativesWarning, OptionError, warn_user
 from ..inputs.options import check_choice
+from ..stats.numbers import Floats
 
 __all__ = ["sampled_values"]
 
-Floats = npt.NDArray[np.float64]
 
 SampledMetric = Literal["recall", "hitrate", "ndcg", "mrr", "map", "auc"]
 

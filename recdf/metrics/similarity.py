@@ -11,7 +11,7 @@ import numpy as np
 
 from ..matching.grouping import spans
 from ..matching.lists import Lists
-from ..matching.side_tables.features import Features, Similarity, called
+from ..matching.side_tables.features import FeatureTable, Similarity, called
 
 # Bytes of the gathered features of one block of lists: about what a core's cache holds.
 BLOCK_BYTES = 2**22
@@ -84,7 +84,9 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
     return found
 
 
-def _pair_sums(features: Features, kind: str | Similarity, separator: str, rows: np.ndarray, step: int) -> np.ndarray:
+def _pair_sums(
+    features: FeatureTable, kind: str | Similarity, separator: str, rows: np.ndarray, step: int
+) -> np.ndarray:
     """Sum the similarities of all pairs of rows of each list, `step` ranks at a time. A row -1 adds nothing.
 
     Pairs are added in the order of their ranks, so that the longest list of a block does not change the sums of others.

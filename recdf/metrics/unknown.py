@@ -22,7 +22,7 @@ Params = Mapping[str, Any]
 # Larger shares give a warning: of lists whose judgements do not differ, and of unknown rows or lists.
 MANY_JUDGED, MANY_UNKNOWN = 0.5, 0.25
 
-OTHERS = ". {} leaves them out or gives them a fixed value, so it speaks of the others alone"
+OF_OTHERS = ". {} leaves them out or gives them a fixed value, so it speaks of the others alone"
 
 
 class Counted(NamedTuple):
@@ -48,7 +48,7 @@ def _items_or_log(matched: Matched, params: Params) -> Any:
     return (_items if matched.sides.has("items") else _log)(matched, params)
 
 
-def _features(matched: Matched, params: Params) -> Any:
+def _known_features(matched: Matched, params: Params) -> Any:
     return np.less(matched.sides.features.known(params["similarity"], params["separator"])[matched.item], 0)
 
 
@@ -71,19 +71,19 @@ def _grades(matched: Matched, params: Params) -> Any:
 
 
 JUDGE = "Give true rows of relevance 0 for what was judged as not relevant (relevance_col=, min_relevance=), or"
-ROWS = "recommended rows are of items"
+ROWS_UNKNOWN = "recommended rows are of items"
 COUNTED: dict[Unknown, Counted] = {
-    "items": Counted("pred_outside_items", f"{ROWS} that items= lacks", _items),
+    "items": Counted("pred_outside_items", f"{ROWS_UNKNOWN} that items= lacks", _items),
     "items_or_log": Counted(
-        "pred_outside_items", f"{ROWS} that the catalogue (items=, or else log=) lacks", _items_or_log
+        "pred_outside_items", f"{ROWS_UNKNOWN} that the catalogue (items=, or else log=) lacks", _items_or_log
     ),
-    "log": Counted("pred_not_in_log", f"{ROWS} that log= lacks", _log),
+    "log": Counted("pred_not_in_log", f"{ROWS_UNKNOWN} that log= lacks", _log),
     "log_users": Counted(
         "lists_without_log", "lists are of users that log= lacks", lambda lists, _: lists.sides.log.n_history == 0
     ),
-    "features": Counted("pred_without_features", f"{ROWS} without features", _features),
-    "category": Counted("pred_without_{category_col}", f"{ROWS} without a category", _without("category_col")),
-    "group": Counted("pred_without_{group_col}", f"{ROWS} without a group", _without("group_col")),
+    "features": Counted("pred_without_features", f"{ROWS_UNKNOWN} without features", _known_features),
+    "category": Counted("pred_without_{category_col}", f"{ROWS_UNKNOWN} without a category", _without("category_col")),
+    "group": Counted("pred_without_{group_col}", f"{ROWS_UNKNOWN} without a group", _without("group_col")),
     "negatives": Counted(
         "lists_without_negatives",
         "lists with a relevant item have none that true judges as not relevant, with which {} compares them: "
@@ -132,6 +132,6 @@ def warn_of_unknown(overlap: Overlap, counts: Mapping[str, int], requests: Seque
         if n <= (MANY_JUDGED if judged else MANY_UNKNOWN) * total or said:
             continue
         category = NoOverlapWarning if what == "log_users" and n == total else UnknownWarning
-        words = COUNTED[what].words + ("" if judged else OTHERS)
+        words = COUNTED[what].words + ("" if judged else OF_OTHERS)
         told = f"{n:,} of {total:,} {words.format(', '.join(dict.fromkeys(of)))} (spec['counts'] has {name!r})"
         warn_user(told, JudgedWarning if judged else category)

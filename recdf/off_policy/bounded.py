@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .rows import Floats
+from ..stats.numbers import Floats
 
 
-class Bounds(NamedTuple):
+class ValueRange(NamedTuple):
     """Smallest and largest value."""
 
     low: float
@@ -38,8 +38,8 @@ class _Sums(NamedTuple):
 
 
 def cressie_read(
-    weight: Floats, term: Floats, weights: Bounds, unseen_term: Callable[[float, int], float], confidence: float
-) -> Bounds:
+    weight: Floats, term: Floats, weights: ValueRange, unseen_term: Callable[[float, int], float], confidence: float
+) -> ValueRange:
     """Interval of the mean of `term`, given that `weight` has mean 1.
 
     `unseen_term(w, sign)` is the smallest (sign 1) or largest (sign −1) term that an unseen cluster of weight w can
@@ -58,10 +58,10 @@ def cressie_read(
             if (end := _end(n, sums, unseen, unseen_term(unseen, sign), sign, budget)) is not None
         ]
         found.append(sign * min(ends, default=-math.inf))
-    return Bounds(found[0], found[1])
+    return ValueRange(found[0], found[1])
 
 
-def _budget(n: int, sums: _Sums, weights: Bounds, confidence: float) -> float:
+def _budget(n: int, sums: _Sums, weights: ValueRange, confidence: float) -> float:
     """How far a reweighting may be from equal weights: that of the likeliest one, and a quantile of F(1, n)."""
     unseen = weights.high if sums.w < n else weights.low
     mean, square = (unseen + sums.w) / (n + 1), (unseen**2 + sums.ww) / (n + 1)

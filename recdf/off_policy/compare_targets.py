@@ -10,29 +10,31 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, closest
+from ..errors import DataError, OptionError, closest, renamed
 from ..inputs.options import as_columns, says_as
+from ..stats.numbers import Floats
 from .estimate_value import check_weights, ope_estimate
 from .estimators import Interaction
 from .flags import FLAGS, Evidence, find_flags, trust
 from .importance_weights import effective_numbers, weight_numbers
-from .influence import Estimates, Fitted, estimate, fit, influence_sums, standard_error
+from .influence import Estimates, Fitted, clustered_error, estimate_values, fit, influence_sums
 from .log_columns import Record, beside_groups, log_frame, split_groups
 from .model_check import model_mismatch_z
 from .plan import Plan, Ranges, model_columns, read_plan, read_requests
-from .read_log import Log, LogColumns, read_log
-from .rows import Bools, Codes, Floats
-from .slates import Kind
+from .read_log import LogArrays, LogColumns, read_log
+from .rows import Bools, IntCodes
+from .slates import SlateKind
 
 __all__ = ["ope_compare"]
 
 
-COLUMNS = (
+COMPARED_TARGET_COLUMNS = (
     "estimator", "clip", "value_baseline", "value", "diff", "se", "ci_low", "ci_high", "rel_diff", "n_rows", "n_units",
     "n_clusters", "confidence", "flags", "trust",
 )  # fmt: skip
 
 
+@renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 def ope_compare(
     log: Any,
@@ -43,13 +45,13 @@ def ope_compare(
     reward_col: str = "reward",
     propensity_col: str = "propensity",
     target_col: str = "target_propensity",
-    unit: str | Sequence[str] | None = None,
+    slate_col: str | Sequence[str] | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
-    propensity_kind: Kind = "item",
+    propensity_kind: SlateKind = "item",
     ragged: Literal["raise", "as_logged"] = "raise",
     cluster: str | Sequence[str] | None = "user_id",
-    sample_weight_col: str | None = None,
+    weight_col: str | None = None,
     q_logged: str | None = None,
     q_target: str | None = None,
     clip: float | Sequence[float | None] | None = None,
@@ -73,10 +75,10 @@ def ope_compare(
         Column that names the target.
     baseline : label, optional
         Target that the others are compared with; None compares all pairs.
-    {estimators, reward_col, propensity_col, target_col, unit, position_col, interaction, propensity_kind, ragged}
+    {estimators, reward_col, propensity_col, target_col, slate_col, position_col, interaction, propensity_kind, ragged}
     cluster : str, list of str or None, default "user_id"
-        Key by which the rows of the targets are paired; None pairs them by `unit`.
-    {sample_weight_col, q_logged, q_target, clip, confidence}
+        Key by which the rows of the targets are paired; None pairs them by `slate_col`.
+    {weight_col, q_logged, q_target, clip, confidence}
 
     Returns
     -------
@@ -89,7 +91,7 @@ def ope_compare(
     Raises
     ------
     OptionError
-        If there are fewer than two targets, the baseline is none of them, or there is neither `cluster` nor `unit`.
+        If there are fewer than two targets, the baseline is none of them, or `cluster` and `slate_col` are both None.
     DataError
         If the targets do not stand on the same rows; and as `ope_estimate`.
 
@@ -112,26 +114,26 @@ def ope_compare(
     0        x     y -0.167  do not use: few rewards
     """
     frame = log_frame(log)
-    requests = read_requests(estimators, clip, interaction, as_columns(unit), propensity_kind, ragged)
+    requests = read_requests(estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged)
     plan = read_plan(requests, confidence, "delta", Ranges(None, None), (2, 0))
-    if not as_columns(cluster) and not as_columns(unit):
-        raise OptionError("cluster=None and unit=None: name the key by which the rows of the targets are paired")
+    if not as_columns(cluster) and not as_columns(slate_col):
+        raise OptionError("cluster=None and slate_col=None: name the key by which the rows of the targets are paired")
     columns = LogColumns(
-        reward_col, propensity_col, target_col, position_col, sample_weight_col, None,
-        *model_columns(requests, q_logged, q_target), tuple(as_columns(unit)), tuple(as_columns(cluster)),
+        reward_col, propensity_col, target_col, position_col, weight_col, None,
+        *model_columns(requests, q_logged, q_target), tuple(as_columns(slate_col)), tuple(as_columns(cluster)),
         propensity_kind, ragged == "as_logged",
     )  # fmt: skip
-    groups = split_groups(frame, [by], ("baseline", *COLUMNS))
+    groups = split_groups(frame, [by], ("baseline", *COMPARED_TARGET_COLUMNS))
     labels = groups.labels[by].tolist()
-    pairs = _pairs(labels, baseline)
+    pairs = _target_pairs(labels, baseline)
     arrays = read_log(frame, columns)
     targets = [_target(arrays, some, plan) for some in groups.rows]
     rows = []
     for first, second in pairs:
         _check_same(targets[first], targets[second], (labels[first], labels[second]))
-        rows.append([_difference(targets[first], targets[second], j, plan) for j in range(len(requests))])
+        rows.append([_target_difference(targets[first], targets[second], j, plan) for j in range(len(requests))])
     names = [groups.labels[by].iloc[list(side)].reset_index(drop=True) for side in zip(*pairs, strict=True)]
-    return beside_groups(pd.DataFrame({"baseline": names[0], by: names[1]}), rows, COLUMNS)
+    return beside_groups(pd.DataFrame({"baseline": names[0], by: names[1]}), rows, COMPARED_TARGET_COLUMNS)
 
 
 class _Target(NamedTuple):
@@ -141,7 +143,7 @@ class _Target(NamedTuple):
     estimates: Estimates
     sums: Floats
     present: Bools
-    counts: Codes
+    counts: IntCodes
     rewards: Floats
     n_rows: int
     n_units: int
@@ -149,7 +151,7 @@ class _Target(NamedTuple):
     constant: bool
 
 
-def _pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
+def _target_pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
     if len(labels) < 2:
         raise OptionError(f"by names {len(labels)} target ({labels}); expected at least two")
     if baseline is None:
@@ -160,7 +162,7 @@ def _pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
     return [(at, other) for other in range(len(labels)) if other != at]
 
 
-def _target(log: Log, some: Codes | None, plan: Plan) -> _Target:
+def _target(log: LogArrays, some: IntCodes | None, plan: Plan) -> _Target:
     """Estimate one target under all requests; those of one interaction share their rows."""
     requests = plan.all_requests
     interactions = dict.fromkeys(request.interaction for request in requests)
@@ -170,7 +172,7 @@ def _target(log: Log, some: Codes | None, plan: Plan) -> _Target:
     weights = weight_numbers(rows)
     check_weights(rows, weights, plan, log.columns)
     fitted = fit(rows, requests)
-    estimates = estimate(rows, requests)
+    estimates = estimate_values(rows, requests)
     sums, present = influence_sums(rows, requests, fitted)
     flags, model_z = [], model_mismatch_z(rows)
     for request, one in zip(plan.requests, estimates.rows, strict=False):
@@ -194,10 +196,10 @@ def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
         )
 
 
-def _difference(first: _Target, second: _Target, j: int, plan: Plan) -> Record:
+def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> Record:
     psi = second.sums[1 + j] - first.sums[1 + j]
     n_clusters = int(np.count_nonzero(first.present))
-    se = float(standard_error(np.array([psi @ psi]), n_clusters, first.fitted.log.units)[0])
+    se = float(clustered_error(np.array([psi @ psi]), n_clusters, first.fitted.log.units)[0])
     if first.constant or second.constant:  # rewards that do not vary tell nothing of the error
         se = np.nan
     base, value = first.fitted.values[j], second.fitted.values[j]

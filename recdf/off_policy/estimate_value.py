@@ -8,24 +8,24 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError
+from ..errors import DataError, renamed
 from ..inputs.options import as_columns
 from ..progress import Progress
-from .estimators import Interaction, Request
-from .flags import Evidence, Method, find_flags, trust
+from .estimators import EstimatorRequest, Interaction
+from .flags import Evidence, IntervalKind, find_flags, trust
 from .importance_weights import EffectiveNumbers, WeightNumbers, effective_numbers, weight_numbers
-from .influence import Estimates, estimate
+from .influence import Estimates, estimate_values
 from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals, without_variation
-from .log_columns import Groups, Record, beside_groups, log_frame, split_groups
+from .log_columns import ByGroups, Record, beside_groups, log_frame, split_groups
 from .model_check import model_mismatch_z
 from .plan import Plan, Ranges, check_bounded, model_columns, read_plan, read_range, read_requests
-from .read_log import Log, LogColumns, read_log
-from .rows import Codes, Rows
-from .slates import Kind
+from .read_log import LogArrays, LogColumns, read_log
+from .rows import IntCodes, LogGroup
+from .slates import SlateKind
 
 __all__ = ["ope_estimate"]
 
-COLUMNS = (
+ESTIMATE_COLUMNS = (
     "estimator", "clip", "value", "se", "ci_low", "ci_high", "logging_value", "lift", "lift_se", "lift_ci_low",
     "lift_ci_high", "rel_lift", "n_rows", "n_units", "n_clusters", "ess", "ess_share", "ess_reward",
     "ess_reward_expected", "ess_influence", "weight_mean", "weight_max", "max_weight_share", "n_clipped",
@@ -33,6 +33,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@renamed(unit="slate_col", sample_weight_col="weight_col", method="interval")
 def ope_estimate(
     log: Any,
     *,
@@ -40,20 +41,20 @@ def ope_estimate(
     reward_col: str = "reward",
     propensity_col: str = "propensity",
     target_col: str = "target_propensity",
-    unit: str | Sequence[str] | None = None,
+    slate_col: str | Sequence[str] | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
-    propensity_kind: Kind = "item",
+    propensity_kind: SlateKind = "item",
     slate_propensity_col: str | None = None,
     ragged: Literal["raise", "as_logged"] = "raise",
     cluster: str | Sequence[str] | None = "user_id",
-    sample_weight_col: str | None = None,
+    weight_col: str | None = None,
     q_logged: str | None = None,
     q_target: str | None = None,
     clip: float | Sequence[float | None] | None = None,
     by: str | Sequence[str] | None = None,
     confidence: float = 0.95,
-    method: Method = "delta",
+    interval: IntervalKind = "delta",
     reward_range: tuple[float, float] | None = None,
     weight_range: tuple[float, float] | None = None,
     n_resamples: int = 2000,
@@ -95,10 +96,10 @@ def ope_estimate(
         Column of the probability, in (0, 1], with which the logging policy showed the item.
     target_col : str, default "target_propensity"
         Column of the probability, in [0, 1], with which the target policy would have shown it.
-    unit : str or list of str, optional
+    slate_col : str or list of str, optional
         Key of a slate. Without it every row is a decision of its own.
     position_col : str, default "position"
-        Position in the slate; read only with `unit`.
+        Position in the slate; read only with `slate_col`.
     interaction : {"independent", "cascade", "standard"}, optional
         Which other positions the reward of a position depends on: none, those above, all.
     propensity_kind : {"item", "conditional", "prefix", "slate"}, default "item"
@@ -111,7 +112,7 @@ def ope_estimate(
         Units of different length are an error, or are taken as logged, which assumes that no policy sets the length.
     cluster : str, list of str or None, default "user_id"
         Key of the rows that belong together. Rows of one user are not independent: with None intervals are too narrow.
-    sample_weight_col : str, optional
+    weight_col : str, optional
         1/(probability that the row was kept in the log), which is at least 1, for logs whose rows without reward were
         sampled down.
     q_logged : str, optional
@@ -125,12 +126,12 @@ def ope_estimate(
         Columns such as the model of a stacked log. Each of their values is estimated alone.
     confidence : float, default 0.95
         Coverage of the intervals.
-    method : {"delta", "bootstrap", "bounded"}, default "delta"
+    interval : {"delta", "bootstrap", "bounded"}, default "delta"
         "delta": a normal interval with the standard error above. "bootstrap": percentiles of `n_resamples` Poisson
         resamples of clusters. "bounded": an empirical-likelihood interval (Cressie–Read), which holds with few rewards,
         for ips and snips without a clip.
     reward_range, weight_range : (float, float), optional
-        Smallest and largest reward and weight that are possible, seen or not. `method="bounded"` needs both.
+        Smallest and largest reward and weight that are possible, seen or not. `interval="bounded"` needs both.
     n_resamples : int, default 2000
         Resamples of the bootstrap.
     seed : int, default 0
@@ -154,7 +155,7 @@ def ope_estimate(
           `ess_influence` = (Σψ²)²/Σψ⁴ over clusters; of slates, those of the worst position;
         * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`, `clipped_mass` =
           mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w > 0);
-        * `method`, `confidence`, `flags` (joined by ", ") and `trust`.
+        * `method` (the `interval`), `confidence`, `flags` (joined by ", ") and `trust`.
 
     Raises
     ------
@@ -212,28 +213,28 @@ def ope_estimate(
     """
     frame = log_frame(log)
     ranges = Ranges(read_range("reward_range", reward_range), read_range("weight_range", weight_range))
-    requests = read_requests(estimators, clip, interaction, as_columns(unit), propensity_kind, ragged)
-    plan = read_plan(requests, confidence, method, ranges, (n_resamples, seed))
+    requests = read_requests(estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged)
+    plan = read_plan(requests, confidence, interval, ranges, (n_resamples, seed))
     columns = LogColumns(
-        reward_col, propensity_col, target_col, position_col, sample_weight_col, slate_propensity_col,
-        *model_columns(requests, q_logged, q_target), tuple(as_columns(unit)), tuple(as_columns(cluster)),
-        propensity_kind, ragged == "as_logged", ranges.reward, method == "bootstrap",
+        reward_col, propensity_col, target_col, position_col, weight_col, slate_propensity_col,
+        *model_columns(requests, q_logged, q_target), tuple(as_columns(slate_col)), tuple(as_columns(cluster)),
+        propensity_kind, ragged == "as_logged", ranges.reward, interval == "bootstrap",
     )  # fmt: skip
     check_bounded(plan, columns)
-    groups = split_groups(frame, by, COLUMNS)
+    groups = split_groups(frame, by, ESTIMATE_COLUMNS)
     arrays = read_log(frame, columns, as_columns(by))
     found = []
     with Progress(len(groups.rows), "ope_estimate", progress) as shown:
         for g in range(len(groups.rows)):
             found.append(_named_group(arrays, groups, g, plan))
             shown.add()
-    return beside_groups(groups.labels, found, COLUMNS)
+    return beside_groups(groups.labels, found, ESTIMATE_COLUMNS)
 
 
 # -------------------------------------------------------------------------------------------- one group
 
 
-def _named_group(log: Log, groups: Groups, g: int, plan: Plan) -> list[Record]:
+def _named_group(log: LogArrays, groups: ByGroups, g: int, plan: Plan) -> list[Record]:
     """Rows of one group; an error says which group it is about."""
     try:
         return group_rows(log, groups.rows[g], plan)
@@ -242,15 +243,15 @@ def _named_group(log: Log, groups: Groups, g: int, plan: Plan) -> list[Record]:
         raise DataError(f"{label}: {error}" if label else str(error)) from None
 
 
-def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Record]:
+def group_rows(log: LogArrays, some: IntCodes | None, plan: Plan) -> list[Record]:
     """Rows of the result of one group, in the order of the requests."""
-    found: dict[Request, Record] = {}
+    found: dict[EstimatorRequest, Record] = {}
     for interaction in dict.fromkeys(request.interaction for request in plan.requests):
         asked = [request for request in plan.all_requests if request.interaction == interaction]
         rows = log.rows(some, interaction)
         weights = weight_numbers(rows)
         check_weights(rows, weights, plan, log.columns)
-        estimates = estimate(rows, asked)
+        estimates = estimate_values(rows, asked)
         intervals = find_intervals(rows, asked, estimates, plan)
         effective: dict[object, EffectiveNumbers] = {}
         model_z = model_mismatch_z(rows)
@@ -265,7 +266,7 @@ def group_rows(log: Log, some: Codes | None, plan: Plan) -> list[Record]:
     return [found[request] for request in plan.requests]
 
 
-def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogColumns) -> None:
+def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan, columns: LogColumns) -> None:
     """Refuse rows from which nothing can be estimated, and weights outside the range that was given."""
     target = f"log[{columns.target!r}]"
     if not weights.n_matched:
@@ -292,16 +293,18 @@ def check_weights(rows: Rows, weights: WeightNumbers, plan: Plan, columns: LogCo
             )
 
 
-def find_intervals(rows: Rows, asked: Sequence[Request], estimates: Estimates, plan: Plan) -> list[Interval]:
-    """Intervals of all requests by the method of the call."""
-    if plan.method == "bootstrap":
+def find_intervals(
+    rows: LogGroup, asked: Sequence[EstimatorRequest], estimates: Estimates, plan: Plan
+) -> list[Interval]:
+    """Intervals of all requests by the kind that the call asks for."""
+    if plan.interval == "bootstrap":
         return bootstrap_intervals(rows, asked, plan.confidence, plan.n_resamples, plan.seed)
-    if plan.method == "bounded" and plan.reward_range is not None and plan.weight_range is not None:
+    if plan.interval == "bounded" and plan.reward_range is not None and plan.weight_range is not None:
         return bounded_intervals(rows, estimates, plan.reward_range, plan.weight_range, plan.confidence)
     return delta_intervals(estimates, plan.confidence)
 
 
-def log_record(rows: Rows, found: Evidence) -> Record:
+def log_record(rows: LogGroup, found: Evidence) -> Record:
     """What a row of the result says about the log and its weights, whatever the estimator."""
     return {
         "n_rows": len(rows),
@@ -316,9 +319,9 @@ def log_record(rows: Rows, found: Evidence) -> Record:
     }
 
 
-def _row(rows: Rows, found: Evidence, interval: Interval, plan: Plan) -> Record:
+def _row(rows: LogGroup, found: Evidence, interval: Interval, plan: Plan) -> Record:
     one, logging, flags = found.estimate, found.estimates.logging_value, find_flags(found)
-    interval = without_variation(interval, found.weights.constant_reward, plan.method == "bounded")
+    interval = without_variation(interval, found.weights.constant_reward, plan.interval == "bounded")
     return {
         **log_record(rows, found),
         **interval._asdict(),
@@ -328,8 +331,8 @@ def _row(rows: Rows, found: Evidence, interval: Interval, plan: Plan) -> Record:
         "lift": one.lift,
         "rel_lift": one.lift / logging if logging else np.nan,
         "ess_influence": one.ess_influence,
-        "method": plan.method,
+        "method": plan.interval,
         "confidence": plan.confidence,
         "flags": ", ".join(flags),
-        "trust": trust(flags, one.value, interval.ci_low, interval.ci_high, plan.method),
+        "trust": trust(flags, one.value, interval.ci_low, interval.ci_high, plan.interval),
     }

@@ -9,17 +9,15 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import OptionError, closest
-
-Floats = npt.NDArray[np.float64]
+from ..stats.numbers import Floats
 
 Interaction = Literal["independent", "cascade", "standard"]
 
 # What happens to a weight above the clip: it is cut to the clip, the row falls back on the reward model, or the
 # weight shrinks smoothly. "model" uses no weight at all.
-Rule = Literal["cap", "switch", "shrink", "model"]
+WeightRule = Literal["cap", "switch", "shrink", "model"]
 
 
 class Estimator(NamedTuple):
@@ -27,7 +25,7 @@ class Estimator(NamedTuple):
     their mean. `unclipped` names the estimator that it becomes when the clip grows without bound."""
 
     name: str
-    rule: Rule
+    rule: WeightRule
     uses_q: bool
     normalised: bool
     unclipped: str
@@ -57,7 +55,7 @@ SLATE_NAMES: dict[str, tuple[str, Interaction]] = {
 }
 
 
-class Request(NamedTuple):
+class EstimatorRequest(NamedTuple):
     """One row of the result: an estimator under the name that the caller used, and its clip."""
 
     label: str
@@ -79,7 +77,7 @@ def find_estimator(name: object, interaction: Interaction | None) -> tuple[Estim
     return ESTIMATORS[name], interaction
 
 
-def effective_weight(weight: Floats, rule: Rule, clip: float | None) -> Floats:
+def effective_weight(weight: Floats, rule: WeightRule, clip: float | None) -> Floats:
     """The weight that a row has in an estimator.
 
     cap: min(w, L). switch: w where w ≤ L, else 0. shrink: L·w/(w² + L). Without a clip the weight is unchanged.

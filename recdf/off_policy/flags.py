@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-from .estimators import Request
+from .estimators import EstimatorRequest
 from .importance_weights import EffectiveNumbers, WeightNumbers
-from .influence import Estimate, Estimates
-from .read_log import Log
+from .influence import Estimates, ValueEstimate
+from .read_log import LogArrays
 
-Method = Literal["delta", "bootstrap", "bounded"]
+IntervalKind = Literal["delta", "bootstrap", "bounded"]
 
 FEW_REWARDS = 100
 LOW_ESS = 300
@@ -23,7 +23,7 @@ LOW_ESS_SHARE = 0.01
 DOMINATED = 0.1
 FEW_CLUSTERS = 50
 LOW_ESS_INFLUENCE = 20
-SKEWED = 0.2
+SKEWED_WEIGHTS = 0.2
 MEAN_WEIGHT_Z = 3.0
 MODEL_Z = 3.0
 UNSUPPORTED_Z = -2.0
@@ -78,10 +78,10 @@ BOUNDED_COVERS = ("few_rewards", "low_ess", "dominated", "concentrated")
 class Evidence(NamedTuple):
     """All that the flags of one estimate follow from."""
 
-    log: Log
-    request: Request
+    log: LogArrays
+    request: EstimatorRequest
     estimates: Estimates
-    estimate: Estimate
+    estimate: ValueEstimate
     weights: WeightNumbers
     effective: EffectiveNumbers
     model_z: float
@@ -102,7 +102,8 @@ def find_flags(found: Evidence) -> list[str]:
         "mean_weight": testable and abs(z) > MEAN_WEIGHT_Z,
         "model_mismatch": testable and found.request.estimator.uses_q and abs(found.model_z) > MODEL_Z,
         "few_clusters": bool(found.log.columns.cluster) and found.estimates.n_clusters < FEW_CLUSTERS,
-        "concentrated": found.estimate.ess_influence < LOW_ESS_INFLUENCE or abs(found.estimate.skewness) > SKEWED,
+        "concentrated": found.estimate.ess_influence < LOW_ESS_INFLUENCE
+        or abs(found.estimate.skewness) > SKEWED_WEIGHTS,
         "clip_bias": moved > CLIP_BIAS * found.estimate.se,
         "model_only": found.request.estimator.rule == "model",
         "mean_weight_untestable": not testable,
@@ -112,7 +113,7 @@ def find_flags(found: Evidence) -> list[str]:
     return [name for name in FLAGS if hold[name]]
 
 
-def trust(flags: list[str], value: float, ci_low: float, ci_high: float, method: Method) -> str:
+def trust(flags: list[str], value: float, ci_low: float, ci_high: float, interval: IntervalKind) -> str:
     """One word for an estimate: "ok", "wide", or why it should not be used.
 
     The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use: <reason>". `unclustered`
@@ -123,7 +124,7 @@ def trust(flags: list[str], value: float, ci_low: float, ci_high: float, method:
     reasons = [name for name in flags if FLAGS[name]]
     if reasons:
         word = FLAGS[reasons[0]]
-        if method == "bounded" and all(name in BOUNDED_COVERS for name in reasons):
+        if interval == "bounded" and all(name in BOUNDED_COVERS for name in reasons):
             return word.replace("do not use", "use the interval only")
         return word
     if math.isnan(ci_low) or math.isnan(ci_high) or (ci_high - ci_low) / 2 > WIDE * abs(value):

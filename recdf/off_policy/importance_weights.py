@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .estimators import Rule, effective_weight
-from .rows import Floats, Rows, dot
+from ..stats.numbers import Floats
+from .estimators import WeightRule, effective_weight
+from .rows import LogGroup, dot
 
 # Size of z over rows from which the mean weight is tested over clusters too.
 CLUSTERS_ARE_ASKED_ABOVE = 2.0
@@ -45,7 +46,7 @@ class EffectiveNumbers(NamedTuple):
     clipped_mass: float
 
 
-def effective_numbers(rows: Rows, rule: Rule, clip: float | None) -> EffectiveNumbers:
+def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> EffectiveNumbers:
     """Effective sample sizes and shares of the weights that an estimator uses.
 
     (Σw)²/Σw² for the rows, the same with w·r summed per unit in place of w for the rewards. Heavy rows that happen to
@@ -101,7 +102,7 @@ def effective_numbers(rows: Rows, rule: Rule, clip: float | None) -> EffectiveNu
     )
 
 
-def weight_numbers(rows: Rows) -> WeightNumbers:
+def weight_numbers(rows: LogGroup) -> WeightNumbers:
     """Mean, largest value and the test of the mean against 1, which holds for every correct log."""
     k = rows.n_positions
     total, count, smallest, largest, matched = np.zeros(k), np.zeros(k), np.inf, 0.0, 0
@@ -122,7 +123,7 @@ def weight_numbers(rows: Rows) -> WeightNumbers:
     )  # fmt: skip
 
 
-def _row_errors(rows: Rows, mean: Floats, count: Floats) -> Floats:
+def _row_errors(rows: LogGroup, mean: Floats, count: Floats) -> Floats:
     """Standard error of the mean weight per position, of independent rows."""
     square, n = np.zeros(rows.n_positions), np.zeros(rows.n_positions)
     for piece in rows.pieces():
@@ -133,7 +134,7 @@ def _row_errors(rows: Rows, mean: Floats, count: Floats) -> Floats:
         return np.sqrt(n / (n - 1) * square) / count
 
 
-def _cluster_errors(rows: Rows, mean: Floats, count: Floats) -> Floats:
+def _cluster_errors(rows: LogGroup, mean: Floats, count: Floats) -> Floats:
     """Standard error of the mean weight per position, of independent clusters."""
     if rows.cluster is None:
         return _row_errors(rows, mean, count)

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .estimators import Request, effective_weight
-from .rows import Bools, Floats, Rows, dot
+from ..stats.numbers import Floats
+from .estimators import EstimatorRequest, effective_weight
+from .rows import Bools, LogGroup, dot
 
 
 class Totals(NamedTuple):
@@ -41,7 +42,7 @@ class Fitted(NamedTuple):
     logging_value: float
 
 
-class Estimate(NamedTuple):
+class ValueEstimate(NamedTuple):
     """One estimated value, its lift over the logging policy on the same rows, and what clipping changed.
 
     With ψ the influence of a cluster, `ess_influence` = (Σψ²)²/Σψ⁴ is the number of clusters of equal influence that
@@ -61,12 +62,12 @@ class Estimate(NamedTuple):
 class Estimates(NamedTuple):
     """All estimates of one group of rows."""
 
-    rows: list[Estimate]
+    rows: list[ValueEstimate]
     logging_value: float
     n_clusters: int
 
 
-def sum_log(rows: Rows) -> LogTotals:
+def sum_log(rows: LogGroup) -> LogTotals:
     """Sums of the log alone."""
     units, reward, per_position = 0.0, 0.0, np.zeros(rows.n_positions)
     for piece in rows.pieces():
@@ -78,7 +79,7 @@ def sum_log(rows: Rows) -> LogTotals:
     return LogTotals(units, per_position if rows.position is not None else np.array([units]), reward)
 
 
-def sum_requests(rows: Rows, requests: Sequence[Request]) -> list[Totals]:
+def sum_requests(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> list[Totals]:
     """Sums of every request; requests that differ in their normalisation alone share one computation."""
     sums: dict[tuple[object, ...], list[Floats]] = {}
     for piece in rows.pieces():
@@ -98,7 +99,7 @@ def sum_requests(rows: Rows, requests: Sequence[Request]) -> list[Totals]:
     return [Totals(gain, weight, float(base.sum())) for gain, weight, base, _ in found]
 
 
-def value_of(request: Request, totals: Totals, log: LogTotals) -> float:
+def value_of(request: EstimatorRequest, totals: Totals, log: LogTotals) -> float:
     """Return the estimate, which is per unit and a sum over positions."""
     if not request.estimator.normalised:
         return (totals.base + float(totals.gain.sum())) / log.units
@@ -110,14 +111,14 @@ def normalised_gain(totals: Totals) -> Floats:
     return totals.gain / totals.weight
 
 
-def fit(rows: Rows, requests: Sequence[Request]) -> Fitted:
+def fit(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Fitted:
     """Values of all requests, and the sums that their influence values need."""
     log, totals = sum_log(rows), sum_requests(rows, requests)
     values = [value_of(request, own, log) for request, own in zip(requests, totals, strict=True)]
     return Fitted(log, totals, values, log.reward / log.units)
 
 
-def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
+def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Estimates:
     """Estimate every request with its standard errors."""
     found = fit(rows, requests)
     values, logging = found.values, found.logging_value
@@ -134,7 +135,7 @@ def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
         sums, present = influence_sums(rows, requests, found)
         squares, powers = _pair_squares(list(sums), pairs), _higher_powers(list(sums[1:]))
         n_clusters = int(np.count_nonzero(present))
-    se = standard_error(squares, n_clusters, found.log.units).reshape(len(requests), 3)
+    se = clustered_error(squares, n_clusters, found.log.units).reshape(len(requests), 3)
     second = squares.reshape(len(requests), 3)[:, 0]
     # An estimate without any variance has nothing that could be unevenly spread.
     spread = powers[:, 1] > 0
@@ -143,7 +144,9 @@ def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
     changes = [value - values[whole] for value, whole in zip(values, full, strict=True)]
     return Estimates(
         [
-            Estimate(values[j], se[j, 0], values[j] - logging, se[j, 1], changes[j], se[j, 2], even[j], skewness[j])
+            ValueEstimate(
+                values[j], se[j, 0], values[j] - logging, se[j, 1], changes[j], se[j, 2], even[j], skewness[j]
+            )
             for j in range(len(requests))
         ],
         logging,
@@ -151,7 +154,7 @@ def estimate(rows: Rows, requests: Sequence[Request]) -> Estimates:
     )
 
 
-def influence_sums(rows: Rows, requests: Sequence[Request], found: Fitted) -> tuple[Floats, Bools]:
+def influence_sums(rows: LogGroup, requests: Sequence[EstimatorRequest], found: Fitted) -> tuple[Floats, Bools]:
     """Influence values summed per cluster code: of the logging policy, then of every request; and which codes occur."""
     if rows.cluster is None:
         raise ValueError("rows without clusters have no sums per cluster")
@@ -164,7 +167,7 @@ def influence_sums(rows: Rows, requests: Sequence[Request], found: Fitted) -> tu
     return sums, present
 
 
-def standard_error(squares: Floats, n_clusters: int, units: float) -> Floats:
+def clustered_error(squares: Floats, n_clusters: int, units: float) -> Floats:
     """√(U/(U−1)·Σ(Σψ)²)/n; null for a single cluster."""
     if n_clusters < 2:
         return np.full(len(squares), np.nan)
@@ -190,7 +193,7 @@ def _higher_powers(psis: Sequence[Floats]) -> Floats:
     return np.array(found)
 
 
-def _unclipped(request: Request, requests: Sequence[Request]) -> int:
+def _unclipped(request: EstimatorRequest, requests: Sequence[EstimatorRequest]) -> int:
     """Return the position of the same request without its clip, which is its own if it has no clip."""
     if request.clip is None:
         return requests.index(request)
@@ -200,11 +203,11 @@ def _unclipped(request: Request, requests: Sequence[Request]) -> int:
     return requests.index(request)
 
 
-def _sum_key(request: Request) -> tuple[object, ...]:
+def _sum_key(request: EstimatorRequest) -> tuple[object, ...]:
     return request.estimator.rule, request.estimator.uses_q, request.clip
 
 
-def _influences(rows: Rows, requests: Sequence[Request], found: Fitted, piece: slice) -> list[Floats]:
+def _influences(rows: LogGroup, requests: Sequence[EstimatorRequest], found: Fitted, piece: slice) -> list[Floats]:
     """Influence values of a piece of rows: of the logging policy, then of every request."""
     own = [
         _influence(rows, request, totals, found.log, value, piece)
@@ -213,11 +216,11 @@ def _influences(rows: Rows, requests: Sequence[Request], found: Fitted, piece: s
     return [_logging_influence(rows, found.logging_value, piece), *own]
 
 
-def _reward(rows: Rows, piece: slice) -> Floats:
+def _reward(rows: LogGroup, piece: slice) -> Floats:
     return rows.reward[piece].astype(np.float64, copy=False)
 
 
-def _parts(rows: Rows, request: Request, piece: slice) -> tuple[Floats, Floats, Floats | None]:
+def _parts(rows: LogGroup, request: EstimatorRequest, piece: slice) -> tuple[Floats, Floats, Floats | None]:
     """Return each row's effective weight, what this weight multiplies, and the model's value of the target policy."""
     estimator = request.estimator
     g = effective_weight(rows.weight[piece], estimator.rule, request.clip)
@@ -227,7 +230,9 @@ def _parts(rows: Rows, request: Request, piece: slice) -> tuple[Floats, Floats, 
     return g, reward - rows.q_logged[piece], rows.q_target[piece]
 
 
-def _influence(rows: Rows, request: Request, totals: Totals, log: LogTotals, value: float, piece: slice) -> Floats:
+def _influence(
+    rows: LogGroup, request: EstimatorRequest, totals: Totals, log: LogTotals, value: float, piece: slice
+) -> Floats:
     g, error, model = _parts(rows, request, piece)
     per_unit = _per_unit(rows, value, piece)
     if request.estimator.normalised:
@@ -239,10 +244,10 @@ def _influence(rows: Rows, request: Request, totals: Totals, log: LogTotals, val
     return rows.weighted(psi if model is None else psi + model, piece)
 
 
-def _logging_influence(rows: Rows, logging: float, piece: slice) -> Floats:
+def _logging_influence(rows: LogGroup, logging: float, piece: slice) -> Floats:
     return rows.weighted(_reward(rows, piece) - _per_unit(rows, logging, piece), piece)
 
 
-def _per_unit(rows: Rows, value: float, piece: slice) -> Floats | float:
+def _per_unit(rows: LogGroup, value: float, piece: slice) -> Floats | float:
     """A value per unit, on the unit's first row."""
     return value if rows.first is None else np.where(rows.first[piece], value, 0.0)

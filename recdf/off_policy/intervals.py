@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..stats.numbers import Floats
 from ..stats.resampling_weights import poisson_sums
-from .bounded import Bounds, cressie_read
-from .estimators import Request, effective_weight
+from .bounded import ValueRange, cressie_read
+from .estimators import EstimatorRequest, effective_weight
 from .influence import Estimates
-from .rows import Floats, Rows
+from .rows import LogGroup
 
 
 class Interval(NamedTuple):
@@ -70,7 +71,7 @@ class _ClusterSums(NamedTuple):
 
 
 def bootstrap_intervals(
-    rows: Rows, requests: Sequence[Request], confidence: float, n_resamples: int, seed: int
+    rows: LogGroup, requests: Sequence[EstimatorRequest], confidence: float, n_resamples: int, seed: int
 ) -> list[Interval]:
     """Percentile intervals; every replicate draws whole clusters."""
     sums = _cluster_sums(rows, requests)
@@ -96,7 +97,7 @@ def bootstrap_intervals(
     return found
 
 
-def _replicates(drawn: Floats, request: Request, places: _Places, rows: Sequence[int]) -> Floats:
+def _replicates(drawn: Floats, request: EstimatorRequest, places: _Places, rows: Sequence[int]) -> Floats:
     units = drawn[:, 0]
     gain = drawn[:, places.gain]
     if request.estimator.normalised:
@@ -107,7 +108,7 @@ def _replicates(drawn: Floats, request: Request, places: _Places, rows: Sequence
     return total / units
 
 
-def _cluster_sums(rows: Rows, requests: Sequence[Request]) -> _ClusterSums:
+def _cluster_sums(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> _ClusterSums:
     """Sums per cluster. Rows without clusters have no ids, so they are put in the order of their own values."""
     everything = slice(0, len(rows))
     reward = rows.reward.astype(np.float64, copy=False)
@@ -141,7 +142,7 @@ def _cluster_sums(rows: Rows, requests: Sequence[Request]) -> _ClusterSums:
     return _ClusterSums(_per_cluster(rows, columns), per_position, asked)
 
 
-def _per_cluster(rows: Rows, columns: list[Floats]) -> list[Floats]:
+def _per_cluster(rows: LogGroup, columns: list[Floats]) -> list[Floats]:
     if rows.cluster is None:
         order = np.lexsort(columns[::-1])
         return [values[order] for values in columns]
@@ -154,7 +155,7 @@ def _per_cluster(rows: Rows, columns: list[Floats]) -> list[Floats]:
 
 
 def bounded_intervals(
-    rows: Rows, found: Estimates, rewards: Bounds, weights: Bounds, confidence: float
+    rows: LogGroup, found: Estimates, rewards: ValueRange, weights: ValueRange, confidence: float
 ) -> list[Interval]:
     """Empirical-likelihood intervals of the value and of the lift; standard errors are those of the delta method.
 
@@ -165,7 +166,7 @@ def bounded_intervals(
     mean_size = columns[0].mean()
     weight, gain, lift = (values / mean_size for values in columns[1:])
     largest = float(columns[0].max() / mean_size)
-    spread = Bounds(weights.low * columns[0].min() / mean_size, weights.high * largest)
+    spread = ValueRange(weights.low * columns[0].min() / mean_size, weights.high * largest)
 
     def unseen_gain(w: float, sign: int) -> float:
         return float(w * (rewards.low if sign > 0 else rewards.high))
@@ -176,7 +177,7 @@ def bounded_intervals(
 
     value = cressie_read(weight, gain, spread, unseen_gain, confidence)
     width = rewards.high - rewards.low
-    value = Bounds(max(value.low, rewards.low), min(value.high, rewards.high))
+    value = ValueRange(max(value.low, rewards.low), min(value.high, rewards.high))
     change = cressie_read(weight, lift, spread, unseen_lift, confidence)
-    change = Bounds(max(change.low, -width), min(change.high, width))
+    change = ValueRange(max(change.low, -width), min(change.high, width))
     return [Interval(one.se, value.low, value.high, one.lift_se, change.low, change.high) for one in found.rows]

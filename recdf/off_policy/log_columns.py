@@ -18,13 +18,14 @@ from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.groups import group_codes, split
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
-from .rows import Codes, Floats
+from ..stats.numbers import Floats
+from .rows import IntCodes
 
 # Smaller numbers than this have lost digits, and their inverses are infinite.
 LEAST_PROPENSITY = float(np.finfo(np.float64).tiny)
 
 # What rounding may add to probabilities that sum to 1.
-ROUNDING = 1e-6
+SUM_ROUNDING = 1e-6
 
 
 Record = dict[str, Any]  # one row of a result
@@ -33,17 +34,17 @@ Record = dict[str, Any]  # one row of a result
 class Keys(NamedTuple):
     """Integer codes of the rows, equal where their ids are equal, and a number above all codes."""
 
-    codes: Codes
+    codes: IntCodes
     n: int
 
 
-class Groups(NamedTuple):
+class ByGroups(NamedTuple):
     """The values of the `by` columns, sorted, and the rows of each; None stands for all rows."""
 
     labels: pd.DataFrame
-    rows: list[Codes | None]
+    rows: list[IntCodes | None]
 
-    def codes(self, n: int) -> Codes:
+    def codes(self, n: int) -> IntCodes:
         """Return the number of the group of every one of `n` rows."""
         codes = np.zeros(n, np.int64)
         for g, some in enumerate(self.rows):
@@ -104,7 +105,7 @@ def read_probabilities(
     if (low >= 0 if zero else low > 0) and high <= 1:
         return values
     # Sums over positions and items may leave a probability above 1 by rounding.
-    if (low >= 0 if zero else low > 0) and high <= 1 + ROUNDING:
+    if (low >= 0 if zero else low > 0) and high <= 1 + SUM_ROUNDING:
         return np.minimum(values, 1.0)
     null = np.isnan(values)
     if null.any():
@@ -119,7 +120,9 @@ def read_probabilities(
     raise DataError(text + hint)
 
 
-def key_codes(frame: pd.DataFrame, names: Sequence[str], argument: str, hint: str, *, ordered: bool = False) -> Keys:
+def log_key_codes(
+    frame: pd.DataFrame, names: Sequence[str], argument: str, hint: str, *, ordered: bool = False
+) -> Keys:
     """Codes of a key of one or more columns; with `ordered` they are in the order of the ids."""
     for name in names:
         if name not in frame.columns:
@@ -161,17 +164,17 @@ def repeats_users(frame: pd.DataFrame, by: Sequence[str], user_col: str = "user_
         return False
 
 
-def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str = "log") -> Groups:
+def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str = "log") -> ByGroups:
     """Rows of every value of the `by` columns; one group of all rows without them."""
     names = as_columns(by)
     if not names:
-        return Groups(pd.DataFrame(index=[0]), [None])
+        return ByGroups(pd.DataFrame(index=[0]), [None])
     for name in names:
         column(frame, name, role)  # a column that is absent is the first error
         if name in taken:
             raise OptionError(f"by={name!r} is also a column of the result; rename it in {role}")
     codes, labels = group_codes(frame, role, names)
-    return Groups(labels, list(split(codes, len(labels))) if len(labels) > 1 else [None])
+    return ByGroups(labels, list(split(codes, len(labels))) if len(labels) > 1 else [None])
 
 
 def beside_groups(labels: pd.DataFrame, rows: Sequence[Sequence[Record]], columns: Sequence[str]) -> pd.DataFrame:

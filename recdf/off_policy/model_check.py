@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .rows import Floats, Rows
+from ..stats.numbers import Floats
+from .rows import LogGroup
 
 # What rounding may make of two equal means, as a share of their size.
-ROUNDING = 1e-9
+FIT_ROUNDING = 1e-9
 
 
-def model_mismatch_z(rows: Rows) -> float:
+def model_mismatch_z(rows: LogGroup) -> float:
     """Return (Σw·q_logged/Σw − mean(q_target))/se over clusters, and 0 without a model.
 
     Dividing by the sum of the weights leaves chance in the weights out, which would hide a mismatch of a model whose
@@ -32,13 +33,13 @@ def model_mismatch_z(rows: Rows) -> float:
         return 0.0
     logged, target, mean_weight = logged / weights, target / units, weights / units
     above = logged - target
-    if abs(above) <= ROUNDING * max(abs(logged), abs(target)):
+    if abs(above) <= FIT_ROUNDING * max(abs(logged), abs(target)):
         return 0.0
     se = _standard_error(rows, logged, target, mean_weight) / units
     return above / se if se > 0 else float(np.copysign(np.inf, above))
 
 
-def _standard_error(rows: Rows, logged: float, target: float, mean_weight: float) -> float:
+def _standard_error(rows: LogGroup, logged: float, target: float, mean_weight: float) -> float:
     """√(U/(U−1)·Σ(Σψ)²) over U clusters, with ψ = w·(q_logged − its mean)/mean(w) − (q_target − its mean)."""
     if rows.q_logged is None or rows.q_target is None:
         return 0.0

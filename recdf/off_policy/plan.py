@@ -10,11 +10,11 @@ import numpy as np
 
 from ..errors import OptionError
 from ..inputs.options import check_choice
-from .bounded import Bounds
-from .estimators import ESTIMATORS, Interaction, Request, find_estimator
-from .flags import Method
+from .bounded import ValueRange
+from .estimators import ESTIMATORS, EstimatorRequest, Interaction, find_estimator
+from .flags import IntervalKind
 from .read_log import LogColumns
-from .slates import Kind, check_kind
+from .slates import SlateKind, check_kind
 
 RAGGED = ("raise", "as_logged")
 
@@ -23,24 +23,22 @@ RAGGED = ("raise", "as_logged")
 class Plan:
     """What one call asks of every group, checked."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[EstimatorRequest, ...]
     confidence: float
-    method: Method
-    reward_range: Bounds | None
-    weight_range: Bounds | None
+    interval: IntervalKind
+    reward_range: ValueRange | None
+    weight_range: ValueRange | None
     n_resamples: int
     seed: int
 
     @property
-    def all_requests(self) -> tuple[Request, ...]:
+    def all_requests(self) -> tuple[EstimatorRequest, ...]:
         """The requests, and what each clipped one is compared with to find what clipping changed."""
         found = list(self.requests)
         for request in self.requests:
-            whole = Request("", ESTIMATORS[request.estimator.unclipped], None, request.interaction)
+            whole = EstimatorRequest("", ESTIMATORS[request.estimator.unclipped], None, request.interaction)
             there = any(
-                other.clip is None
-                and other.estimator is whole.estimator
-                and other.interaction == whole.interaction
+                other.clip is None and other.estimator is whole.estimator and other.interaction == whole.interaction
                 for other in found
             )
             if request.clip is not None and not there:
@@ -51,11 +49,11 @@ class Plan:
 class Ranges(NamedTuple):
     """Possible rewards and weights, as far as they were given."""
 
-    reward: Bounds | None
-    weight: Bounds | None
+    reward: ValueRange | None
+    weight: ValueRange | None
 
 
-def read_range(name: str, given: Any) -> Bounds | None:
+def read_range(name: str, given: Any) -> ValueRange | None:
     """Return a pair of finite numbers, the first below the second."""
     if given is None:
         return None
@@ -65,14 +63,14 @@ def read_range(name: str, given: Any) -> Bounds | None:
         raise OptionError(f"{name}={given!r}; expected two numbers (lowest, highest)") from None
     if not (np.isfinite([low, high]).all() and low < high):
         raise OptionError(f"{name}={given!r}; expected two finite numbers, the first below the second")
-    return Bounds(low, high)
+    return ValueRange(low, high)
 
 
 def read_requests(
-    estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: Kind, ragged: str
-) -> tuple[Request, ...]:
+    estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: SlateKind, ragged: str
+) -> tuple[EstimatorRequest, ...]:
     """Return one request per estimator and clip, in the order in which they were asked for; check what slates are."""
-    check_choice("propensity_kind", kind, get_args(Kind))
+    check_choice("propensity_kind", kind, get_args(SlateKind))
     check_choice("ragged", ragged, RAGGED)
     if interaction is not None:
         check_choice("interaction", interaction, get_args(Interaction))
@@ -87,20 +85,20 @@ def read_requests(
         if implied is not None:
             check_kind(implied, kind)
         elif kind != "item":
-            raise OptionError(f"propensity_kind={kind!r} is about slates; name the slate in unit=")
+            raise OptionError(f"propensity_kind={kind!r} is about slates; name the slate in slate_col=")
         own = [None] if estimator.rule == "model" else clips
         if estimator.rule in ("switch", "shrink") and None in own:
             raise OptionError(f"estimators names {name!r}, which needs clip=: the weight above which it uses the model")
-        found += [Request(name, estimator, one, implied) for one in own]
+        found += [EstimatorRequest(name, estimator, one, implied) for one in own]
     return tuple(found)
 
 
 def _check_slate(name: str, interaction: Interaction | None, uses_q: bool, unit: list[str]) -> None:
     if interaction is not None and not unit:
-        raise OptionError(f"estimators names {name!r} with interaction={interaction!r}, but unit= names no slate")
+        raise OptionError(f"estimators names {name!r} with interaction={interaction!r}, but slate_col= names no slate")
     if unit and interaction is None:
         raise OptionError(
-            f"unit={unit!r} makes slates, so say which positions a reward depends on: "
+            f"slate_col={unit!r} makes slates, so say which positions a reward depends on: "
             "interaction='independent', 'cascade' or 'standard'"
         )
     if unit and uses_q:
@@ -121,7 +119,7 @@ def _read_clips(clip: Any) -> list[float | None]:
 
 
 def model_columns(
-    requests: Iterable[Request], q_logged: str | None, q_target: str | None
+    requests: Iterable[EstimatorRequest], q_logged: str | None, q_target: str | None
 ) -> tuple[str | None, str | None]:
     """Return the columns of the reward model, where an estimator uses them."""
     needing = [request.label for request in requests if request.estimator.uses_q]
@@ -137,27 +135,31 @@ def model_columns(
 
 
 def read_plan(
-    requests: tuple[Request, ...], confidence: Any, method: Method, ranges: Ranges, resampling: tuple[Any, Any]
+    requests: tuple[EstimatorRequest, ...],
+    confidence: Any,
+    interval: IntervalKind,
+    ranges: Ranges,
+    resampling: tuple[Any, Any],
 ) -> Plan:
     """Return the checked plan of a call."""
-    check_choice("method", method, get_args(Method))
+    check_choice("interval", interval, get_args(IntervalKind))
     if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number) or not 0 < confidence < 1:
         raise OptionError(f"confidence={confidence!r}; expected a number between 0 and 1, both excluded")
     for name, value, least in (("n_resamples", resampling[0], 2), ("seed", resampling[1], 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise OptionError(f"{name}={value!r}; expected an integer of at least {least}")
-    return Plan(requests, float(confidence), method, *ranges, int(resampling[0]), int(resampling[1]))
+    return Plan(requests, float(confidence), interval, *ranges, int(resampling[0]), int(resampling[1]))
 
 
 def check_bounded(plan: Plan, columns: LogColumns) -> None:
     """Refuse what the bounded interval is not defined for."""
-    if plan.method != "bounded":
+    if plan.interval != "bounded":
         return
     for name, given in (("reward_range", plan.reward_range), ("weight_range", plan.weight_range)):
         if given is None:
-            raise OptionError(f"method='bounded' needs {name}=(lowest, highest), seen or not")
+            raise OptionError(f"interval='bounded' needs {name}=(lowest, highest), seen or not")
     for request in plan.requests:
         if request.estimator.name not in ("ips", "snips") or request.clip is not None:
-            raise OptionError(f"method='bounded' is for ips and snips without a clip, not {request.label!r}")
+            raise OptionError(f"interval='bounded' is for ips and snips without a clip, not {request.label!r}")
     if columns.unit or columns.sample_weight is not None:
-        raise OptionError("method='bounded' takes neither slates nor sample weights; use delta or bootstrap")
+        raise OptionError("interval='bounded' takes neither slates nor sample weights; use delta or bootstrap")

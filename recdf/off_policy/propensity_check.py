@@ -13,18 +13,19 @@ from ..errors import OptionError
 from ..inputs.groups import first_rows
 from ..inputs.options import as_columns
 from ..stats.many_tests import adjust
-from .log_columns import key_codes, log_frame, read_probabilities, split_groups
+from ..stats.numbers import Floats
+from .log_columns import log_frame, log_key_codes, read_probabilities, split_groups
 from .read_log import LARGEST_WEIGHT
-from .rows import Codes, Floats
+from .rows import IntCodes
 
 __all__ = ["popularity_propensity", "propensity_check"]
 
-COLUMNS = (
+PROPENSITY_COLUMNS = (
     "n_rows", "n_shown", "inverse_sum", "ratio", "z", "p_value", "p_adj",
     "mean_inverse", "n_actions", "actions_z", "actions_p", "flags",
 )  # fmt: skip
 
-ALPHA = 0.01
+UNEVEN_ALPHA = 0.01
 
 # A normal p-value of a sum of inverse propensities needs about this many rows of the item.
 LEAST_SHOWN = 50
@@ -106,9 +107,9 @@ def propensity_check(
         raise OptionError(f"n_actions={n_actions!r}; expected a number of items of at least 1")
     what = "expected the probability of a shown item"
     inverse = 1 / read_probabilities(frame, propensity_col, zero=False, what=what, least=1 / LARGEST_WEIGHT)
-    cells = split_groups(frame, names, COLUMNS)
+    cells = split_groups(frame, names, PROPENSITY_COLUMNS)
     cell = cells.codes(len(frame))
-    strata = split_groups(frame, names[:-1], COLUMNS)
+    strata = split_groups(frame, names[:-1], PROPENSITY_COLUMNS)
     stratum = strata.codes(len(frame))
     of_cell = stratum[[0 if some is None else int(some[0]) for some in cells.rows]]
     n = np.bincount(stratum)[of_cell]
@@ -123,13 +124,13 @@ def propensity_check(
     table["p_adj"] = adjust(table["p_value"].to_numpy(), "holm")
     for name, values in _actions(stratum, inverse, n_actions).items():
         table[name] = values[of_cell]
-    odd = [(table["p_adj"] < ALPHA).to_numpy(), (table["actions_p"] < ALPHA).to_numpy()]
+    odd = [(table["p_adj"] < UNEVEN_ALPHA).to_numpy(), (table["actions_p"] < UNEVEN_ALPHA).to_numpy()]
     words = np.select([odd[0] & odd[1], odd[0], odd[1]], ["item, n_actions", "item", "n_actions"], "")
     table["flags"] = pd.Series(words.tolist())
-    return pd.concat([cells.labels, table[list(COLUMNS)]], axis=1)
+    return pd.concat([cells.labels, table[list(PROPENSITY_COLUMNS)]], axis=1)
 
 
-def _actions(stratum: Codes, inverse: Floats, n_actions: int | None) -> dict[str, Floats]:
+def _actions(stratum: IntCodes, inverse: Floats, n_actions: int | None) -> dict[str, Floats]:
     """Mean of 1/p per stratum, and its test against the number of items."""
     n = np.bincount(stratum)
     mean = np.bincount(stratum, inverse) / n
@@ -202,7 +203,7 @@ def popularity_propensity(
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not number or not low <= value <= high or value == math.inf or (name == "gamma" and value == low):
             raise OptionError(f"{name}={value!r}; expected {'a number above -1' if name == 'gamma' else '0 to 1'}")
-    keys = key_codes(frame, [item_col], "item_col", "name the column of the item id")
+    keys = log_key_codes(frame, [item_col], "item_col", "name the column of the item id")
     counts = np.bincount(keys.codes, minlength=keys.n)
     present = np.flatnonzero(counts)
     first = first_rows(keys.codes.astype(np.int64, copy=False), keys.n)

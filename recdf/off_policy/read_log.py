@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from ..errors import ColumnError, DataError, DuplicateError, OptionError, examples
 from ..inputs.frames import column
+from ..stats.numbers import Floats
 from .estimators import Interaction
-from .log_columns import ROUNDING, Keys, key_codes, read_floats, read_probabilities, repeats_users
-from .rows import Codes, Floats, Rows
+from .log_columns import SUM_ROUNDING, Keys, log_key_codes, read_floats, read_probabilities, repeats_users
+from .rows import IntCodes, LogGroup
 from .slates import (
-    Kind,
     Layout,
+    SlateKind,
     check_per_slate,
     check_products,
     check_slate_product,
@@ -39,7 +40,7 @@ WRITE_TARGET = (
 LARGEST_WEIGHT = 1e15
 LARGEST_REWARD = 1e55
 
-NO_UNIT = "pass unit=None if every row is a decision of its own"
+NO_UNIT = "pass slate_col=None if every row is a decision of its own"
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,14 @@ class LogColumns:
     q_target: str | None = None
     unit: tuple[str, ...] = ()
     cluster: tuple[str, ...] = ()
-    kind: Kind = "item"
+    kind: SlateKind = "item"
     ragged: bool = False
     reward_range: tuple[float, float] | None = None
     ordered: bool = False
 
 
 @dataclass(frozen=True)
-class Log:
+class LogArrays:
     """The columns of a log as arrays in the order of its rows."""
 
     columns: LogColumns
@@ -79,7 +80,7 @@ class Log:
     cluster: Keys | None
     unclustered: bool  # no cluster is named although users have several rows
 
-    def rows(self, some: Codes | None, interaction: Interaction | None, *, closed: bool = True) -> Rows:
+    def rows(self, some: IntCodes | None, interaction: Interaction | None, *, closed: bool = True) -> LogGroup:
         """The rows of one group as arrays, with the weights of an interaction.
 
         `closed` cluster codes are numbered anew where that saves memory; else they are the same in every group.
@@ -88,26 +89,28 @@ class Log:
             key = self.cluster if self.cluster is not None else self.unit
             cluster, n_codes = _close(key, some, closed)
             with np.errstate(over="ignore"):
-                weight = _take(self.target, some) / _take(self.propensity, some)
-            return Rows(
+                weight = _rows_taken(self.target, some) / _rows_taken(self.propensity, some)
+            return LogGroup(
                 _usable(weight),
-                _take(self.reward, some),
-                _take(self.q_logged, some),
-                _take(self.q_target, some),
-                _take(self.sample_weight, some),
+                _rows_taken(self.reward, some),
+                _rows_taken(self.q_logged, some),
+                _rows_taken(self.q_target, some),
+                _rows_taken(self.sample_weight, some),
                 cluster=cluster,
                 n_codes=n_codes,
             )
         return self._slate_rows((self.unit, self.position), some, interaction, closed)
 
-    def _slate_rows(self, keys: tuple[Keys, Keys], some: Codes | None, interaction: Interaction, closed: bool) -> Rows:
+    def _slate_rows(
+        self, keys: tuple[Keys, Keys], some: IntCodes | None, interaction: Interaction, closed: bool
+    ) -> LogGroup:
         unit, position = keys
-        order = _slate_order(_take(unit.codes, some), _take(position.codes, some), position.n)
+        order = _slate_order(_rows_taken(unit.codes, some), _rows_taken(position.codes, some), position.n)
         rows = order if some is None or order is None else some[order]
         rows = some if order is None else rows
-        layout = layout_of(_take(unit.codes, rows))
-        logged, target = _take(self.propensity, rows), _take(self.target, rows)
-        place = self._positions(_take(position.codes, rows), _take(unit.codes, rows), layout)
+        layout = layout_of(_rows_taken(unit.codes, rows))
+        logged, target = _rows_taken(self.propensity, rows), _rows_taken(self.target, rows)
+        place = self._positions(_rows_taken(position.codes, rows), _rows_taken(unit.codes, rows), layout)
         self._check_slates(logged, target, rows, layout)
         with np.errstate(over="ignore"):
             ratio = target / logged
@@ -117,9 +120,9 @@ class Log:
                 f"a unit of log[{', '.join(map(repr, self.columns.unit))}] has rows of several clusters "
                 f"(cluster={list(self.columns.cluster)}); expected one cluster per unit"
             )
-        return Rows(
+        return LogGroup(
             _usable(slate_weights(ratio, layout, interaction, self.columns.kind)),
-            _take(self.reward, rows),
+            _rows_taken(self.reward, rows),
             sample_weight=self._unit_sample_weight(rows, layout),
             position=place,
             n_positions=int(place.max()) + 1,
@@ -128,13 +131,13 @@ class Log:
             n_codes=n_codes,
         )
 
-    def _positions(self, position: Codes, unit: Codes, layout: Layout) -> Codes:
+    def _positions(self, position: IntCodes, unit: IntCodes, layout: Layout) -> IntCodes:
         """Positions numbered from 0; units whose positions differ are an error unless `ragged`."""
         twice = ~layout.first[1:] & (position[1:] == position[:-1])
         if twice.any():
             raise DuplicateError(
                 f"{np.count_nonzero(twice):,} rows of log repeat a (unit, position) pair; a position of a slate shows "
-                "one item: drop the repeated rows, or name the columns of the slate in unit="
+                "one item: drop the repeated rows, or name the columns of the slate in slate_col="
             )
         present, place = np.unique(position, return_inverse=True)
         full = (layout.lengths == len(present)).all()
@@ -148,20 +151,20 @@ class Log:
             )
         return place
 
-    def _check_slates(self, logged: Floats, target: Floats, rows: Codes | None, layout: Layout) -> None:
+    def _check_slates(self, logged: Floats, target: Floats, rows: IntCodes | None, layout: Layout) -> None:
         columns = self.columns
         where = f"log[{columns.propensity!r}]"
         check_per_slate(logged, target, layout, columns.kind, where)
         check_products(logged, layout, columns.kind, where)
         check_products(target, layout, columns.kind, f"log[{columns.target!r}]")
-        slate = _take(self.slate_propensity, rows)
+        slate = _rows_taken(self.slate_propensity, rows)
         if slate is not None:
             if columns.kind != "conditional":
                 raise OptionError("slate_propensity_col checks propensity_kind='conditional' alone; leave it out")
             check_slate_product(logged, slate, layout, (where, f"log[{columns.slate_propensity!r}]"))
 
-    def _unit_sample_weight(self, rows: Codes | None, layout: Layout) -> Floats | None:
-        weight = _take(self.sample_weight, rows)
+    def _unit_sample_weight(self, rows: IntCodes | None, layout: Layout) -> Floats | None:
+        weight = _rows_taken(self.sample_weight, rows)
         if weight is not None and (weight[1:] != weight[:-1])[~layout.first[1:]].any():
             raise DataError(
                 f"log[{self.columns.sample_weight!r}] differs between the rows of a unit; slates are kept or dropped "
@@ -170,9 +173,9 @@ class Log:
         return weight
 
 
-def read_log(frame: pd.DataFrame, columns: LogColumns, by: Sequence[str] = ()) -> Log:
+def read_log(frame: pd.DataFrame, columns: LogColumns, by: Sequence[str] = ()) -> LogArrays:
     """Read and check the columns of a log; `by` are those of the groups in which users may have several rows."""
-    _check_names(frame, columns)
+    _check_columns(frame, columns)
     propensity = read_probabilities(
         frame, columns.propensity, zero=False, what="a logged item was shown, so its probability was above 0"
     )
@@ -192,19 +195,21 @@ def read_log(frame: pd.DataFrame, columns: LogColumns, by: Sequence[str] = ()) -
                 f"log[{columns.reward!r}] is outside reward_range=({low:g}, {high:g}) in {outside:,} of "
                 f"{len(frame):,} rows (from {reward.min():g} to {reward.max():g}); widen the range"
             )
-    unit = key_codes(frame, columns.unit, "unit", NO_UNIT, ordered=columns.ordered) if columns.unit else None
+    unit = log_key_codes(frame, columns.unit, "slate_col", NO_UNIT, ordered=columns.ordered) if columns.unit else None
     cluster = (
-        key_codes(frame, columns.cluster, "cluster", NO_CLUSTER, ordered=columns.ordered) if columns.cluster else None
+        log_key_codes(frame, columns.cluster, "cluster", NO_CLUSTER, ordered=columns.ordered)
+        if columns.cluster
+        else None
     )
     pa.default_memory_pool().release_unused()  # the tables of string ids, before the weights take memory
     slate = columns.slate_propensity
-    return Log(
+    return LogArrays(
         columns,
         propensity,
         target,
         reward,
-        _model(frame, columns.q_logged),
-        _model(frame, columns.q_target),
+        _model_column(frame, columns.q_logged),
+        _model_column(frame, columns.q_target),
         _sample_weight(frame, columns.sample_weight),
         None if slate is None else read_probabilities(frame, slate, zero=False, what="the probability of the slate"),
         unit,
@@ -214,7 +219,7 @@ def read_log(frame: pd.DataFrame, columns: LogColumns, by: Sequence[str] = ()) -
     )
 
 
-def _check_names(frame: pd.DataFrame, columns: LogColumns) -> None:
+def _check_columns(frame: pd.DataFrame, columns: LogColumns) -> None:
     """Refuse absent columns, and one column in two roles.
 
     No column of another role is suggested in place of an absent one, because the estimate would be wrong in silence.
@@ -241,7 +246,7 @@ def _check_names(frame: pd.DataFrame, columns: LogColumns) -> None:
             column(frame, optional, "log", suggest=())
 
 
-def _model(frame: pd.DataFrame, name: str | None) -> Floats | None:
+def _model_column(frame: pd.DataFrame, name: str | None) -> Floats | None:
     return None if name is None else read_floats(frame, name).astype(np.float64, copy=False)
 
 
@@ -249,13 +254,13 @@ def _sample_weight(frame: pd.DataFrame, name: str | None) -> Floats | None:
     if name is None:
         return None
     values = read_floats(frame, name).astype(np.float64, copy=False)
-    low = values < 1 - ROUNDING
+    low = values < 1 - SUM_ROUNDING
     if low.any():
         text = (
             f"log[{name!r}] is below 1 in {np.count_nonzero(low):,} of {len(values):,} rows ({examples(values[low])}); "
             "expected 1/(probability that the row was kept), which is at least 1"
         )
-        if values.min() > 0 and values.max() <= 1 + ROUNDING:
+        if values.min() > 0 and values.max() <= 1 + SUM_ROUNDING:
             text += ". All values are in (0, 1], so they look like the probabilities: pass 1/probability"
         raise DataError(text)
     return values
@@ -270,22 +275,22 @@ def _position(frame: pd.DataFrame, name: str) -> Keys:
     return Keys(codes, len(present))
 
 
-def _take(values: npt.NDArray | None, rows: Codes | None) -> npt.NDArray:  # type: ignore[type-arg]
+def _rows_taken(values: npt.NDArray | None, rows: IntCodes | None) -> npt.NDArray:  # type: ignore[type-arg]
     return values if values is None or rows is None else values[rows]  # type: ignore[return-value]
 
 
-def _close(key: Keys | None, some: Codes | None, closed: bool) -> tuple[Codes | None, int]:
+def _close(key: Keys | None, some: IntCodes | None, closed: bool) -> tuple[IntCodes | None, int]:
     """Codes of a group, numbered anew where they would need a table much longer than the group."""
     if key is None:
         return None, 0
-    codes = _take(key.codes, some)
+    codes = _rows_taken(key.codes, some)
     if not closed or key.n <= 2 * len(codes) + 1024:
         return codes, key.n
     present, anew = np.unique(codes, return_inverse=True)
     return anew, len(present)
 
 
-def _slate_order(unit: Codes, position: Codes, n_positions: int) -> Codes | None:
+def _slate_order(unit: IntCodes, position: IntCodes, n_positions: int) -> IntCodes | None:
     """Order of the rows by unit and position; None where they stand so."""
     key = unit.astype(np.int64) * n_positions + position
     return None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
@@ -299,4 +304,3 @@ def _usable(weight: Floats) -> Floats:
             "with which an item was shown"
         )
     return weight
-

@@ -13,8 +13,9 @@ from ..inputs.codes import check_kinds
 from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
-from .log_columns import ROUNDING, key_codes, log_frame, read_floats, read_probabilities
-from .rows import Codes, Floats
+from ..stats.numbers import Floats
+from .log_columns import SUM_ROUNDING, log_frame, log_key_codes, read_floats, read_probabilities
+from .rows import IntCodes
 
 __all__ = ["reward_table"]
 
@@ -105,7 +106,7 @@ def reward_table(
     """
     frame, offered = log_frame(log), log_frame(candidates, "candidates", "one row per item that may be shown")
     names = as_columns(by) if isinstance(by, str) else list(by)
-    _check_options(frame, names, prior, folds, fold_by)
+    _check_reward_options(frame, names, prior, folds, fold_by)
     what = "the target policy's probability"
     column(offered, target_col, "candidates", suggest=())
     target = read_probabilities(offered, target_col, zero=True, what=what, role="candidates")
@@ -114,8 +115,8 @@ def reward_table(
     context = [
         name for name in offered.columns if name in frame.columns and name not in (names[0], target_col, reward_col)
     ]
-    model = _model(frame, offered, names, context, fold, folds, reward, float(prior))
-    expected = _expected(model, target, context)
+    model = _fit_cells(frame, offered, names, context, fold, folds, reward, float(prior))
+    expected = _expected_reward(model, target, context)
     _warn_of_missing_mass(expected[1])
     result = frame.reset_index(drop=True)
     return result.assign(q_logged=model.logged, q_target=expected[0], target_mass=expected[1])
@@ -133,7 +134,7 @@ def _warn_of_missing_mass(mass: Floats) -> None:
         )
 
 
-def _check_options(frame: pd.DataFrame, names: list[str], prior: Any, folds: Any, fold_by: Any) -> None:
+def _check_reward_options(frame: pd.DataFrame, names: list[str], prior: Any, folds: Any, fold_by: Any) -> None:
     if not names:
         raise OptionError("by is empty; expected the item id first, then what else tells rewards apart")
     if isinstance(prior, bool) or not isinstance(prior, int | float | np.number) or not 0 <= prior < np.inf:
@@ -151,26 +152,26 @@ class _Fitted(NamedTuple):
     """Predictions: of every row, and for every pair of a distinct context of the log and one of its candidates."""
 
     logged: Floats
-    row_context: Codes
-    pair_context: Codes
-    pair_candidate: Codes
+    row_context: IntCodes
+    pair_context: IntCodes
+    pair_candidate: IntCodes
     pair_value: Floats
 
 
-def _folds(frame: pd.DataFrame, names: list[str], folds: int) -> Codes:
+def _folds(frame: pd.DataFrame, names: list[str], folds: int) -> IntCodes:
     """Fold of every row: keys in the order of their ids are dealt to the folds one after the other."""
     if folds == 1:
         return np.zeros(len(frame), np.int64)
-    keys = key_codes(frame, names, "fold_by", "pass fold_by=None, folds=1 for one model of all rows", ordered=True)
+    keys = log_key_codes(frame, names, "fold_by", "pass fold_by=None, folds=1 for one model of all rows", ordered=True)
     present = np.unique(keys.codes)
     if len(present) < folds:
         raise OptionError(f"folds={folds}, but {names} has {len(present)} values; expected at least one a fold")
     return np.searchsorted(present, keys.codes) % folds
 
 
-def _model(
+def _fit_cells(
     frame: pd.DataFrame, offered: pd.DataFrame, names: list[str], context: list[str],
-    fold: Codes, folds: int, reward: Floats, prior: float,
+    fold: IntCodes, folds: int, reward: Floats, prior: float,
 ) -> _Fitted:  # fmt: skip
     """Fit cells per fold and predict. Cells are coded over the log and its candidates together."""
     item = names[0]
@@ -200,7 +201,7 @@ def _model(
     )
 
 
-def _smoothed(cell: Codes, n_cells: int, fold: Codes, folds: int, reward: Floats, prior: float) -> Floats:
+def _smoothed(cell: IntCodes, n_cells: int, fold: IntCodes, folds: int, reward: Floats, prior: float) -> Floats:
     """Smoothed mean reward per fold that is left out, and cell."""
     joint = fold * n_cells + cell
     n = np.bincount(joint, minlength=folds * n_cells).reshape(folds, n_cells).astype(np.float64)
@@ -213,16 +214,16 @@ def _smoothed(cell: Codes, n_cells: int, fold: Codes, folds: int, reward: Floats
     return np.asarray((total + prior * mean) / (n + prior))
 
 
-def _expected(model: _Fitted, target: Floats, context: list[str]) -> tuple[Floats, Floats]:
+def _expected_reward(model: _Fitted, target: Floats, context: list[str]) -> tuple[Floats, Floats]:
     """Per row of the log: Σ π·q over its candidates, and Σ π."""
     share = target[model.pair_candidate]
     n = int(model.row_context.max()) + 1
     mass = np.bincount(model.pair_context, share, n).astype(np.float64, copy=False)
     value = np.bincount(model.pair_context, share * model.pair_value, n).astype(np.float64, copy=False)
     what = f"candidates of one {', '.join(context)}" if context else "candidates"
-    if (mass > 1 + ROUNDING).any():
+    if (mass > 1 + SUM_ROUNDING).any():
         raise DataError(
-            f"probabilities of the {what} sum to more than 1 in {np.count_nonzero(mass > 1 + ROUNDING):,} cases "
+            f"probabilities of the {what} sum to more than 1 in {np.count_nonzero(mass > 1 + SUM_ROUNDING):,} cases "
             f"(up to {mass.max():.6g}); give the columns of the log that say for which rows a candidate is"
         )
     none = np.bincount(model.pair_context, minlength=n)[model.row_context] == 0

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.integer]
+from ..stats.numbers import Floats
+
+IntCodes = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
 
 # Rows that are computed with at once: few enough that the temporary arrays stay in the cache of the processor.
@@ -29,7 +30,7 @@ def dot(one: Floats, other: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class Rows:
+class LogGroup:
     """Arrays over the rows of one group of a log."""
 
     weight: Floats
@@ -37,10 +38,10 @@ class Rows:
     q_logged: Floats | None = None
     q_target: Floats | None = None
     sample_weight: Floats | None = None
-    position: Codes | None = None
+    position: IntCodes | None = None
     n_positions: int = 1
     first: Bools | None = None
-    cluster: Codes | None = None
+    cluster: IntCodes | None = None
     n_codes: int = 0
 
     def __len__(self) -> int:

@@ -10,18 +10,19 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..errors import DataError, OptionError
+from ..stats.numbers import Floats
 from .estimators import Interaction
-from .rows import Bools, Codes, Floats
+from .rows import Bools, IntCodes
 
-Kind = Literal["item", "conditional", "prefix", "slate"]
+SlateKind = Literal["item", "conditional", "prefix", "slate"]
 
 # Which kinds of propensity give the weights of an interaction, and what the kind holds.
-ALLOWED: dict[Interaction, tuple[Kind, ...]] = {
+ALLOWED: dict[Interaction, tuple[SlateKind, ...]] = {
     "independent": ("item",),
     "cascade": ("conditional", "prefix"),
     "standard": ("conditional", "prefix", "slate"),
 }
-MEANING: dict[Kind, str] = {
+MEANING: dict[SlateKind, str] = {
     "item": "the probability of the item at its position, whatever stands at the others",
     "conditional": "the probability of the item at its position, given the items above it",
     "prefix": "the probability of the items down to this position",
@@ -29,25 +30,25 @@ MEANING: dict[Kind, str] = {
 }
 
 # Rounding that products of propensities may have.
-TOLERANCE = 1e-9
+SLATE_TOLERANCE = 1e-9
 
 
 class Layout(NamedTuple):
     """Where units begin, and the place of every row in its unit, 0 for the first."""
 
     first: Bools
-    place: Codes
+    place: IntCodes
 
     @property
-    def starts(self) -> Codes:
+    def starts(self) -> IntCodes:
         return np.flatnonzero(self.first)
 
     @property
-    def lengths(self) -> Codes:
+    def lengths(self) -> IntCodes:
         return np.diff(np.append(self.starts, len(self.first)))
 
 
-def layout_of(unit: Codes) -> Layout:
+def layout_of(unit: IntCodes) -> Layout:
     """Layout of rows that are sorted by unit."""
     first = np.append(True, unit[1:] != unit[:-1])
     starts = np.flatnonzero(first)
@@ -55,7 +56,7 @@ def layout_of(unit: Codes) -> Layout:
     return Layout(first, place)
 
 
-def check_kind(interaction: Interaction, kind: Kind) -> None:
+def check_kind(interaction: Interaction, kind: SlateKind) -> None:
     """Refuse a kind of propensity that does not determine the weights of an interaction."""
     if kind not in ALLOWED[interaction]:
         raise OptionError(
@@ -64,25 +65,25 @@ def check_kind(interaction: Interaction, kind: Kind) -> None:
         )
 
 
-def check_products(values: Floats, layout: Layout, kind: Kind, where: str) -> None:
+def check_products(values: Floats, layout: Layout, kind: SlateKind, where: str) -> None:
     """Refuse columns that cannot be what `propensity_kind` says."""
     same = values[1:] - values[:-1]
     inside = ~layout.first[1:]
-    if kind == "slate" and (np.abs(same[inside]) > TOLERANCE).any():
-        n = len(np.unique(np.cumsum(layout.first)[1:][inside & (np.abs(same) > TOLERANCE)]))
+    if kind == "slate" and (np.abs(same[inside]) > SLATE_TOLERANCE).any():
+        n = len(np.unique(np.cumsum(layout.first)[1:][inside & (np.abs(same) > SLATE_TOLERANCE)]))
         raise DataError(
             f"{where} differs between the rows of {n:,} units, but propensity_kind='slate' means one value per unit; "
             "values of single positions are propensity_kind='conditional'"
         )
-    if kind == "prefix" and (same[inside] > TOLERANCE).any():
-        n = int(np.count_nonzero(same[inside] > TOLERANCE))
+    if kind == "prefix" and (same[inside] > SLATE_TOLERANCE).any():
+        n = int(np.count_nonzero(same[inside] > SLATE_TOLERANCE))
         raise DataError(
             f"{where} grows from one position to the next in {n:,} rows, but propensity_kind='prefix' means the "
             "running product, which cannot grow; values of single positions are propensity_kind='conditional'"
         )
 
 
-def check_per_slate(logged: Floats, target: Floats, layout: Layout, kind: Kind, where: str) -> None:
+def check_per_slate(logged: Floats, target: Floats, layout: Layout, kind: SlateKind, where: str) -> None:
     """Refuse one probability per slate that is passed as one per position.
 
     Constant values can be right (a uniform policy), but not where they also differ between units in both columns.
@@ -113,7 +114,7 @@ def check_slate_product(conditional: Floats, slate: Floats, layout: Layout, wher
         )
 
 
-def last_rows(layout: Layout) -> Codes:
+def last_rows(layout: Layout) -> IntCodes:
     """The last row of each unit."""
     return np.append(layout.starts[1:], len(layout.first)) - 1
 
@@ -127,7 +128,7 @@ def running_product(values: Floats, layout: Layout) -> Floats:
     return product
 
 
-def slate_weights(ratio: Floats, layout: Layout, interaction: Interaction, kind: Kind) -> Floats:
+def slate_weights(ratio: Floats, layout: Layout, interaction: Interaction, kind: SlateKind) -> Floats:
     """The weight that every row has under an interaction, from the ratios π_e/π_b of its columns."""
     if interaction == "independent":
         return ratio

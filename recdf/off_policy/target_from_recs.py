@@ -14,8 +14,9 @@ from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import order_source
+from ..stats.numbers import Floats
 from .log_columns import log_frame, read_floats, split_groups
-from .rows import Codes, Floats
+from .rows import IntCodes
 from .slates import layout_of
 
 __all__ = ["target_from_recs"]
@@ -106,7 +107,7 @@ def target_from_recs(
         chosen = np.arange(len(recs)) if some is None else some
         if k is not None and ranks is not None:
             chosen = chosen[ranks[chosen] <= k]
-        target = _matches(pairs, chosen, ranks if position_col is not None else None, position)
+        target = _among_chosen(pairs, chosen, ranks if position_col is not None else None, position)
         part = frame.reset_index(drop=True).assign(**{TARGET: target})
         for at, name in enumerate(groups.labels.columns):
             label = groups.labels[name].iloc[[g]].repeat(len(part)).reset_index(drop=True)
@@ -121,9 +122,9 @@ def target_from_recs(
     return result
 
 
-def _pair_codes(frame: pd.DataFrame, recs: pd.DataFrame, keys: list[str]) -> tuple[tuple[Codes, Codes], Codes]:
+def _pair_codes(frame: pd.DataFrame, recs: pd.DataFrame, keys: list[str]) -> tuple[tuple[IntCodes, IntCodes], IntCodes]:
     """One code per (key, item) in the log and in `pred`, and one per list of `pred`."""
-    joint: list[Codes] = [np.zeros(len(frame), np.int64), np.zeros(len(recs), np.int64)]
+    joint: list[IntCodes] = [np.zeros(len(frame), np.int64), np.zeros(len(recs), np.int64)]
     lists = joint[1]
     for name in keys:
         ids = []
@@ -139,7 +140,7 @@ def _pair_codes(frame: pd.DataFrame, recs: pd.DataFrame, keys: list[str]) -> tup
     return (joint[0], joint[1]), lists
 
 
-def _ranks(recs: pd.DataFrame, keys: list[str], by: list[str], lists: Codes) -> Codes:
+def _ranks(recs: pd.DataFrame, keys: list[str], by: list[str], lists: IntCodes) -> IntCodes:
     """Rank of every row of `pred` in its list: by rank, descending score, or row; equal ones in the order of rows."""
     order = order_source(recs, Options(user_col=keys[:-1], item_col=keys[-1], by=by or None))
     if by:
@@ -158,15 +159,17 @@ def _ranks(recs: pd.DataFrame, keys: list[str], by: list[str], lists: Codes) -> 
     return ranks
 
 
-def _descending(number: Codes | Floats) -> Codes | Floats:
+def _descending(number: IntCodes | Floats) -> IntCodes | Floats:
     """Numbers in the opposite order. Integers are flipped bit by bit, which cannot overflow."""
     if number.dtype.kind == "f":
         return -number
-    flipped: Codes = np.invert(number)
+    flipped: IntCodes = np.invert(number)
     return flipped
 
 
-def _matches(pairs: tuple[Codes, Codes], chosen: Codes, ranks: Codes | None, position: Floats | None) -> Floats:
+def _among_chosen(
+    pairs: tuple[IntCodes, IntCodes], chosen: IntCodes, ranks: IntCodes | None, position: Floats | None
+) -> Floats:
     """Which rows of the log are among the chosen rows of `pred`, at their position if it counts."""
     logged, recommended = pairs
     codes = recommended[chosen]

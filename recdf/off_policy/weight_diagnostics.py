@@ -8,19 +8,19 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError
+from ..errors import OptionError, renamed
 from ..inputs.options import as_columns, says_as
 from .estimate_value import check_weights, log_record, ope_estimate
 from .estimators import Interaction
 from .flags import Evidence, find_flags, trust
 from .importance_weights import effective_numbers, weight_numbers
-from .influence import estimate
+from .influence import estimate_values
 from .intervals import delta_intervals, without_variation
 from .log_columns import Record, beside_groups, log_frame, split_groups
 from .plan import Plan, Ranges, read_plan, read_requests
-from .read_log import Log, LogColumns, read_log
-from .rows import Codes
-from .slates import Kind
+from .read_log import LogArrays, LogColumns, read_log
+from .rows import IntCodes
+from .slates import SlateKind
 
 __all__ = ["ope_diagnostics"]
 
@@ -28,13 +28,14 @@ __all__ = ["ope_diagnostics"]
 WORST = 0.01
 
 
-COLUMNS = (
+WEIGHT_COLUMNS = (
     "n_rows", "n_units", "n_clusters", "n_matched", "logging_value", "propensity_min", "weight_mean", "weight_mean_z",
     "weight_p50", "weight_p99", "weight_max", "max_weight_share", "worst_rows_share", "zero_weight_share",
     "unsupported_mass", "ess", "ess_share", "ess_reward", "ess_reward_expected", "flags", "trust",
 )  # fmt: skip
 
 
+@renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 def ope_diagnostics(
     log: Any,
@@ -42,13 +43,13 @@ def ope_diagnostics(
     reward_col: str = "reward",
     propensity_col: str = "propensity",
     target_col: str = "target_propensity",
-    unit: str | Sequence[str] | None = None,
+    slate_col: str | Sequence[str] | None = None,
     position_col: str = "position",
     interaction: Interaction | None = None,
-    propensity_kind: Kind = "item",
+    propensity_kind: SlateKind = "item",
     ragged: Literal["raise", "as_logged"] = "raise",
     cluster: str | Sequence[str] | None = "user_id",
-    sample_weight_col: str | None = None,
+    weight_col: str | None = None,
     by: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Show whether a log can tell what a target policy would have earned: overlap, support and rewards.
@@ -61,8 +62,8 @@ def ope_diagnostics(
 
     Parameters
     ----------
-    {log, reward_col, propensity_col, target_col, unit, position_col, interaction, propensity_kind, ragged, cluster}
-    {sample_weight_col}
+    {log, reward_col, propensity_col, target_col, slate_col, position_col, interaction, propensity_kind, ragged}
+    {cluster, weight_col}
     by : str or list of str, optional
         Columns each of whose values is diagnosed alone.
 
@@ -101,25 +102,25 @@ def ope_diagnostics(
     0          1.0  2.439        1.22  do not use: few rewards
     """
     frame = log_frame(log)
-    if as_columns(unit) and interaction is None:
-        raise OptionError("unit= makes slates; say interaction='independent', 'cascade' or 'standard'")
-    requests = read_requests("ips", None, interaction, as_columns(unit), propensity_kind, ragged)
+    if as_columns(slate_col) and interaction is None:
+        raise OptionError("slate_col= makes slates; say interaction='independent', 'cascade' or 'standard'")
+    requests = read_requests("ips", None, interaction, as_columns(slate_col), propensity_kind, ragged)
     plan = read_plan(requests, 0.95, "delta", Ranges(None, None), (2, 0))
     columns = LogColumns(
-        reward_col, propensity_col, target_col, position_col, sample_weight_col, unit=tuple(as_columns(unit)),
+        reward_col, propensity_col, target_col, position_col, weight_col, unit=tuple(as_columns(slate_col)),
         cluster=tuple(as_columns(cluster)), kind=propensity_kind, ragged=ragged == "as_logged",
     )  # fmt: skip
-    groups = split_groups(frame, by, COLUMNS)
+    groups = split_groups(frame, by, WEIGHT_COLUMNS)
     arrays = read_log(frame, columns, as_columns(by))
-    return beside_groups(groups.labels, [[_diagnose(arrays, some, plan)] for some in groups.rows], COLUMNS)
+    return beside_groups(groups.labels, [[_diagnose(arrays, some, plan)] for some in groups.rows], WEIGHT_COLUMNS)
 
 
-def _diagnose(log: Log, some: Codes | None, plan: Plan) -> Record:
+def _diagnose(log: LogArrays, some: IntCodes | None, plan: Plan) -> Record:
     request = plan.requests[0]
     rows = log.rows(some, request.interaction)
     weights, effective = weight_numbers(rows), effective_numbers(rows, "cap", None)
     check_weights(rows, weights, plan, log.columns)
-    found = estimate(rows, plan.requests)
+    found = estimate_values(rows, plan.requests)
     evidence = Evidence(log, request, found, found.rows[0], weights, effective, 0.0)
     limits = without_variation(delta_intervals(found, plan.confidence)[0], weights.constant_reward, False)
     flags = find_flags(evidence)

@@ -19,11 +19,16 @@ from .engine_arguments import not_a_frame, takes_engine_arguments
 from .engine_methods import OnBucket, OnChunk, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
 from .needed import decoded
-from .packed import PACKED, table_of
+from .packed import PACKED, arrow_table_of
 from .shipped import Handle, Inline, Sent
-from .source import as_frame
+from .source import frame_of_arrow
 
 __all__ = ["evaluate"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 HOLDS = "a Dask frame holds"  # for messages
 
@@ -106,11 +111,11 @@ class DaskEngine:
         return pa.schema(list(zip(frame.columns, map(_arrow_type, known), strict=True)))
 
     def head(self, frame: Any, names: Sequence[str], n: int) -> pa.Table:
-        return table_of(frame[list(names)].head(n, npartitions=-1), HOLDS)
+        return arrow_table_of(frame[list(names)].head(n, npartitions=-1), HOLDS)
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
         on_partition = partial(_on_partition, Sent(work), schema)
-        return frame[list(names)].map_partitions(on_partition, meta=as_frame(schema.empty_table()))
+        return frame[list(names)].map_partitions(on_partition, meta=frame_of_arrow(schema.empty_table()))
 
     def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
         from dask import delayed
@@ -118,11 +123,11 @@ class DaskEngine:
         frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
         if every:
             seeds = pa.table([pa.array(range(n_buckets), pa.int32()), pa.nulls(n_buckets, pa.binary())], schema=PACKED)
-            frames["pred"] = self.dd.concat([pred, self.dd.from_pandas(as_frame(seeds), npartitions=1)])
+            frames["pred"] = self.dd.concat([pred, self.dd.from_pandas(frame_of_arrow(seeds), npartitions=1)])
         # Each bucket is a partition of its own, so that a task holds the rows of one bucket only.
         edges = [*range(n_buckets), n_buckets - 1]
         shuffled = [frame.set_index("bucket", divisions=edges) for frame in frames.values()]
-        meta = as_frame(schema.empty_table())
+        meta = frame_of_arrow(schema.empty_table())
         once = delayed(Sent(work), traverse=False)  # sent once, since it may hold large side tables
         on_buckets = partial(_on_buckets, schema, tuple(frames))
         return self.dd.map_partitions(
@@ -133,7 +138,7 @@ class DaskEngine:
         """Do nothing: this engine keeps no rows."""
 
     def collect(self, frame: Any) -> pa.Table:
-        return table_of(frame.compute(), HOLDS)
+        return arrow_table_of(frame.compute(), HOLDS)
 
     def share(self, data: bytes, digest: str) -> Handle:
         return Inline(digest, data)
@@ -176,13 +181,13 @@ def _arrow_type(column: pd.Series) -> pa.DataType:
 
 def _on_partition(work: OnChunk, schema: pa.Schema, frame: pd.DataFrame) -> pd.DataFrame:
     """Call `work` on the rows of one partition."""
-    batches: Iterator[Any] = work(table_of(frame, HOLDS).to_batches())
-    return as_frame(pa.Table.from_batches(batches, schema))
+    batches: Iterator[Any] = work(arrow_table_of(frame, HOLDS).to_batches())
+    return frame_of_arrow(pa.Table.from_batches(batches, schema))
 
 
 def _typed(dtypes: Mapping[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
     """Give the rows of one partition the dtypes that pandas has for them."""
-    return as_dtypes(labels_of_table(table_of(frame, HOLDS)), dtypes)
+    return as_dtypes(labels_of_table(arrow_table_of(frame, HOLDS)), dtypes)
 
 
 def _on_buckets(schema: pa.Schema, roles: Sequence[str], *given: Any) -> pd.DataFrame:
@@ -193,4 +198,4 @@ def _on_buckets(schema: pa.Schema, roles: Sequence[str], *given: Any) -> pd.Data
         for bucket, cell in zip(frame.index.tolist(), pa.array(frame["cell"].array), strict=True):
             cells.setdefault(bucket, {}).setdefault(role, []).append(cell)
     found = [work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())]
-    return as_frame(pa.concat_tables([schema.empty_table(), *found]))
+    return frame_of_arrow(pa.concat_tables([schema.empty_table(), *found]))

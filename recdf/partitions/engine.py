@@ -30,14 +30,14 @@ from ..matching.side_tables.records import as_frames
 from ..metrics.call import Call
 from .engine_arguments import no_order, refuse_ties_by_row
 from .engine_errors import watched
-from .engine_methods import Engine, EngineRows, Frame, as_dtypes, labels_of_table
+from .engine_methods import Engine, EngineFrame, EngineRows, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
 from .needed import Needed
-from .packed import CELL, add_up
+from .packed import CELL, add_in_pairs
 from .run import Run
-from .shipped import Handle, digest_of, to_bytes
+from .shipped import Handle, digest_of_bytes, to_bytes
 from .sizes import sizes
-from .source import as_frame
+from .source import frame_of_arrow
 from .work import Measuring, adding_up, result_of
 
 MOST_BUCKETS = 2**16 - 1
@@ -60,8 +60,8 @@ class Asked:
 
 
 def evaluate_frames(
-    engine: Engine[Frame], true: Frame | None, pred: Frame, asked: Asked, n_buckets: int
-) -> EngineEvaluation[Frame]:
+    engine: Engine[EngineFrame], true: EngineFrame | None, pred: EngineFrame, asked: Asked, n_buckets: int
+) -> EngineEvaluation[EngineFrame]:
     """Evaluate frames of an engine. The summary is computed at once, and the rows per list when they are used.
 
     Parameters
@@ -94,7 +94,7 @@ def evaluate_frames(
     frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
     needed = Needed.of(call, {role: engine.schema(frame) for role, frame in frames.items()})
     if needed.order["by"] == "row":
-        raise no_order(call.options, as_frame(engine.schema(pred).empty_table()), engine.name)
+        raise no_order(call.options, frame_of_arrow(engine.schema(pred).empty_table()), engine.name)
     return EngineRun(engine, frames, needed, n_buckets).result()
 
 
@@ -118,12 +118,12 @@ def buckets_of(asked: Asked, n_buckets: int) -> int:
     return int(given)
 
 
-class EngineRun(Run[Frame]):
+class EngineRun(Run[EngineFrame]):
     """One call on frames of an engine."""
 
-    engine: Engine[Frame]
+    engine: Engine[EngineFrame]
 
-    def result(self) -> EngineEvaluation[Frame]:
+    def result(self) -> EngineEvaluation[EngineFrame]:
         if self.needed.kinds_differ():
             self.check_kinds()
         measured, summary, spec = self._finished(self._total())
@@ -140,7 +140,7 @@ class EngineRun(Run[Frame]):
     @cached_property
     def handle(self) -> Handle:
         data = to_bytes(self.shared)
-        return self.engine.share(data, digest_of(data))
+        return self.engine.share(data, digest_of_bytes(data))
 
     def _total(self) -> PartResult | None:
         """Measure all buckets and add the results."""
@@ -148,7 +148,7 @@ class EngineRun(Run[Frame]):
         if self.n_buckets > sizes().summed_buckets:
             cells = self.engine.each(cells, CELL.names, adding_up, CELL)
         results = map(result_of, self.engine.collect(cells)["cell"])
-        total: PartResult | None = add_up(sorted(results, key=lambda one: min(one.buckets)))
+        total: PartResult | None = add_in_pairs(sorted(results, key=lambda one: min(one.buckets)))
         return total
 
     # ------------------------------------------------------------------------------------------- labels

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.evaluate_arguments import Function, takes_evaluate_arguments
+from ..evaluation.evaluate_arguments import EngineFunction, takes_evaluate_arguments
 from ..inputs.options import Options
 from ..inputs.order_hints import argument_of, hints_of
 
-OTHERS = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}  # package of a frame -> its engine
+ENGINE_PACKAGES = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}  # package of a frame -> its engine
 DIFFER = ". Where scores are equal, the numbers may then differ from those of {name}"
 
 
@@ -27,8 +27,8 @@ def not_a_frame(role: str, data: Any, engine: str, make: str) -> TypeError:
     what = "None" if data is None else f"a {package} {kind.__name__}"
     if kind.__module__.startswith("pyspark.pandas"):
         return TypeError(f"{role} is a frame of pyspark.pandas; expected a {engine} DataFrame: pass {role}.to_spark()")
-    if kind.__name__ == "DataFrame" and OTHERS.get(package, engine) != engine:
-        other = OTHERS[package]
+    if kind.__name__ == "DataFrame" and ENGINE_PACKAGES.get(package, engine) != engine:
+        other = ENGINE_PACKAGES[package]
         return TypeError(f"{role} is a {other} DataFrame; call rd.{other.lower()}.evaluate, which takes such frames")
     return TypeError(f"{role} is {what}; expected a {engine} DataFrame")
 
@@ -88,7 +88,7 @@ fit in memory: `rd.evaluate` has no job to start and nothing to shuffle. For par
 `rd.evaluate_parquet` needs no cluster."""
 
 
-def takes_engine_arguments(name: str) -> Callable[[Function], Function]:
+def takes_engine_arguments(name: str) -> Callable[[EngineFunction], EngineFunction]:
     """Show the arguments of `evaluate`, and what an engine returns, on the `evaluate` of an engine."""
     results = RESULTS.format(name=name, extra=name.lower())
     return partial(takes_evaluate_arguments, engine=name, results=results)

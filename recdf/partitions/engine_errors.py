@@ -28,7 +28,7 @@ NOISE = (
     r"\[[A-Z][A-Z0-9_.]+\] ?",
     r"[ .]*\bSQLSTATE: \w+.*$",
 )
-MOST = 300  # letters of the engine's own message
+MOST_LETTERS = 300  # letters of the engine's own message
 
 
 class Cause(NamedTuple):
@@ -142,7 +142,7 @@ def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineErr
     wanted = bucket[2].strip() if bucket else "".join(re.findall(WANTED, text)[:1])
     words = {
         "where": "" if bucket is None else f" in bucket {int(bucket[1]):,} of {n_buckets:,}",
-        "wanted": f" ({_short(wanted)})" if wanted else "",
+        "wanted": f" ({_short_line(wanted)})" if wanted else "",
         "own": (match.groupdict().get("own") or "").strip() if match else "",
         "detail": _detail(error),
         "n_buckets": n_buckets,
@@ -164,15 +164,15 @@ def _detail(error: BaseException) -> str:
     raised = [line.removeprefix("Caused by: ").strip() for line in lines if re.match(RAISED, line)]
     python = [line for line in raised if not re.match(r"(java|org|scala|py4j)\.", line)]
     if python or raised:
-        return _short(plain((python or raised)[-1]))
+        return _short_line(plain_line((python or raised)[-1]))
     first = next((line.strip() for line in lines if line.strip()), "")
     if type(error).__module__.startswith("pyspark") and first:
-        return _short(plain(first))
+        return _short_line(plain_line(first))
     name = type(error).__name__
-    return _short(f"{name}: {plain(first)}" if first else name)
+    return _short_line(f"{name}: {plain_line(first)}" if first else name)
 
 
-def plain(line: str) -> str:
+def plain_line(line: str) -> str:
     """Return a line without the names of Java classes and the codes of Spark, if it then still says something."""
     found = line
     for noise in NOISE:
@@ -180,8 +180,8 @@ def plain(line: str) -> str:
     return found.strip() or line
 
 
-def _short(line: str) -> str:
-    return (line if len(line) <= MOST else f"{line[:MOST]}...").rstrip(".")
+def _short_line(line: str) -> str:
+    return (line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}...").rstrip(".")
 
 
 def reword(error: RecdfError, advice: Mapping[str, str]) -> None:

@@ -14,24 +14,24 @@ from ..errors import EngineError
 from ..evaluation.carry import nullable
 from .shipped import Handle
 
-Frame = TypeVar("Frame")
+EngineFrame = TypeVar("EngineFrame")
 OnChunk = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 OnBucket = Callable[[int, Sequence[Any], Sequence[Any]], pa.Table]
 
 
-class InParts(Protocol[Frame]):
+class InParts(Protocol[EngineFrame]):
     """What all frames whose rows are in parts can do: those of engines, and files on one machine."""
 
     name: str
     ordered: bool
 
-    def schema(self, frame: Frame) -> pa.Schema:
+    def schema(self, frame: EngineFrame) -> pa.Schema:
         """Return the columns of a frame and their Arrow types. No job runs if the engine knows them."""
 
-    def head(self, frame: Frame, names: Sequence[str], n: int) -> pa.Table:
+    def head(self, frame: EngineFrame, names: Sequence[str], n: int) -> pa.Table:
         """Return up to `n` rows of some columns."""
 
-    def each(self, frame: Frame, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Frame:
+    def each(self, frame: EngineFrame, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> EngineFrame:
         """Return a lazy frame: the rows that `work` makes of some columns of each chunk.
 
         A chunk is any number of rows that a worker has at once. `work` takes its record batches, with the columns
@@ -39,8 +39,14 @@ class InParts(Protocol[Frame]):
         """
 
     def meet(
-        self, true: Frame | None, pred: Frame, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
-    ) -> Frame:
+        self,
+        true: EngineFrame | None,
+        pred: EngineFrame,
+        n_buckets: int,
+        work: OnBucket,
+        schema: pa.Schema,
+        every: bool,
+    ) -> EngineFrame:
         """Return a lazy frame: the rows that `work` makes of each bucket, in the columns of `schema`.
 
         Both frames are packed; `true` is None where there is one frame only. All cells of a bucket go to the same
@@ -49,14 +55,14 @@ class InParts(Protocol[Frame]):
         has.
         """
 
-    def collect(self, frame: Frame) -> pa.Table:
+    def collect(self, frame: EngineFrame) -> pa.Table:
         """Compute a frame and return its rows."""
 
-    def labels(self, table: pa.Table, frame: Frame) -> pd.DataFrame:
+    def labels(self, table: pa.Table, frame: EngineFrame) -> pd.DataFrame:
         """Return a table with some columns of a frame in the dtypes that pandas users of this engine expect."""
 
 
-class Engine(InParts[Frame], Protocol[Frame]):
+class Engine(InParts[EngineFrame], Protocol[EngineFrame]):
     """What an engine can do with its frames.
 
     Attributes
@@ -87,18 +93,18 @@ class Engine(InParts[Frame], Protocol[Frame]):
     def local(self, data: Any) -> Any:
         """Return a frame of the engine, or a column with rows, in memory. Return any other value as it is."""
 
-    def typed(self, frame: Frame, like: pd.DataFrame) -> Frame:
+    def typed(self, frame: EngineFrame, like: pd.DataFrame) -> EngineFrame:
         """Return the rows per list with the dtypes of `like`, a frame without rows.
 
         An engine whose frames have no dtypes of pandas returns the frame as it is.
         """
 
-    def write(self, frame: Frame, folder: Path) -> None:
+    def write(self, frame: EngineFrame, folder: Path) -> None:
         """Write a frame as a folder of parquet files on a drive that all workers share."""
 
 
 @dataclass(frozen=True)
-class EngineRows(Generic[Frame]):
+class EngineRows(Generic[EngineFrame]):
     """Rows per list in a frame of an engine.
 
     empty : a pandas frame with the columns and dtypes, without rows · by : the `by` values of the rows · n : the number
@@ -106,8 +112,8 @@ class EngineRows(Generic[Frame]):
     rows the dtypes of `rd.evaluate`.
     """
 
-    engine: Engine[Frame]
-    frame: Frame
+    engine: Engine[EngineFrame]
+    frame: EngineFrame
     empty: pd.DataFrame
     by: pd.DataFrame
     n: int

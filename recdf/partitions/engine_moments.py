@@ -30,10 +30,10 @@ from ..experiments.join.join_frames import Frames, JoinOptions, join_frames, no_
 from ..experiments.join.missing_users import known_values
 from ..inputs.options import as_columns, check_names
 from ..inputs.per_user_columns import warn_of_weights
-from .engine_methods import EngineRows, Frame, as_dtypes, labels_of_table
-from .needed import Schemas, decoded, kind_of
-from .packed import HEAD, PACKED, Packing, of_cell, of_cells, table_of, to_cells
-from .shipped import Handle, digest_of, opened
+from .engine_methods import EngineFrame, EngineRows, as_dtypes, labels_of_table
+from .needed import Schemas, decoded, id_kind_of
+from .packed import HEAD_LENGTH, PACKED, Packing, arrow_table_of, of_cell, of_cells, to_cells
+from .shipped import Handle, digest_of_bytes, opened
 from .source import labels_as
 from .work import Cells, result_of, working_on
 
@@ -110,17 +110,22 @@ class Reducing:
 
 
 @dataclass(frozen=True)
-class MomentsCall(Generic[Frame]):
+class MomentsCall(Generic[EngineFrame]):
     """One call: the rows of an evaluation, an assignment in memory or in a frame of the engine, and what to do."""
 
-    rows: EngineRows[Frame]
+    rows: EngineRows[EngineFrame]
     assignment: Any
     reduction: Reduction
 
     @classmethod
     def of(
-        cls, rows: EngineRows[Frame], spec: Mapping[str, Any], assignment: Any, metrics: Any, options: Mapping[str, Any]
-    ) -> MomentsCall[Frame]:
+        cls,
+        rows: EngineRows[EngineFrame],
+        spec: Mapping[str, Any],
+        assignment: Any,
+        metrics: Any,
+        options: Mapping[str, Any],
+    ) -> MomentsCall[EngineFrame]:
         """Take the columns of the evaluation for what the caller did not say."""
         if isinstance(assignment, pd.DataFrame):
             assignment = named_frame("assignment", assignment)
@@ -142,7 +147,7 @@ class MomentsCall(Generic[Frame]):
                 raise ColumnError(f"neither per_user nor assignment has a column {name!r}{closest(name, names)}")
         given = {name: value for name, value in options.items() if name not in ("user_col", "variant_col", "by", "nan")}
         given.setdefault("over", [name for name in list_key if name not in keys])
-        _check_options(given)
+        _check_join_options(given)
         # Workers do not know metrics that were registered in this process only.
         known = known_values(rows.empty.columns, given.get("missing", "raise"))
         join = JoinOptions(keys, variant, [name for name in segments if name in spec["by"]], **given, known=known)
@@ -174,7 +179,7 @@ class MomentsCall(Generic[Frame]):
     def _assigned(self) -> pa.Table:
         """The columns of an assignment in memory that are read."""
         names = [name for name in self._of_assignment if name in self.assignment.columns]
-        return table_of(self.assignment[names], "assignment has")
+        return arrow_table_of(self.assignment[names], "assignment has")
 
     @property
     def _of_assignment(self) -> list[str]:
@@ -200,7 +205,7 @@ class MomentsCall(Generic[Frame]):
         require(pd.DataFrame(columns=all_names), "assignment", [*join.keys, join.variant_col])
         schemas = {"per_user": _some(of_rows, self._of_rows), "assignment": _some(of_assignment, self._of_assignment)}
         for name in join.keys:
-            kinds = {role: kind_of(schema.field(name).type) for role, schema in schemas.items()}
+            kinds = {role: id_kind_of(schema.field(name).type) for role, schema in schemas.items()}
             if len(set(kinds.values()) - {"empty"}) > 1:
                 words = " and ".join(f"{role}[{name!r}] holds {kind} ids" for role, kind in kinds.items())
                 raise IdTypeError(f"{words}; they can never match. Convert one of them")
@@ -211,7 +216,7 @@ class MomentsCall(Generic[Frame]):
         warn_of_weights(head, "per_user", [*self.reduction.by, *self.reduction.metrics])
         return schemas
 
-    def _outcomes(self, schemas: Schemas) -> Frame:
+    def _outcomes(self, schemas: Schemas) -> EngineFrame:
         """Return a lazy frame with the outcome of every bucket."""
         engine, n_buckets = self.rows.engine, self.rows.n_buckets
         keys, variant = self.reduction.join.keys, self.reduction.join.variant_col
@@ -226,13 +231,15 @@ class MomentsCall(Generic[Frame]):
             for bucket, cell in zip(batch["bucket"].to_pylist(), batch["cell"].to_pylist(), strict=True):
                 cells.setdefault(bucket, []).append(cell)
         data = pickle.dumps(cells)
-        work = Reducing(self.reduction, schemas, engine.share(data, digest_of(data)))
+        work = Reducing(self.reduction, schemas, engine.share(data, digest_of_bytes(data)))
         return engine.meet(None, rows, n_buckets, work, OUTCOME, True)  # buckets may have assigned users only
 
     def _no_common_user(self) -> DataError:
         keys, engine = self.reduction.join.keys, self.rows.engine
-        heads = [labels_of_table(engine.head(self.rows.frame, keys, HEAD))]
-        heads.append(self.assignment if self.in_memory else labels_of_table(engine.head(self.assignment, keys, HEAD)))
+        heads = [labels_of_table(engine.head(self.rows.frame, keys, HEAD_LENGTH))]
+        heads.append(
+            self.assignment if self.in_memory else labels_of_table(engine.head(self.assignment, keys, HEAD_LENGTH))
+        )
         return no_common_user(heads[0], heads[1], keys)
 
     def _dtypes(self, table: pa.Table) -> dict[str, Any]:
@@ -261,7 +268,7 @@ def _column_names(rows: EngineRows[Any], assignment: Any) -> list[str]:
     return [str(name) for name in rows.engine.schema(assignment).names]
 
 
-def _check_options(given: Mapping[str, Any]) -> None:
+def _check_join_options(given: Mapping[str, Any]) -> None:
     """Refuse unknown options of the join, and times of exposure, which need the users of all buckets."""
     for name in ("exposure_col", "time_col", "unexposed"):
         if given.get(name) is not None:

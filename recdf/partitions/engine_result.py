@@ -13,11 +13,11 @@ from ..evaluation.spec import OneSpec
 from ..evaluation.storage import is_address
 from ..evaluation.storage_parts import sorted_rows, staged_parts, stored_rows, write_head
 from ..experiments.choices import RaiseOrDrop
-from .engine_methods import EngineRows, Frame
+from .engine_methods import EngineFrame, EngineRows
 from .engine_moments import MomentsCall
 
 
-class EngineEvaluation(Result, Generic[Frame]):
+class EngineEvaluation(Result, Generic[EngineFrame]):
     """Result of `rd.spark.evaluate` and `rd.dask.evaluate`: a summary in memory and lazy rows per list.
 
     Attributes
@@ -32,11 +32,11 @@ class EngineEvaluation(Result, Generic[Frame]):
         JSON-safe record of what was computed, as `rd.evaluate` returns it.
     """
 
-    def __init__(self, rows: EngineRows[Frame], summary: pd.DataFrame, spec: Mapping[str, Any]) -> None:
+    def __init__(self, rows: EngineRows[EngineFrame], summary: pd.DataFrame, spec: Mapping[str, Any]) -> None:
         self._rows, self._summary, self._spec = rows, summary, OneSpec(spec)
 
     @property
-    def per_user(self) -> Frame:
+    def per_user(self) -> EngineFrame:
         """A lazy frame of the engine with one row per list."""
         return self._rows.frame
 

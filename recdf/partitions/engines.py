@@ -18,3 +18,7 @@ from .engine_result import EngineEvaluation
 from .shipped import Handle, Inline, Sent
 
 __all__ = ["Asked", "Engine", "EngineEvaluation", "Handle", "Inline", "Sent", "evaluate_frames", "labels_of_table"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from ..errors import OptionError
 from ..evaluation.part import ListRows, PartResult, measure
 from ..evaluation.storage import Written, write_files
-from ..inputs.row_rules import Findings
+from ..inputs.row_rules import BrokenRows
 from ..inputs.threads import n_threads
 from ..inputs.true_and_pred import read_true
 from ..matching.overlap import Overlap
@@ -33,7 +33,7 @@ from .results import PLACE, Results
 from .run import Run
 from .shipped import Here
 from .sizes import Sizes
-from .source import as_frame
+from .source import frame_of_arrow
 from .work import part_of_bucket, rows_table
 
 
@@ -107,12 +107,12 @@ class FilesRun(Run[Any]):
         # Messages name the number of all buckets, also of those without rows.
         return replace(total, buckets=frozenset(range(self.n_buckets)))
 
-    def _findings_of_true(self) -> Findings:
+    def _findings_of_true(self) -> BrokenRows:
         """Read `true` once more, since a message shows the first wrong values in the order of the rows."""
-        found: dict[str, Findings] = {}
-        total = Findings(0)
+        found: dict[str, BrokenRows] = {}
+        total = BrokenRows(0)
         for table in self.engine.chunks(self.frames["true"], self.needed.schemas["true"].names):
-            read_true(as_frame(table), self.call.options, found)
+            read_true(frame_of_arrow(table), self.call.options, found)
             total += found["true"]
         return total
 

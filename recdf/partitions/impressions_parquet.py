@@ -21,19 +21,19 @@ from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
 from ..evaluation.publishing import staged
 from ..evaluation.storage import local_path
 from ..logs.impressions import Impressions, from_impressions, warn_of_counts
-from .local import Cells, Memory
+from .local import BucketCells, Memory
 from .packed import bucket_of, dealt
 from .sizes import memory_bytes
-from .source import Source, as_frame
+from .source import Source, frame_of_arrow
 
-__all__ = ["FILES", "impressions_parquet"]
+__all__ = ["IMPRESSION_FILES", "impressions_parquet"]
 
-FILES = ("true.parquet", "pred.parquet", "impressions.json")
+IMPRESSION_FILES = ("true.parquet", "pred.parquet", "impressions.json")
 
 BATCH_ROWS = 2**18
 # Attribution needs this many bytes for each byte of a part, the part itself included.
 BYTES_PER_BYTE = 6
-MOST_BUCKETS = 2**15
+MOST_LOG_BUCKETS = 2**15
 
 
 def impressions_parquet(
@@ -108,20 +108,22 @@ def impressions_parquet(
     sources = {role: Source(path, role) for role, path in given.items() if path is not None}
     target, limit, options = local_path(out), memory_bytes(memory_limit), {"user_col": user_col, **options}
     if not all(user_col in source.schema.names for source in sources.values()):
-        heads: dict[str, Any] = {role: as_frame(source.schema.empty_table()) for role, source in sources.items()}
+        heads: dict[str, Any] = {role: frame_of_arrow(source.schema.empty_table()) for role, source in sources.items()}
         from_impressions(**heads, **options)  # raises the error of the column
     n_bytes = sum(source.n_rows * source.row_bytes(source.schema.names) for source in sources.values())
-    n_parts = int(min(BYTES_PER_BYTE * n_bytes / limit + 1, MOST_BUCKETS))
+    n_parts = int(min(BYTES_PER_BYTE * n_bytes / limit + 1, MOST_LOG_BUCKETS))
     memory = Memory(np.inf if n_parts == 1 else 0)
     with ExitStack() as stack:
-        folder = stack.enter_context(staged(target, FILES, overwrite=overwrite))
+        folder = stack.enter_context(staged(target, IMPRESSION_FILES, overwrite=overwrite))
         cells = {}
         for role, source in sources.items():
             names = source.schema.names
-            cells[role] = stack.enter_context(closing(Cells(folder.parent, n_parts, source.fields(names), memory)))
+            cells[role] = stack.enter_context(
+                closing(BucketCells(folder.parent, n_parts, source.fields(names), memory))
+            )
             tables = source.batches(names, BATCH_ROWS)
             cells[role].extend(dealt(table, _buckets(table[user_col], n_parts), n_parts) for table in tables)
-        spec = _write(_measured(cells, n_parts, options), folder)
+        spec = _write_parts(_measured_parts(cells, n_parts, options), folder)
     warn_of_counts(spec["counts"], [role for role in sources if role != "log"])
     return spec
 
@@ -133,10 +135,10 @@ def _buckets(user: pa.ChunkedArray, n_buckets: int) -> np.ndarray:
     return bucket
 
 
-def _measured(cells: Mapping[str, Cells], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
+def _measured_parts(cells: Mapping[str, BucketCells], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
     """Yield the two tables of each part that has rows."""
     for part in range(n_parts):
-        frames: dict[str, Any] = {role: as_frame(one.read(part)) for role, one in cells.items()}
+        frames: dict[str, Any] = {role: frame_of_arrow(one.read(part)) for role, one in cells.items()}
         if n_parts > 1 and not any(map(len, frames.values())):
             continue
         try:
@@ -152,7 +154,7 @@ def _measured(cells: Mapping[str, Cells], n_parts: int, options: dict[str, Any])
         yield found
 
 
-def _write(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
+def _write_parts(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
     """Write the tables of one part after another, and return the spec with the counts of all parts."""
     import pyarrow.parquet as pq  # here, since it would make the import of recdf slower
 
@@ -177,11 +179,11 @@ def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     positions["start"] = min(positions["start"], two["positions"]["start"])
     for name in ("lists_with_holes", "lists_with_ties"):
         positions[name] += two["positions"][name]
-    return {**one, "positions": positions, "counts": _sums(one["counts"], two["counts"])}
+    return {**one, "positions": positions, "counts": _summed_counts_of_parts(one["counts"], two["counts"])}
 
 
-def _sums(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+def _summed_counts_of_parts(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     return one | {
-        name: _sums(one.get(name, {}), value) if isinstance(value, dict) else one.get(name, 0) + value
+        name: _summed_counts_of_parts(one.get(name, {}), value) if isinstance(value, dict) else one.get(name, 0) + value
         for name, value in two.items()
     }

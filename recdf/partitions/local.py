@@ -33,7 +33,7 @@ from .source import Source
 
 ROW = "__row__"  # column with the number of each row in its files; the lists are ordered by these numbers
 
-Made = TypeVar("Made")
+MadeBucket = TypeVar("MadeBucket")
 
 
 class Memory:
@@ -43,7 +43,7 @@ class Memory:
         self.left = n_bytes
 
 
-class Cells:
+class BucketCells:
     """The rows of each bucket in the order in which they were added: in memory, and later ones in a file."""
 
     def __init__(self, folder: Path, n_buckets: int, schema: pa.Schema, memory: Memory) -> None:
@@ -99,7 +99,7 @@ class Cells:
 
 @dataclass(eq=False)
 class Later:
-    """Rows that some work makes of a frame, once they are needed: tables, or `Cells` if the work deals rows."""
+    """Rows that some work makes of a frame, once they are needed: tables, or `BucketCells` if the work deals rows."""
 
     frame: Any
     names: Sequence[str]
@@ -152,7 +152,7 @@ class FilesEngine:
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Later:
         made: Any = []
         if isinstance(work, Packing):
-            made = self._open.enter_context(closing(Cells(self.folder, work.n_buckets, work.schema, self.memory)))
+            made = self._open.enter_context(closing(BucketCells(self.folder, work.n_buckets, work.schema, self.memory)))
         self._later.append(Later(frame, names, work, schema, made))
         return self._later[-1]
 
@@ -193,14 +193,14 @@ class FilesEngine:
         return [schema.empty_table(), *self.on_buckets(true, pred, n_buckets, work, every)]
 
     def on_buckets(
-        self, true: Later | None, pred: Later, n_buckets: int, work: Callable[..., Made], every: bool
-    ) -> Generator[Made, None, None]:
+        self, true: Later | None, pred: Later, n_buckets: int, work: Callable[..., MadeBucket], every: bool
+    ) -> Generator[MadeBucket, None, None]:
         """Yield what `work` makes of each bucket. Some are worked on at the same time, while the next one is read."""
-        cells: list[Cells | None] = [None if frame is None else self.made(frame) for frame in (true, pred)]
+        cells: list[BucketCells | None] = [None if frame is None else self.made(frame) for frame in (true, pred)]
         n_bytes = sum(one.n_bytes for one in cells if one is not None)
         filled = range(n_buckets) if every else np.flatnonzero(n_bytes).tolist()
 
-        def rows(cell: Cells | None, bucket: int) -> list[pa.Table]:
+        def rows(cell: BucketCells | None, bucket: int) -> list[pa.Table]:
             return [] if cell is None else [cell.read(bucket)]
 
         parts = ((bucket, rows(cells[0], bucket), rows(cells[1], bucket)) for bucket in filled)

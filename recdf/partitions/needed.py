@@ -20,7 +20,7 @@ from ..evaluation.exposure_sums import common_type
 from ..evaluation.item_groups import check_item_by
 from ..evaluation.summary import SUMMARY
 from ..inputs.frames import column
-from ..inputs.ids import Ids, read_ids
+from ..inputs.ids import IdColumn, read_ids
 from ..inputs.options import as_columns
 from ..inputs.order_hints import hints_of
 from ..inputs.true_and_pred import Order, by_in_true, order_source, read_users, relevance_source
@@ -28,7 +28,7 @@ from ..matching.side_tables.doors import Doors
 from ..matching.side_tables.records import read_sides
 from ..matching.values import RESPONSES
 from ..metrics.call import Call
-from .source import as_frame
+from .source import frame_of_arrow
 
 Schemas = Mapping[str, pa.Schema]
 
@@ -53,7 +53,7 @@ class Needed:
         options, empty = call.options, {role: _without_rows(schema) for role, schema in schemas.items()}
         with suppress(EmptyPopulationError):  # frames without rows raise all errors that need no rows
             call.match(empty.get("true"), empty["pred"])
-        _check_names(call)
+        _check_result_names(call)
         _check_signs(call, schemas)
         for name, rule in call.carry.items():
             check_carried(column(empty["pred"], name, "pred"), rule)
@@ -64,7 +64,7 @@ class Needed:
         relevance = relevance_source(empty["true"], options) if "true" in empty else None
         given = options.population.given
         given = None if given is None else read_users(given, as_columns(options.user_col))[0]
-        names = _names(call, empty, doors, order, relevance)
+        names = _read_names(call, empty, doors, order, relevance)
         read = {role: pa.schema([schemas[role].field(name) for name in names[role]]) for role in schemas}
         return cls(call, read, order, relevance, given)
 
@@ -72,7 +72,7 @@ class Needed:
     def per_user(self) -> pa.Schema:
         """The columns of the per-user table, with the types that they have in all parts."""
         by = [self.schemas["pred"].field(name) for name in self.by]
-        return _named([*by, *self.key_fields, *self.other_fields])
+        return _named_schema([*by, *self.key_fields, *self.other_fields])
 
     @cached_property
     def key_fields(self) -> pa.Schema:
@@ -86,7 +86,7 @@ class Needed:
                 kinds = [self.schemas[role].field(name).type for role in roles]
                 kind = (kinds[0] if len(set(kinds)) == 1 else common_type(kinds)) or kinds[0]
             fields.append(pa.field(name, kind))
-        return _named(fields)
+        return _named_schema(fields)
 
     @cached_property
     def other_fields(self) -> pa.Schema:
@@ -94,7 +94,7 @@ class Needed:
         fields = [self.schemas["pred"].field(name) for name in self.call.carry]
         whole = ("n_true", "n_pred")
         kinds = {name: pa.int64() if name in whole else pa.float64() for name in self.call.result_columns}
-        return _named([*fields, *(pa.field(name, kind) for name, kind in kinds.items())])
+        return _named_schema([*fields, *(pa.field(name, kind) for name, kind in kinds.items())])
 
     @property
     def keys(self) -> list[str]:
@@ -108,12 +108,12 @@ class Needed:
         """Tell, from the types alone, whether there are two columns whose ids can never be equal."""
         options = self.call.options
         doors = read_sides(self.call.given, options)
-        item = [kind_of(schema.field(options.item_col).type) for schema in self.schemas.values()]
+        item = [id_kind_of(schema.field(options.item_col).type) for schema in self.schemas.values()]
         item += [ids.kind for ids in doors.item_ids.values() if len(ids)]
-        keys = [[kind_of(schema.field(name).type) for schema in self.schemas.values()] for name in self.keys]
+        keys = [[id_kind_of(schema.field(name).type) for schema in self.schemas.values()] for name in self.keys]
         return any(len(set(kinds) - {"empty"}) > 1 for kinds in (item, *keys))
 
-    def id_columns(self, heads: Mapping[str, pd.DataFrame]) -> list[list[Ids]]:
+    def id_columns(self, heads: Mapping[str, pd.DataFrame]) -> list[list[IdColumn]]:
         """Return groups of columns whose ids are compared with each other, read from some rows of each frame."""
         item_col = self.call.options.item_col
         found = [[read_ids(head[name], f"{role}[{name!r}]") for role, head in heads.items()] for name in self.keys]
@@ -130,7 +130,7 @@ def _without_rows(schema: pa.Schema) -> pd.DataFrame:
     return frame
 
 
-def _check_names(call: Call) -> None:
+def _check_result_names(call: Call) -> None:
     """Raise if a key or `by` column has the name of a result column or of a summary column."""
     by, keys = as_columns(call.options.by), as_columns(call.options.user_col)
     taken = [name for name in call.result_columns if name in (*by, *keys)]
@@ -154,7 +154,7 @@ def _check_signs(call: Call, schemas: Schemas) -> None:
             )
 
 
-def _names(
+def _read_names(
     call: Call, empty: Mapping[str, pd.DataFrame], doors: Doors, order: Order, relevance: str | None
 ) -> dict[str, list[str]]:
     """Return the columns that the call reads from each frame."""
@@ -178,7 +178,7 @@ def _names(
     return {role: list(dict.fromkeys(filter(None, names[role]))) for role in empty}
 
 
-def _named(fields: Iterable[pa.Field]) -> pa.Schema:
+def _named_schema(fields: Iterable[pa.Field]) -> pa.Schema:
     return pa.schema([pa.field(str(field.name), field.type) for field in fields])
 
 
@@ -195,11 +195,11 @@ def decoded(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def kind_of(kind: pa.DataType) -> str:
+def id_kind_of(kind: pa.DataType) -> str:
     """Return the kind of ids that a column of this type holds, or "empty" if the type does not tell."""
     for value in (0, "a"):
         try:
-            return read_ids(as_frame(pa.table({"id": pa.array([value]).cast(kind)}))["id"], "id").kind
+            return read_ids(frame_of_arrow(pa.table({"id": pa.array([value]).cast(kind)}))["id"], "id").kind
         except (pa.ArrowException, TypeError):  # IdTypeError is a TypeError: the rows will raise it
             continue
     return "empty"

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
 from ..errors import DataError
+from ..inputs.digits import GOLDEN, LOW_BYTES
 
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
 CELL = pa.schema([("cell", pa.binary())])
@@ -34,10 +35,8 @@ HELD_BYTES = 2**24
 CELL_BYTES = 2**17
 
 # This many rows are kept as examples for messages.
-HEAD = 100
+HEAD_LENGTH = 100
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
 HASHED_BYTES = 256  # only the first bytes of a string are hashed, so longer strings may share a hash
 
 
@@ -155,7 +154,7 @@ def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
     return table
 
 
-def table_of(frame: pd.DataFrame, holder: str) -> pa.Table:
+def arrow_table_of(frame: pd.DataFrame, holder: str) -> pa.Table:
     """Return a frame as a table. `holder` says what holds the values, for the message."""
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
@@ -189,7 +188,7 @@ def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in found)])
 
 
-def add_up(results: Sequence[Any]) -> Any:
+def add_in_pairs(results: Sequence[Any]) -> Any:
     """Add neighbours in pairs, then the sums in pairs, so that long arrays are added a few times only."""
     found = list(results)
     while len(found) > 1:
@@ -243,11 +242,11 @@ def _hash_into(hashed: np.ndarray, column: Any) -> None:
     values = column.to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):  # floats that are not whole numbers are refused later
         words = values.astype(np.int64, copy=False).view(np.uint64)
-    _mix(hashed, words)
+    _mix_words(hashed, words)
     return None
 
 
-def _mix(hashed: np.ndarray, words: np.ndarray) -> None:
+def _mix_words(hashed: np.ndarray, words: np.ndarray) -> None:
     hashed ^= words
     hashed *= GOLDEN
     hashed ^= hashed >> np.uint64(29)
@@ -258,7 +257,7 @@ def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
     _, offsets, data = column.buffers()
     edges = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
     length = np.diff(edges)
-    _mix(hashed, length.view(np.uint64))
+    _mix_words(hashed, length.view(np.uint64))
     if not len(length) or not length.any():
         return
     padded = np.zeros(int(edges[-1] - edges[0]) + 8, np.uint8)
@@ -270,7 +269,7 @@ def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
     for start in range(0, min(int(length.max()), HASHED_BYTES), 8):
         rows = np.flatnonzero(length > start)
         some = hashed[rows]
-        _mix(some, words[begin[rows] + start] & LOW_BYTES[np.minimum(length[rows] - start, 8)])
+        _mix_words(some, words[begin[rows] + start] & LOW_BYTES[np.minimum(length[rows] - start, 8)])
         hashed[rows] = some
 
 
@@ -291,7 +290,7 @@ def known_rows(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.filter(pa.array(~np.logical_or.reduce(missing))) if missing else table
 
 
-def distinct(table: pa.Table) -> pa.Table:
+def distinct_rows(table: pa.Table) -> pa.Table:
     """Return the distinct rows in order of first appearance."""
     found = by_place(table)
     found = found.append_column("row", pa.array(np.arange(len(table)))).group_by(found.column_names)

@@ -19,21 +19,23 @@ from ..evaluation.exposure_sums import common_type
 from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import Measured, PartResult, measure
 from ..inputs.codes import check_kinds
-from ..inputs.ids import Ids
+from ..inputs.ids import IdColumn
 from ..matching.overlap import Overlap, samples_of
 from ..metrics.call import Call
-from .engine_methods import Frame, InParts, OnBucket
+from .engine_methods import EngineFrame, InParts, OnBucket
 from .needed import Needed
-from .packed import HEAD, PACKED, Packing, ascending, cast_table, distinct, given_ids, known_rows, part_of
+from .packed import HEAD_LENGTH, PACKED, Packing, ascending, cast_table, distinct_rows, given_ids, known_rows, part_of
 from .shipped import Handle, Here, Shared
-from .source import as_frame
-from .work import GAIN, SHARED_USER, WHERE, Comparing, Distinct, Gains, Listing, part_of_bucket
+from .source import frame_of_arrow
+from .work import GAIN, SHARED_USER, WHERE_COLUMN, Comparing, Distinct, Gains, Listing, part_of_bucket
 
 
-class Run(Generic[Frame]):
+class Run(Generic[EngineFrame]):
     """One call on frames whose rows are in parts."""
 
-    def __init__(self, engine: InParts[Frame], frames: Mapping[str, Frame], needed: Needed, n_buckets: int) -> None:
+    def __init__(
+        self, engine: InParts[EngineFrame], frames: Mapping[str, EngineFrame], needed: Needed, n_buckets: int
+    ) -> None:
         self.engine, self.frames, self.needed, self.n_buckets = engine, frames, needed, n_buckets
 
     @property
@@ -72,9 +74,9 @@ class Run(Generic[Frame]):
         try:
             found = self._id_columns()
         except IdTypeError as error:
-            if all(len(head) < HEAD for head in self.heads.values()):
+            if all(len(head) < HEAD_LENGTH for head in self.heads.values()):
                 raise
-            raise IdTypeError(f"{error} (found in the first {HEAD} rows; counts are of those)") from error
+            raise IdTypeError(f"{error} (found in the first {HEAD_LENGTH} rows; counts are of those)") from error
         for columns in found:
             check_kinds(columns)
 
@@ -82,10 +84,10 @@ class Run(Generic[Frame]):
     def heads(self) -> dict[str, pa.Table]:
         """Some rows of each frame, for messages."""
         ids = [*self.needed.keys, self.call.options.item_col]
-        return {role: self.engine.head(frame, ids, HEAD) for role, frame in self.frames.items()}
+        return {role: self.engine.head(frame, ids, HEAD_LENGTH) for role, frame in self.frames.items()}
 
-    def _id_columns(self) -> list[list[Ids]]:
-        return self.needed.id_columns({role: as_frame(head) for role, head in self.heads.items()})
+    def _id_columns(self) -> list[list[IdColumn]]:
+        return self.needed.id_columns({role: frame_of_arrow(head) for role, head in self.heads.items()})
 
     @cached_property
     def by_values(self) -> pa.Table | None:
@@ -96,7 +98,7 @@ class Run(Generic[Frame]):
         assert self.packed  # comes first, so that an engine can read a frame once for all that it is asked of it
         schema = pa.schema([self.needed.schemas["pred"].field(name) for name in names])
         found = self.engine.collect(self.engine.each(self.frames["pred"], names, Distinct(schema), schema))
-        values = distinct(known_rows(cast_table(found, schema), names))
+        values = distinct_rows(known_rows(cast_table(found, schema), names))
         return values if self.engine.ordered else ascending(values)
 
     @cached_property
@@ -124,11 +126,11 @@ class Run(Generic[Frame]):
         given, bucket = self.needed.given, None
         if given is not None:
             bucket = part_of([given_ids(given[name]) for name in self.needed.keys], self.n_buckets)
-        by_values = None if self.by_values is None else as_frame(self.by_values)
+        by_values = None if self.by_values is None else frame_of_arrow(self.by_values)
         return Shared(self._knowing(), by_values, given, bucket)
 
     @cached_property
-    def packed(self) -> dict[str, Frame]:
+    def packed(self) -> dict[str, EngineFrame]:
         """Both frames with their rows packed by bucket."""
         return {
             role: self.engine.each(frame, schema.names, self._packing(self.needed.keys, schema), PACKED)
@@ -138,7 +140,7 @@ class Run(Generic[Frame]):
     def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
         return Packing(keys, self.call.options.item_col, self.n_buckets, schema)
 
-    def _meet(self, work: OnBucket, schema: pa.Schema) -> Frame:
+    def _meet(self, work: OnBucket, schema: pa.Schema) -> EngineFrame:
         every = self.needed.given is not None  # the caller may have given lists that have no row
         packed = self.packed
         return self.engine.meet(packed.get("true"), packed["pred"], self.n_buckets, work, schema, every)
@@ -155,12 +157,12 @@ class Run(Generic[Frame]):
         nothing = not overlap.n_judged.any()
         item = self.call.options.item_col
         kinds = [schema.field(item).type for schema in self.needed.schemas.values()]
-        listed = pa.schema([(WHERE, pa.int32()), (item, common_type(kinds) or kinds[0])])
+        listed = pa.schema([(WHERE_COLUMN, pa.int32()), (item, common_type(kinds) or kinds[0])])
         silent = None if nothing else tuple(overlap.silent.tolist())
         listing = self._meet(Listing(self.handle, self.needed.schemas, listed, silent), listed)
         packed = self.engine.each(listing, listed.names, self._packing([item], listed), PACKED)
         found = self.engine.meet(None, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False)
-        shared = set(self.engine.collect(found)[WHERE].to_pylist())
+        shared = set(self.engine.collect(found)[WHERE_COLUMN].to_pylist())
         if nothing:
             samples = {**overlap.samples, **self._samples()}
             return replace(overlap, shares_user=SHARED_USER in shared, shares_item=0 in shared, samples=samples)

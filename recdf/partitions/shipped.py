@@ -25,7 +25,7 @@ from ..errors import EngineError, MissingExtraError, OptionError
 from ..metrics.call import Call
 from ..metrics.metric import Metric
 from ..metrics.record import again
-from .engine_errors import plain
+from .engine_errors import plain_line
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def received(version: str, data: bytes) -> Sent:
     return Sent(loads(data))
 
 
-def digest_of(data: bytes) -> str:
+def digest_of_bytes(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
@@ -132,7 +132,7 @@ def to_bytes(shared: Shared) -> bytes:
             raise
         except Exception as error:  # of any class: an object says itself why it cannot be pickled
             what = next((f"the metric {one.metric.name!r}" for one in requests if not _can_be_sent(pickles, one)), None)
-            why = plain(str(error)).rstrip(".")
+            why = plain_line(str(error)).rstrip(".")
             raise OptionError(
                 f"{what or 'an option or a side table'} cannot be sent to the workers: {why}; make such objects "
                 "inside the function, or import them from a module"

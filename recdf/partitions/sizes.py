@@ -11,7 +11,17 @@ from dataclasses import dataclass
 
 from ..errors import OptionError
 
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+BYTE_UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 2**10,
+    "MI": 2**20,
+    "GI": 2**30,
+    "TI": 2**40,
+}
 
 
 @dataclass(frozen=True)
@@ -49,8 +59,8 @@ class Sizes:
     batch_share: float = 0.15
 
 
-USUAL = Sizes()
-_SIZES: ContextVar[Sizes] = ContextVar("recdf sizes", default=USUAL)
+USUAL_SIZES = Sizes()
+_SIZES: ContextVar[Sizes] = ContextVar("recdf sizes", default=USUAL_SIZES)
 
 
 def sizes() -> Sizes:
@@ -76,6 +86,6 @@ def memory_bytes(limit: int | str | None) -> int:
         except (AttributeError, ValueError):  # not on Windows
             return 2 * 10**9
     found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([KMGT]?I?)B?\s*", str(limit).upper())
-    if isinstance(limit, bool) or found is None or found[2] not in UNITS or float(found[1]) <= 0:
+    if isinstance(limit, bool) or found is None or found[2] not in BYTE_UNITS or float(found[1]) <= 0:
         raise OptionError(f'memory_limit={limit!r}; expected a number of bytes, or text such as "1GB" or "512MiB"')
-    return int(float(found[1]) * UNITS[found[2]])
+    return int(float(found[1]) * BYTE_UNITS[found[2]])

@@ -61,7 +61,7 @@ class Source:
         # Most files of a frame have the same columns, of which there may be very many.
         bare = [schema.remove_metadata() for schema in physical]
         kinds = [one for i, one in enumerate(bare) if not i or not one.equals(bare[i - 1], check_metadata=True)]
-        self.schema, self._odd = unified([*map(_decoded, kinds), _decoded(folders)])
+        self.schema, self._odd = unified([*map(_plain_schema, kinds), _plain_schema(folders)])
         self.periods = _periods(kinds, role)
         self.categories: dict[str, pa.Array] = {}
         self._last: dict[str, pa.Array] = {}
@@ -180,7 +180,7 @@ class Source:
         return {b"pandas": json.dumps({**self._pandas, "columns": own}).encode()}
 
 
-def as_frame(table: pa.Table) -> pd.DataFrame:
+def frame_of_arrow(table: pa.Table) -> pd.DataFrame:
     """Return a frame that shares the table's memory and keeps integers beside nulls exact."""
     frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
     return frame
@@ -201,7 +201,7 @@ def _files(path: Any, role: str) -> list[str]:
     return found
 
 
-def _decoded(schema: pa.Schema) -> pa.Schema:
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema without metadata. Dictionaries and extensions are replaced by the types of their values."""
 
     def of_values(kind: pa.DataType) -> pa.DataType:

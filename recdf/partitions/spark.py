@@ -33,13 +33,18 @@ from .work import Distinct
 
 __all__ = ["evaluate"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # What messages advise for pandas frames, and the same for frames of Spark.
 ADVICE = {
     "both with .astype(str) on": 'both with .cast("string"), as',
     ".astype(str)": '.cast("string")',
     ".astype('int64')": '.cast("long")',
 }
-OWN = ("partitions", "cache")  # arguments that `rd.evaluate` does not have
+SPARK_ARGUMENTS = ("partitions", "cache")  # arguments that `rd.evaluate` does not have
 
 
 @takes_engine_arguments("Spark")
@@ -85,7 +90,9 @@ def evaluate(
             raise not_a_frame(role, frame, "Spark", "spark.createDataFrame(frame)")
     engine = SparkEngine(spark, pred.sparkSession, cache)
     try:
-        return evaluate_frames(engine, true, pred, Asked(metrics, k, options, partitions, OWN), engine.n_partitions)
+        return evaluate_frames(
+            engine, true, pred, Asked(metrics, k, options, partitions, SPARK_ARGUMENTS), engine.n_partitions
+        )
     except RecdfError as error:
         reword(error, ADVICE)
         engine.unpersist()
@@ -144,7 +151,9 @@ class SparkEngine:
         found = _by_position(frame, names)
         if isinstance(work, Distinct):  # Spark finds distinct rows without Python
             return found.distinct().toDF(*names)
-        made = found.mapInArrow(_on_chunk(Sent(work), names), self._spark_schema(_plain(schema))).toDF(*schema.names)
+        made = found.mapInArrow(_on_chunk(Sent(work), names), self._spark_schema(_bare_schema(schema))).toDF(
+            *schema.names
+        )
         if self.cache and isinstance(work, Packing) and work.kept:
             self._kept.append(made.persist())
         return made
@@ -162,7 +171,7 @@ class SparkEngine:
         grouped = pred.groupBy("bucket")
         if true is not None:
             grouped = true.groupBy("bucket").cogroup(grouped)
-        plain = _plain(schema)
+        plain = _bare_schema(schema)
         on_bucket = _on_bucket(Sent(work), self._result_schema(plain), alone=true is None)
         return grouped.applyInArrow(on_bucket, self._spark_schema(plain)).toDF(*schema.names)
 
@@ -244,11 +253,11 @@ def _places(n: int) -> list[str]:
     return [f"c{i}" for i in range(n)]
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
+def _bare_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_name(name) for field, name in zip(schema, _places(len(schema)), strict=True)])
 
 
-def _named(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+def _named_batch(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns, names=list(names))
 
 
@@ -256,8 +265,8 @@ def _on_chunk(work: OnChunk, names: Sequence[str]) -> Any:
     """Return a function for `mapInArrow` that calls `work` on a chunk whose columns have these names."""
 
     def on_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for found in work(_named(batch, names) for batch in batches):
-            yield _named(found, _places(found.num_columns))
+        for found in work(_named_batch(batch, names) for batch in batches):
+            yield _named_batch(found, _places(found.num_columns))
 
     return on_chunk
 

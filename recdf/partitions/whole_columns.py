@@ -18,7 +18,7 @@ from ..evaluation.part import Part, PartResult, measure
 from ..inputs.threads import each, rows_at_a_time
 from ..progress import Progress
 from .local import FileLabels
-from .source import Source, as_frame, labels_as
+from .source import Source, frame_of_arrow, labels_as
 from .work import rows_table
 
 # Most writers of parquet give up a dictionary at DICTIONARY_BYTES. A position in it takes up to POSITION_BYTES.
@@ -45,7 +45,7 @@ class _RowGroups(NamedTuple):
         return slice(self.first, self.first + self.n_rows)
 
 
-class _Piece(NamedTuple):
+class _ColumnPiece(NamedTuple):
     """What was read of one column in some row groups. `placed`: the array of the column holds it."""
 
     chunks: list[pa.Array]
@@ -60,7 +60,7 @@ def measure_whole(files: FileLabels, progress: Progress, together_rows: int) -> 
         for role, source in sources.items()
     }
     progress.add(files.n_rows)
-    found = measure(needed.call, Part(as_frame(tables["true"]), as_frame(tables["pred"])))
+    found = measure(needed.call, Part(frame_of_arrow(tables["true"]), frame_of_arrow(tables["pred"])))
     if found.measured is None:
         return found
     by = found.measured.by
@@ -167,24 +167,23 @@ class _WholeRead:
                 first += n_rows
         return found
 
-    def _read(self, group: _RowGroups, name: str, array: np.ndarray | None) -> _Piece:
+    def _read(self, group: _RowGroups, name: str, array: np.ndarray | None) -> _ColumnPiece:
         """Read one column of some row groups. Write it to its rows of `array` if that can hold it."""
         import pyarrow.parquet as pq
 
-        fragment = self.source.fragments[group.file]
+        fragment, kind = self.source.fragments[group.file], self.source.schema.field(name).type
         known, stored = self.source.stored(fragment, [name])
         if not stored:
-            return _Piece([pa.repeat(pa.scalar(known[name], self.source.schema.field(name).type), group.n_rows)], False)
-        kind = self.source.schema.field(name).type
+            return _ColumnPiece([pa.repeat(pa.scalar(known[name], kind), group.n_rows)], False)
         # Positions in a dictionary are read only where there is an array for them.
         texts = stored if array is not None and kind in TEXT else []
         how = {"columns": stored, "use_threads": False}
         with pq.ParquetFile(fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True) as file:
             if array is not None and not texts and self._copied(file, group, array, kind, how):
-                return _Piece([pa.array(array[group.rows])], True)
+                return _ColumnPiece([pa.array(array[group.rows])], True)
             column = file.read_row_groups(group.numbers, **how)[name]
         if array is None or not texts or column.null_count:
-            return _Piece(column.chunks, False)
+            return _ColumnPiece(column.chunks, False)
         return _placed_positions(column, array, group.first)
 
     def _copied(self, file: Any, group: _RowGroups, array: np.ndarray, kind: pa.DataType, how: dict[str, Any]) -> bool:
@@ -202,7 +201,7 @@ class _WholeRead:
             first += len(column)
         return True
 
-    def _column(self, name: str, pieces: list[_Piece], array: np.ndarray | None) -> pa.ChunkedArray:
+    def _column(self, name: str, pieces: list[_ColumnPiece], array: np.ndarray | None) -> pa.ChunkedArray:
         """Join what was read of one column, in the same type in all files."""
         chunks = [chunk for piece in pieces for chunk in piece.chunks]
         kind = self.source.schema.field(name).type
@@ -231,17 +230,17 @@ def _fit(low: int | None, high: int | None, kind: Any) -> bool:
     return low is None or high is None or (low >= np.iinfo(kind).min and high <= np.iinfo(kind).max)
 
 
-def _placed_positions(column: pa.ChunkedArray, array: np.ndarray, first: int) -> _Piece:
+def _placed_positions(column: pa.ChunkedArray, array: np.ndarray, first: int) -> _ColumnPiece:
     """Write the positions in dictionaries to their rows of the array, from row `first` on."""
     chunks = []
     for chunk in column.chunks:
         if not pa.types.is_dictionary(chunk.type) or chunk.dictionary.null_count:
-            return _Piece(column.chunks, False)
+            return _ColumnPiece(column.chunks, False)
         rows = array[first : first + len(chunk)]
         rows[:] = chunk.indices.to_numpy(zero_copy_only=False)
         chunks.append(pa.DictionaryArray.from_arrays(pa.array(rows), chunk.dictionary.cast(POSITIONS.value_type)))
         first += len(chunk)
-    return _Piece(chunks, True)
+    return _ColumnPiece(chunks, True)
 
 
 def _one_dictionary(chunks: list[pa.DictionaryArray], array: np.ndarray) -> pa.DictionaryArray:

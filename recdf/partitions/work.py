@@ -27,11 +27,11 @@ from ..inputs.options import Options, as_columns
 from ..inputs.threads import limited
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.grouping import spans
-from ..matching.list_keys import labels_of
+from ..matching.list_keys import key_labels
 from .engine_errors import in_bucket
-from .packed import CELL, cast_table, distinct, known_rows, of_cell, of_cells, to_cells
+from .packed import CELL, cast_table, distinct_rows, known_rows, of_cell, of_cells, to_cells
 from .shipped import Handle, Here, Shared, opened
-from .source import as_frame, labels_as
+from .source import frame_of_arrow, labels_as
 
 Cells = Sequence[Any]
 
@@ -60,7 +60,7 @@ class Measuring:
     def __call__(self, bucket: int, true: Cells, pred: Cells) -> pa.Table:
         with working_on(bucket):
             shared: Shared = opened(self.handle)
-            result = measured(shared, bucket, unpacked(self.schemas, true, pred))
+            result = measured_bucket(shared, bucket, unpacked(self.schemas, true, pred))
             if self.per_user is None:
                 return pa.table([to_cells([to_arrow(result)])], schema=CELL)
             checked(shared.call, result)  # raises the error of the bucket, if it failed
@@ -73,7 +73,7 @@ def unpacked(schemas: Mapping[str, pa.Schema], true: Cells, pred: Cells) -> dict
     return {role: of_cells(true if role == "true" else pred, schema) for role, schema in schemas.items()}
 
 
-def measured(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> PartResult:
+def measured_bucket(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> PartResult:
     """Measure one bucket. An error is put into the result, so that users see it without a Java stack trace."""
     try:
         return measure(shared.of(bucket), part_of_bucket(shared, bucket, tables))
@@ -88,7 +88,7 @@ def measured(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Par
 
 
 def part_of_bucket(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Part:
-    frames = {role: as_frame(table) for role, table in tables.items()}
+    frames = {role: frame_of_arrow(table) for role, table in tables.items()}
     return Part(frames.get("true"), frames["pred"], frozenset({bucket}), whole=False, by_values=shared.by_values)
 
 
@@ -96,7 +96,7 @@ def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
     """Return the rows of some lists, in the columns and types of the per-user table. Undefined values are null."""
     if not len(rows):
         return schema.empty_table()
-    by = labels_of(rows.by, [name for name in rows.by.columns if str(name) in schema.names], rows.list_by)
+    by = key_labels(rows.by, [name for name in rows.by.columns if str(name) in schema.names], rows.list_by)
     found: dict[str, Any] = {str(name): frame[name] for frame in (by, rows.keys) for name in frame.columns}
     found |= {str(name): values for name, values in (*rows.carried.items(), *rows.columns.items())}
     columns = []
@@ -138,7 +138,7 @@ class Gains:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             table = known_rows(pa.Table.from_batches([batch]), self.ids)
-            relevance = read_relevance(as_frame(table.select([self.column])), self.column, self.options)
+            relevance = read_relevance(frame_of_arrow(table.select([self.column])), self.column, self.options)
             gain = gains(relevance[np.isfinite(relevance)], self.options)
             yield pa.record_batch([pa.array([gain.max() if len(gain) else 0.0], pa.float64())], schema=GAIN)
 
@@ -157,7 +157,7 @@ class Distinct:
         found = self.schema.empty_table()
         for batch in batches:
             more = cast_table(pa.Table.from_batches([batch]), self.schema)
-            found = distinct(pa.concat_tables([found, known_rows(more, self.schema.names)]))
+            found = distinct_rows(pa.concat_tables([found, known_rows(more, self.schema.names)]))
         yield from found.combine_chunks().to_batches()
 
 
@@ -167,7 +167,7 @@ class Distinct:
 # recommender (`by` value) that recommends the item. SHARED_USER marks a row without an item, which says that some user
 # is in both frames.
 TRUE_ITEM, SHARED_USER = -1, -2
-WHERE = "where"
+WHERE_COLUMN = "where"
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Listing:
 
 
 def _share_user(tables: Mapping[str, pa.Table], keys: list[str]) -> bool:
-    ids = [[read_ids(as_frame(tables[role])[name], name) for name in keys] for role in ("true", "pred")]
+    ids = [[read_ids(frame_of_arrow(tables[role])[name], name) for name in keys] for role in ("true", "pred")]
     (true, pred), _ = encode_keys(ids)
     return bool(np.isin(pd.unique(pred.all()), pd.unique(true.all())).any())
 
@@ -232,8 +232,10 @@ class Comparing:
     def __call__(self, bucket: int, _: Cells, listed: Cells) -> pa.Table:
         with working_on(bucket):
             table = of_cells(listed, self.listed)
-            where, items = table[WHERE].to_numpy(), as_frame(table.select([1])).iloc[:, 0]
+            where, items = table[WHERE_COLUMN].to_numpy(), frame_of_arrow(table.select([1])).iloc[:, 0]
             code = encode([read_ids(items, "item")]).codes[0]
         shared = np.unique(where[(where >= 0) & np.isin(code, code[(where == TRUE_ITEM)]) & (code >= 0)])
         flags = [SHARED_USER] if (where == SHARED_USER).any() else []
-        return pa.table([pa.array([*flags, *shared.tolist()], pa.int32())], schema=pa.schema([(WHERE, pa.int32())]))
+        return pa.table(
+            [pa.array([*flags, *shared.tolist()], pa.int32())], schema=pa.schema([(WHERE_COLUMN, pa.int32())])
+        )

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .moments import ROUNDING, Moments
+from .moments import MEAN_ROUNDING, Moments
 from .numbers import Floats, Number
 
 __all__: list[str] = []
 
-Result = TypeVar("Result")
+ArmResult = TypeVar("ArmResult")
 
 
 class Sample(NamedTuple):
@@ -49,7 +49,7 @@ class Arm(NamedTuple):
     df: Number
 
 
-def both(function: Callable[..., Result], *pairs: tuple[Any, Any]) -> tuple[Result, Result]:
+def both(function: Callable[..., ArmResult], *pairs: tuple[Any, Any]) -> tuple[ArmResult, ArmResult]:
     """Return a function of the control and of the treatment."""
     control, treatment = map(function, *pairs)
     return control, treatment
@@ -93,7 +93,7 @@ def cuped_theta(both: Sample) -> tuple[Number, Number]:
     past = both.past
     x, zx = linearise(past.num, past.den)
     squares = _sum_of_squares(zx)
-    constant = np.sqrt(squares / zx.shape[-1]) <= ROUNDING * _largest(past.num, past.den)
+    constant = np.sqrt(squares / zx.shape[-1]) <= MEAN_ROUNDING * _largest(past.num, past.den)
     with np.errstate(divide="ignore", invalid="ignore"):
         theta = np.where(constant, 0.0, np.einsum("...i,...i->...", z, zx) / squares)
     return theta, x
@@ -123,7 +123,7 @@ def stratified_arm(values: Floats, strata: npt.NDArray[np.int64], weights: Float
     squares = np.add.reduceat(z * z, starts, axis=-1)
     parts = weights**2 * squares / (counts - 1) / counts
     largest = np.abs(values).max(axis=-1)
-    constant = np.sqrt(squares.sum(axis=-1) / len(strata)) <= ROUNDING * largest
+    constant = np.sqrt(squares.sum(axis=-1) / len(strata)) <= MEAN_ROUNDING * largest
     var = np.where(constant, 0.0, parts.sum(axis=-1))
     with np.errstate(divide="ignore", invalid="ignore"):
         df = var**2 / (parts**2 / (counts - 1)).sum(axis=-1)
@@ -150,7 +150,7 @@ def jackknife_arm(sample: Sample, theta: Number = 0.0, x: Number = 0.0) -> Arm:
         parts = parts - theta * (without_each(sample.x_num, sample.x_den) - x)
     n = len(sample.num)
     var = (n - 1) / n * float(np.square(parts - whole).sum())
-    if not np.sqrt(var) > ROUNDING * np.max(_largest(sample.num, sample.den)):
+    if not np.sqrt(var) > MEAN_ROUNDING * np.max(_largest(sample.num, sample.den)):
         var = 0.0
     weights = np.ones(n) if sample.den is None else sample.den
     return Arm(whole, var, max(effective_number(weights) - 1, 1.0))
@@ -190,4 +190,4 @@ def _known_variance(squares: Number, n: Number, largest: Number) -> Number:
     with np.errstate(divide="ignore", invalid="ignore"):
         var = squares / (n - 1) / n
         # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference "significant".
-        return np.where(np.sqrt(squares / n) <= ROUNDING * largest, 0.0, var)
+        return np.where(np.sqrt(squares / n) <= MEAN_ROUNDING * largest, 0.0, var)

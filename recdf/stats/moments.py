@@ -19,7 +19,7 @@ __all__: list[str] = []
 HUGE = 1e150
 
 # Standard deviations below this share of the largest value are rounding error, not variation.
-ROUNDING = 1e-12
+MEAN_ROUNDING = 1e-12
 
 
 class Moments(NamedTuple):
@@ -54,13 +54,13 @@ def moments_of(values: Floats) -> Moments:
     mean = float(values.mean())
     z = values - mean
     var = float(np.einsum("i,i->", z, z)) / n
-    if not np.sqrt(var) > ROUNDING * scale:
+    if not np.sqrt(var) > MEAN_ROUNDING * scale:
         return Moments(n, mean, 0.0, 0.0, low, high)
     z /= np.sqrt(var)  # the cubes of small values would underflow
     return Moments(n, mean, var, float(np.einsum("i,i,i->", z, z, z)) / n, low, high)
 
 
-def add_up(parts: Moments, arm: npt.NDArray[np.int64], n_arms: int) -> Moments:
+def add_moments(parts: Moments, arm: npt.NDArray[np.int64], n_arms: int) -> Moments:
     """Add the moments of disjoint parts; `arm` has the arm 0..n_arms−1 of each part.
 
     With δ = m_i − m and the variance of all, σ² = Σ n_i(σ_i² + δ²)/n, their skewness is
@@ -86,7 +86,7 @@ def add_up(parts: Moments, arm: npt.NDArray[np.int64], n_arms: int) -> Moments:
         delta = known.mean - mean[of]
         var = total(share * (known.var + delta * delta))
         var[~np.isfinite(var)] = np.nan
-        var[np.sqrt(var) <= ROUNDING * Moments(n, mean, var, np.nan, low, high).largest] = 0.0
+        var[np.sqrt(var) <= MEAN_ROUNDING * Moments(n, mean, var, np.nan, low, high).largest] = 0.0
         scale = np.where(var > 0, np.sqrt(var), 1.0)[of]
         spread, delta = np.sqrt(known.var) / scale, delta / scale
         cubes = np.where(known.var > 0, spread**3 * known.skewness, 0.0) + 3 * delta * spread**2 + delta**3

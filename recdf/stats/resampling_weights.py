@@ -31,7 +31,7 @@ _POISSON = np.repeat(np.arange(8, dtype=np.float64), _POISSON_COUNTS)
 
 # Replicates that are multiplied at once. Larger products are split between threads by the linear algebra library, which
 # takes longer than it saves, and several times longer on a busy machine.
-FEW = 32
+REPLICATES_AT_ONCE = 32
 
 # A function that writes the weights of one tile into an array (replicates, TILE), from the tile's seeds.
 Fill = Callable[[Floats, Seed, int, int], None]
@@ -78,8 +78,8 @@ def _tiled_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed, fill: F
             for replicate_tile, first in enumerate(range(0, n_resamples, TILE)):
                 rows = min(TILE, n_resamples - first)
                 fill(weights[:rows], seed, unit_tile, replicate_tile)
-                for start_row in range(0, rows, FEW):
-                    some = slice(start_row, min(start_row + FEW, rows))
+                for start_row in range(0, rows, REPLICATES_AT_ONCE):
+                    some = slice(start_row, min(start_row + REPLICATES_AT_ONCE, rows))
                     sums[first + some.start : first + some.stop] += weights[some, :width] @ block[:width]
             progress.add(width)
     return sums

@@ -43,7 +43,7 @@ class Cell(NamedTuple):
     small: str = ""
 
 
-Rows = Sequence[Sequence[Cell]]
+CellRows = Sequence[Sequence[Cell]]
 Align = Literal["left", "right"]
 
 
@@ -152,7 +152,7 @@ def _html(cell: Cell) -> str:
 # ------------------------------------------------------------------------------------------ whole tables
 
 
-def to_markdown(head: Sequence[str], body: Rows, align: Sequence[Align]) -> str:
+def to_markdown(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     """Return a Markdown table, padded so that it reads as text too."""
     rows = [[markdown_text(name) for name in head], *([_markdown(cell) for cell in row] for row in body)]
     widths = [max(3, *(len(row[j]) for row in rows)) for j in range(len(head))]
@@ -162,7 +162,7 @@ def to_markdown(head: Sequence[str], body: Rows, align: Sequence[Align]) -> str:
     return "\n".join(lines)
 
 
-def to_latex(head: Sequence[str], body: Rows, align: Sequence[Align], *, booktabs: bool) -> str:
+def to_latex(head: Sequence[str], body: CellRows, align: Sequence[Align], *, booktabs: bool) -> str:
     """Return a LaTeX tabular, with the rules of booktabs or with plain lines that need no package."""
     top, middle, bottom = (r"\toprule", r"\midrule", r"\bottomrule") if booktabs else (r"\hline",) * 3
     columns = "".join("r" if side == "right" else "l" for side in align)
@@ -171,7 +171,7 @@ def to_latex(head: Sequence[str], body: Rows, align: Sequence[Align], *, booktab
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", top, first, middle, *rows, bottom, r"\end{tabular}"])
 
 
-def to_html(head: Sequence[str], body: Rows, align: Sequence[Align]) -> str:
+def to_html(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     """Return an HTML table for a notebook."""
     style = [' style="text-align: right"' if side == "right" else ' style="text-align: left"' for side in align]
     cells = "".join(f"<th{how}>{html_text(name)}</th>" for name, how in zip(head, style, strict=True))
@@ -181,7 +181,7 @@ def to_html(head: Sequence[str], body: Rows, align: Sequence[Align]) -> str:
     return "\n".join([*lines, "</tbody>", "</table>"])
 
 
-def to_text(head: Sequence[str], body: Rows, align: Sequence[Align]) -> str:
+def to_text(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     """Return aligned columns for a terminal."""
     rows = [[visible(name) for name in head]]
     for row in body:

@@ -14,7 +14,7 @@ from .shown_frames import AnyFrame, ReportTable, html_of_pandas
 
 __all__ = ["report_table"]
 
-COMPARED = ("metric", "diff", "ci_low", "ci_high", "p_adj", "verdict", "warning")
+COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", "verdict", "warning")
 LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "relative")
 
 
@@ -70,7 +70,7 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
         raise OptionError(f"digits={digits!r}; expected an integer of at least 0")
     models = "baseline" in comparison.columns
     base, other = ("baseline", "model") if models else ("control", "treatment")
-    needed = [*COMPARED, base, other]
+    needed = [*COMPARISON_COLUMNS, base, other]
     missing = [name for name in needed if name not in comparison.columns]
     if missing:
         raise ColumnError(
@@ -124,7 +124,7 @@ class Comparison(pd.DataFrame, metaclass=AnyFrame):
 
     def _whole(self) -> bool:
         sides = ("baseline", "model") if "baseline" in self.columns else ("control", "treatment")
-        return len(self) > 0 and all(name in self.columns for name in (*COMPARED, *sides))
+        return len(self) > 0 and all(name in self.columns for name in (*COMPARISON_COLUMNS, *sides))
 
     def __repr__(self) -> str:
         return comparison_text(self) if self._whole() else super().__repr__()

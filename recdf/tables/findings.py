@@ -68,7 +68,7 @@ class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
         if not len(self):
             return "<p>no findings</p>"
         rows = [
-            [Cell(str(row["severity"]), bold=row["severity"] == "error"), Cell(row["finding"]), *_numbers(row),
+            [Cell(str(row["severity"]), bold=row["severity"] == "error"), Cell(row["finding"]), *_count_cells(row),
              Cell(row["effect"]), Cell(str(row["examples"]))]
             for row in self.head(SHOWN_ROWS).to_dict("records")
         ]  # fmt: skip
@@ -76,7 +76,7 @@ class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
         return to_html(head, rows, ["left", "left", "right", "right", "left", "left"])
 
 
-def _numbers(row: dict[Any, Any]) -> tuple[Cell, Cell]:
+def _count_cells(row: dict[Any, Any]) -> tuple[Cell, Cell]:
     return Cell(f"{int(row['count']):,}"), Cell(number(row["share"], ".1%"))
 
 
@@ -87,7 +87,7 @@ def findings_text(findings: pd.DataFrame) -> str:
     sides: list[Align] = ["left", "left", "right", "right"]
     head = ["severity", "finding", "count", "share"]
     shown = findings.head(SHOWN_ROWS).to_dict("records")
-    cells = [[Cell(str(row["severity"])), Cell(row["finding"]), *_numbers(row)] for row in shown]
+    cells = [[Cell(str(row["severity"])), Cell(row["finding"]), *_count_cells(row)] for row in shown]
     left = to_text(head, cells, sides).splitlines()
     margin = max(map(len, left)) + 2
     width = max(NARROWEST, shutil.get_terminal_size((120, 24)).columns - margin)

@@ -157,7 +157,7 @@ def test_compare_prints_what_report_table_says(capsys, folder):
 def test_compare_options_reach_the_comparison(capsys, folder):
     options = {
         "test": "bootstrap",
-        "users": "inner",
+        "missing": "drop",
         "alternative": "greater",
         "confidence": 0.9,
         "n_resamples": 200,

@@ -59,11 +59,11 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
     joined = shown().join_experiment(GROUPS, missing="nan")
     want = rd.compare_variants(joined, METRICS, control="A", expected={"A": 1, "B": 1}, **options)
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
-    boot = ["--method", "bootstrap", "--n-resamples", 100, "--seed", 3, "--cluster", "user_id", "--missing", "zero"]
+    boot = ["--test", "bootstrap", "--n-resamples", 100, "--seed", 3, "--cluster", "user_id", "--missing", "zero"]
     assert run(capsys, *call, *boot, "--covariate", "hits@10=pre_spend")[0] == 0
     joined = shown().join_experiment(GROUPS, missing="zero")
     want = rd.compare_variants(
-        joined, METRICS, control="A", method="bootstrap", n_resamples=100, seed=3, cluster="user_id",
+        joined, METRICS, control="A", test="bootstrap", n_resamples=100, seed=3, cluster="user_id",
         covariates={"hits@10": "pre_spend"}, expected={"A": 1, "B": 1},
     )  # fmt: skip
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
@@ -87,11 +87,11 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
     )  # fmt: skip
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     assert want["method"].tolist() == ["welch", "proportion"]
-    several = ["--covariate", "pre_spend", "revenue@10=past", "--method", "permutation", "--n-resamples", "50"]
+    several = ["--covariate", "pre_spend", "revenue@10=past", "--test", "permutation", "--n-resamples", "50"]
     assert run(capsys, *call, *several)[0] == 0
     covariates = {"revenue@10": ["pre_spend", "past"], "hitrate@10": "pre_spend"}
     want = rd.compare_variants(
-        joined, ["revenue@10", "hitrate@10"], control="A", covariates=covariates, method="permutation", n_resamples=50,
+        joined, ["revenue@10", "hitrate@10"], control="A", covariates=covariates, test="permutation", n_resamples=50,
         **options,
     )  # fmt: skip
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)

@@ -78,7 +78,7 @@ def test_slates_and_options(tmp_path, capsys):
         capsys,
         "ope",
         GOLDEN / "ope_slate.csv",
-        "--unit",
+        "--slate-col",
         "slate",
         "--estimators",
         "rips",
@@ -88,19 +88,19 @@ def test_slates_and_options(tmp_path, capsys):
         out,
     )
     expected = rd.ope_estimate(
-        log, unit="slate", estimators=["rips", "snsips"], propensity_col="p_conditional", target_col="e_conditional",
-        propensity_kind="conditional",
+        log, slate_col="slate", estimators=["rips", "snsips"], propensity_col="p_conditional",
+        target_col="e_conditional", propensity_kind="conditional",
     )  # fmt: skip
     pd.testing.assert_frame_equal(pd.read_parquet(out / "ope.parquet"), expected, check_dtype=False)
     text = run(
-        capsys, "ope", GOLDEN / "ope_bandit.csv", "--clip", "2", "5", "--method", "bootstrap", "--n-resamples", "50"
+        capsys, "ope", GOLDEN / "ope_bandit.csv", "--clip", "2", "5", "--interval", "bootstrap", "--n-resamples", "50"
     )
     assert [line.split()[1] for line in text.splitlines()[1:5]] == ["2", "5", "2", "5"]
 
 
 def test_bounded_intervals(capsys):
     ranges = ["--reward-range", "0", "1", "--weight-range", "0", "50"]
-    text = run(capsys, "ope", GOLDEN / "ope_bandit.csv", "--method", "bounded", *ranges)
+    text = run(capsys, "ope", GOLDEN / "ope_bandit.csv", "--interval", "bounded", *ranges)
     assert "use the interval only: few rewards" in text
 
 
@@ -108,7 +108,7 @@ def test_bounded_intervals(capsys):
     ("arguments", "words"),
     [
         (["ope_open_bandit.parquet"], ["no column 'user_id'", "--cluster None"]),
-        (["ope_bandit.csv", "--method", "bounded"], ["--reward-range"]),
+        (["ope_bandit.csv", "--interval", "bounded"], ["--reward-range"]),
         (["ope_bandit.csv", "--estimators", "isp"], ["'isp'", "did you mean"]),
         (["ope_bandit.csv", "--target-col", "action"], ["log['action'] is outside [0, 1]"]),
         (["nowhere.csv"], ["no such file"]),

@@ -59,7 +59,7 @@ def needed(command, besides):
 def called(monkeypatch, capsys, tmp_path):
     """What the command is called with, or the line with which it fails."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_run", lambda given, _: calls.append(vars(given)) or 0)
+    monkeypatch.setattr(cli, "_run_command", lambda given, _: calls.append(vars(given)) or 0)
     calls = []
 
     def call(command, words, keys=None, besides=None):

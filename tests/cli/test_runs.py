@@ -14,7 +14,7 @@ from cli.shop import models
 from evaluation.stored import FORKING, FULL, fail_at, forks, names, python
 
 import recdf as rd
-from recdf.evaluation.publishing import PREFIX, RUN, settled
+from recdf.evaluation.publishing import PREFIX, RUN, held_still
 
 CALL = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A", "--missing", "zero"]
 EXPERIMENT = [*CALL, "--out", "out"]
@@ -129,7 +129,7 @@ def test_a_killed_run_leaves_the_files_of_one_run(capsys, both, command, tmp_pat
         with case(folder.name):
             left = contents(folder / "out")
             assert left.items() <= old.items() or left.items() <= new.items()
-            with settled([folder / "out"]):
+            with held_still([folder / "out"]):
                 assert contents(folder / "out") == (new if folder == folders[-1] else old)
                 assert not [name for name in names(folder / "out") if name.startswith(PREFIX)]
 
@@ -140,7 +140,7 @@ def test_a_killed_first_run_leaves_nothing(inputs, tmp_path):
     done = python(KILLED, *("|".join([str(tmp_path), "2", *call]) for call in calls))
     assert (done.stdout.split(), done.stderr) == ([str(-signal.SIGKILL)] * 3, "")
     for command in RUNS:
-        with settled([Path(f"out of {command}")]), case(command):
+        with held_still([Path(f"out of {command}")]), case(command):
             assert names(f"out of {command}") == set()
 
 

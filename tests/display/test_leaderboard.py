@@ -48,7 +48,7 @@ def test_the_best_model_comes_first_and_directions_count(result):
 def test_marks_against_a_baseline_are_those_of_the_comparison(result):
     board = rd.leaderboard(result, k=10, baseline="popularity")
     metrics = ["ndcg@10", "recall@10", "first_rank@10"]
-    table = result.compare_models(metrics, baseline="popularity", users="inner", correction="holm")
+    table = result.compare_models(metrics, baseline="popularity", missing="drop", correction="holm")
     expected = {
         (row.model, row.metric): {"better": "+", "worse": "−"}.get(row.verdict, "") for row in table.itertuples()
     }
@@ -64,7 +64,7 @@ def test_marks_against_a_baseline_are_those_of_the_comparison(result):
 def test_letters_name_the_models_that_are_beaten(result):
     board = rd.leaderboard(result, k=10, metrics=["ndcg", "first_rank"])
     letters = dict(zip(dict.fromkeys(board.frame["model"]), "abc", strict=True))
-    table = result.compare_models(["ndcg@10", "first_rank@10"], users="inner")
+    table = result.compare_models(["ndcg@10", "first_rank@10"], missing="drop")
     expected = {}
     for row in table.itertuples():
         if row.verdict in ("better", "worse"):

@@ -12,7 +12,7 @@ import recdf as rd
 
 @pytest.fixture
 def compared(result):
-    return result.compare_models(["ndcg@10", "first_rank@10"], baseline="popularity", users="inner")
+    return result.compare_models(["ndcg@10", "first_rank@10"], baseline="popularity", missing="drop")
 
 
 def test_over_time_is_in_the_order_of_time():

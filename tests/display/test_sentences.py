@@ -225,15 +225,15 @@ def ranks():
 def test_a_metric_that_is_undefined_for_other_lists_decides_nothing(ranks, tmp_path, capsys):
     with pytest.raises(rd.DataError, match="first_rank@3"):
         ranks.compare_models("first_rank@3")
-    table = ranks.compare_models("first_rank@3", baseline="many", users="inner")
+    table = ranks.compare_models("first_rank@3", baseline="many", missing="drop")
     row = table.iloc[0]
     assert row["verdict"] == "check: undefined for different lists"
     assert (row["n_lists"], row["n_only_baseline"], row["n_only_model"]) == (40, 160, 0)
     assert "different_lists" in row["warning"]
-    complete = ranks.compare_models("ndcg@3", baseline="many", users="inner").iloc[0]
+    complete = ranks.compare_models("ndcg@3", baseline="many", missing="drop").iloc[0]
     assert complete["verdict"] == "worse"  # a list without a hit is 0, not undefined
     ranks.to_parquet(tmp_path / "results")
-    assert main(["compare", str(tmp_path / "results"), "--users", "inner", "--baseline", "many"]) == 0
+    assert main(["compare", str(tmp_path / "results"), "--missing", "drop", "--baseline", "many"]) == 0
     printed = capsys.readouterr().out
     assert "check: undefined for different lists" in printed
     assert "only one of the models has a value for some lists" in printed

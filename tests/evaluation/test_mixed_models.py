@@ -79,7 +79,7 @@ def test_two_columns_of_recommenders_and_folds(shop):
         with pytest.raises(rd.DataError, match=WORDS + r"\['fold', 'model'\]"):
             call(result.per_user, "model")
     # Who means the average over folds says so.
-    found = rd.summarize(result, by="model", user_col=["model", "fold", "user_id"], unit="user_id")
+    found = rd.summarize(result, by="model", user_col=["model", "fold", "user_id"], unit_col="user_id")
     one = rd.evaluate(shop.true, shop.pred, "ndcg", by="model").summary
     np.testing.assert_allclose(found["value"], one["value"])
     # The key of a list need not say again by what models are told apart.
@@ -107,7 +107,7 @@ def test_sessions_days_and_variants_are_no_models(attrs):
             table.attrs = {}
         assert len(rd.summarize(table, by="segment")) == 2
         assert len(rd.bootstrap_ci(table, "ndcg@1", by="segment")) == 2
-        assert len(rd.summarize(table, by="segment", unit="user_id")) == 2
+        assert len(rd.summarize(table, by="segment", unit_col="user_id")) == 2
     # Every user has the lists of the own variant alone: no list stands in two variants.
     own = pd.DataFrame({"variant": ["A", "B"] * 20, "user_id": range(40), "segment": ["x"] * 40, "ndcg@1": 0.5})
     own = own.sort_values("variant").assign(**{"ndcg@1": np.arange(40.0)})

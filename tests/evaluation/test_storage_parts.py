@@ -94,8 +94,8 @@ def test_a_reader_between_two_renames_waits_for_the_writer(tmp_path, monkeypatch
     write_parts(OLD, tmp_path)
     waits = []
     monkeypatch.setattr(publishing, "sweep", lambda folder, wait=False: waits.append(wait))
-    publishing.settle(tmp_path)
-    publishing.settle(tmp_path / "away")
+    publishing.settle_folder(tmp_path)
+    publishing.settle_folder(tmp_path / "away")
     assert waits == [False, False, True]
 
 

@@ -260,7 +260,7 @@ def test_lists_of_one_user_are_not_independent():
             "ctr@10": np.where(rng.random(200) < 0.1, np.nan, rng.normal(user % 5, 1)),
         }
     )
-    found = rd.summarize(table, ["day"], user_col=["user_id", "session_id"], unit="user_id").set_index("day")
+    found = rd.summarize(table, ["day"], user_col=["user_id", "session_id"], unit_col="user_id").set_index("day")
     default = rd.summarize(table, ["day"], user_col=["user_id", "session_id"])
     pd.testing.assert_frame_equal(found.reset_index(), default)
     pd.testing.assert_frame_equal(rd.summarize(table, ["day"], unit_col="user_id"), default)
@@ -279,20 +279,20 @@ def test_lists_of_one_user_are_not_independent():
 
 def test_one_unit_has_no_error_and_a_null_unit_is_refused():
     table = pd.DataFrame({"user_id": ["a", "a"], "session_id": [1, 2], "n_true": 1, "ctr@1": [0.0, 1.0]})
-    found = rd.summarize(table, [], unit="user_id").iloc[0]
+    found = rd.summarize(table, [], unit_col="user_id").iloc[0]
     assert (found["value"], found["n"], found["n_users"]) == (0.5, 2, 1)
     assert np.isnan(found["se"])
     with pytest.raises(rd.NullKeyError, match="null units"):
-        rd.summarize(table.assign(user_id=["a", None]), [], unit="user_id")
+        rd.summarize(table.assign(user_id=["a", None]), [], unit_col="user_id")
     with pytest.raises(rd.ColumnError, match="no column 'user'"):
-        rd.summarize(table, [], unit="user")
+        rd.summarize(table, [], unit_col="user")
     with pytest.raises(rd.ColumnError, match="n_users"):
-        rd.summarize(table.assign(n_users=1), "n_users", unit="user_id", user_col=["user_id", "session_id"])
+        rd.summarize(table.assign(n_users=1), "n_users", unit_col="user_id", user_col=["user_id", "session_id"])
 
 
 def test_units_of_an_empty_table():
     table = pd.DataFrame({"user_id": ["a"], "session_id": [1], "n_true": 1, "ctr@1": [0.0]}).iloc[:0]
-    found = rd.summarize(table, [], unit="user_id").iloc[0]
+    found = rd.summarize(table, [], unit_col="user_id").iloc[0]
     assert (found["n"], found["n_users"]) == (0, 0)
 
 

@@ -12,7 +12,7 @@ from cli.command import fails, run
 from registry.seeded import assert_close, frames
 
 import recdf as rd
-from recdf.evaluation.value_moments import Moments
+from recdf.evaluation.value_moments import GroupMoments
 
 METRICS = ["recall", "ndcg", "first_rank", "precision(divisor=shown)"]
 OPTIONS = {"by": "model", "relevance_col": "relevance", "score_col": "score", "nan_score": "last"}
@@ -114,7 +114,7 @@ def test_tables_warn_where_their_weights_are_left_out():
     table["variant"] = np.where(table["user_id"] % 2, "A", "B")
     calls = [
         lambda **more: rd.summarize(result.per_user, **more),
-        lambda **more: rd.compare_models(result.per_user, metrics, users="inner", **more),
+        lambda **more: rd.compare_models(result.per_user, metrics, missing="drop", **more),
         lambda **more: rd.compare_variants(table, metrics, control="A", nan="drop", **more),
         lambda **more: rd.bootstrap_ci(table, metrics, n_resamples=50),
     ]
@@ -135,7 +135,7 @@ def test_tables_warn_where_their_weights_are_left_out():
         warnings.simplefilter("error", rd.WeightWarning)
         rd.summarize(result)
         rd.summarize(merged.drop(columns="weight"), by="model")
-        plain = result.compare_models(users="inner", weight_col=None)
+        plain = result.compare_models(missing="drop", weight_col=None)
     bare = rd.compare_models(result.per_user.drop(columns="w"), list(plain["metric"].unique()), users="inner")
     pd.testing.assert_frame_equal(plain[["diff", "p_value"]], bare[["diff", "p_value"]])
 
@@ -147,7 +147,7 @@ def test_a_leaderboard_and_its_segments_take_the_weights():
     with warnings.catch_warnings():
         warnings.simplefilter("error", rd.WeightWarning)
         board = rd.leaderboard(result, segments=segments)
-        expected = result.compare_models(users="inner")
+        expected = result.compare_models(missing="drop")
     pairs = board.comparisons[board.comparisons["segment"] == board.frame["segment"].iloc[0]]
     for row in expected.itertuples():
         (own,) = pairs[
@@ -167,7 +167,7 @@ def test_units_with_several_lists():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"user_id": rng.integers(0, 30, 200), "w": rng.choice([0.0, 1.0, 3.0], 200)})
     table["ndcg@5"] = np.where(rng.random(200) < 0.1, np.nan, rng.random(200) + table["user_id"] / 30)
-    row = rd.summarize(table, [], weight_col="w", unit="user_id").iloc[0]
+    row = rd.summarize(table, [], weight_col="w", unit_col="user_id").iloc[0]
     kept = table[(table["w"] > 0) & table["ndcg@5"].notna()]
     fit = sm.WLS(kept["ndcg@5"], np.ones(len(kept)), weights=kept["w"])
     fit = fit.fit(cov_type="cluster", cov_kwds={"groups": kept["user_id"]})
@@ -192,9 +192,9 @@ def test_moments_of_parts_add_up():
     values = np.where(rng.random((4, 300)) < 0.2, np.nan, rng.lognormal(size=(4, 300)) + 1e6)
     group, weight = rng.integers(0, 3, 300), rng.choice([0.0, 1.0, 2.5], 300)
     weight[group == 2] = 0
-    whole = Moments.of(values, group, 3, weight).statistics(0.95)
+    whole = GroupMoments.of(values, group, 3, weight).statistics(0.95)
     part = rng.integers(0, 5, 300)
-    parts = [Moments.of(values[:, part == i], group[part == i], 3, weight[part == i]) for i in range(5)]
+    parts = [GroupMoments.of(values[:, part == i], group[part == i], 3, weight[part == i]) for i in range(5)]
     for order in ([0, 1, 2, 3, 4], [3, 0, 4, 2, 1]):
         added = reduce(add, [parts[i] for i in order]).statistics(0.95)
         for name, expected in whole.items():

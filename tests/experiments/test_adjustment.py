@@ -63,5 +63,5 @@ def test_zero_is_not_counted_where_a_caller_says_that_smaller_is_better():
     waits = pd.DataFrame({"model": ["a"] * 30 + ["b"] * 60, "user_id": [*range(30), *range(60)], "wait": 1.0})
     waits.loc[waits["model"] == "b", "wait"] = 2.0
     with pytest.raises(rd.OptionError, match="would give 'wait' a 0 for 30 users whom one model lacks"):
-        rd.compare_models(waits, "wait", users="zero", smaller_is_better="wait")
-    assert rd.compare_models(waits, "wait", users="zero")["n_only_model"].tolist() == [30]
+        rd.compare_models(waits, "wait", missing="zero", smaller_is_better="wait")
+    assert rd.compare_models(waits, "wait", missing="zero")["n_only_model"].tolist() == [30]

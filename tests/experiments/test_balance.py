@@ -42,8 +42,8 @@ def test_a_covariate_that_differs_withholds_the_verdict(rng):
     pre = data.groupby("variant")["pre"].apply(list)
     assert found["balance_p"] == pytest.approx(stats.ttest_ind(pre["A"], pre["B"]).pvalue, rel=0.2)
     for options in (
-        {"method": "permutation", "n_resamples": 200},
-        {"method": "bootstrap", "n_resamples": 200},
+        {"test": "permutation", "n_resamples": 200},
+        {"test": "bootstrap", "n_resamples": 200},
         {"sequential_n": 4000},
         {"strata": "half"},
     ):

@@ -86,7 +86,7 @@ def test_bootstrap_is_near_the_t_interval(long):
 def test_alternatives_are_scipys(wide, long, alternative):
     t = rd.compare_models(long, baseline="base", alternative=alternative, confidence=0.9)
     signed = rd.compare_models(long, baseline="base", alternative=alternative, test="wilcoxon")
-    flips = rd.compare_models(long, baseline="base", alternative=alternative, test="randomization")
+    flips = rd.compare_models(long, baseline="base", alternative=alternative, test="randomization", n_resamples=10_000)
     for model in ("m1", "m2"):
         want = stats.ttest_rel(wide[model], wide["base"], alternative=alternative)
         interval = want.confidence_interval(0.9)
@@ -138,10 +138,10 @@ def test_users_of_one_model_only():
     )
     with pytest.raises(DataError, match=r"'a' only in 1 users and for 'b' only in 1 \(1, 5\)"):
         rd.compare_models(frames)
-    inner = rd.compare_models(frames, users="inner").iloc[0]
+    inner = rd.compare_models(frames, missing="drop").iloc[0]
     assert (inner["n_users"], inner["n_only_baseline"], inner["n_only_model"]) == (2, 1, 1)
     assert (inner["mean_baseline"], inner["mean_model"], inner["diff"]) == (2.5, 4.0, 1.5)
-    zero = rd.compare_models(frames, users="zero").iloc[0]
+    zero = rd.compare_models(frames, missing="zero").iloc[0]
     # User 4 is undefined for both and counts for neither.
     assert zero["n_users"] == 4
     assert zero["diff"] == pytest.approx((-1 + 1 + 2 + 9) / 4)
@@ -163,7 +163,7 @@ def test_folds_of_a_user_are_one_unit():
     assert found["n_users"] == 30
     assert found["p_value"] == pytest.approx(want.pvalue)
     # A fold that one model lacks is no pair; the user's other folds are.
-    found = rd.compare_models({"base": base, "new": new.iloc[1:]}, "m", fold="fold", users="inner").iloc[0]
+    found = rd.compare_models({"base": base, "new": new.iloc[1:]}, "m", fold="fold", missing="drop").iloc[0]
     assert (found["n_users"], found["n_only_baseline"]) == (30, 1)
 
 
@@ -303,7 +303,7 @@ def test_bootstrap_ci_is_near_the_normal_interval(wide):
         assert found.se == pytest.approx(values.std() / np.sqrt(n), rel=0.05)
         assert found.ci_low == pytest.approx(found.value - 1.96 * found.se, abs=0.2 * found.se)
         assert found.ci_high == pytest.approx(found.value + 1.96 * found.se, abs=0.2 * found.se)
-    basic = rd.bootstrap_ci(wide, ["m1", "m2"], n_resamples=5000, method="basic")
+    basic = rd.bootstrap_ci(wide, ["m1", "m2"], n_resamples=5000, interval="basic")
     np.testing.assert_allclose(basic["ci_low"], 2 * table["value"] - table["ci_high"])
 
 
@@ -316,7 +316,7 @@ def test_bootstrap_ci_of_sessions_resamples_users():
     assert found["se"].iloc[0] == pytest.approx(means.std() / np.sqrt(200), rel=0.08)
     assert found["se"].iloc[1] == pytest.approx(found["se"].iloc[0] / 2)
     assert found["n_units"].tolist() == [200, 200]
-    rows = rd.bootstrap_ci(frame.assign(row=range(1000)), "m", unit="row")
+    rows = rd.bootstrap_ci(frame.assign(row=range(1000)), "m", cluster="row")
     assert rows["se"].iloc[0] < 0.6 * found["se"].iloc[0]
 
 

@@ -112,7 +112,7 @@ def test_bootstrap_agrees_with_welch(log):
     )
     boot = rd.compare_variants(
         log, {"ndcg": "ndcg", "ctr": ("hits", "n_recs")}, control="A", covariates={"ndcg": "pre_ndcg"},
-        method="bootstrap", n_resamples=4000,
+        test="bootstrap", n_resamples=4000,
     )  # fmt: skip
     for name in ("mean_control", "mean_treatment", "diff", "rel_diff", "theta", "variance_reduction"):
         np.testing.assert_allclose(boot[name], exact[name])
@@ -211,8 +211,8 @@ def test_covariate_options(log):
 def test_segment_of_new_users_has_no_covariate(log):
     new = log.assign(pre_n_recs=log["pre_n_recs"].where(log.segment != "new", 0), pre_hits=0)
     specs = {"ctr": ("hits", "n_recs")}
-    for method in ("welch", "bootstrap"):
-        options = {"control": "A", "by": "segment", "method": method, "n_resamples": 100}
+    for test in ("t", "bootstrap"):
+        options = {"control": "A", "by": "segment", "test": test, "n_resamples": 100}
         table = rd.compare_variants(new, specs, covariates={"ctr": ("pre_hits", "pre_n_recs")}, **options)
         plain = rd.compare_variants(new, specs, **options)
         in_new = table["segment"] == "new"
@@ -247,7 +247,7 @@ def test_cuped_with_strata_and_with_clusters(log):
     assert (strata["diff"], strata["se"]) == (pytest.approx(diff, abs=1e-9), pytest.approx(se, abs=1e-9))
     assert strata["mean_control"] == pytest.approx(two.loc[two.variant == "A", "ndcg"].mean())
     clustered = rd.compare_variants(two, "ndcg", control="A", covariates="pre_ndcg", cluster="cluster").iloc[0]
-    sums = rd.roll_up(two, unit=["variant", "cluster"], how={"ndcg": "sum", "pre_ndcg": "sum"})
+    sums = rd.roll_up(two, unit_col=["variant", "cluster"], how={"ndcg": "sum", "pre_ndcg": "sum"})
     want = rd.compare_variants(
         sums, {"ndcg": ("ndcg", "ndcg__n")}, control="A", covariates={"ndcg": ("pre_ndcg", "pre_ndcg__n")}
     ).iloc[0]
@@ -284,7 +284,7 @@ BAD_COMPARISONS = [
     ("by of the result", lambda d: (d.assign(se=1), "m", {"by": "se"}), OptionError, "rename it"),
     ("None", lambda d: (d, None, {}), OptionError, "metrics=None"),
     ("confidence", lambda d: (d, "m", {"confidence": 95}), OptionError, "between 0 and 1"),
-    ("method", lambda d: (d, "m", {"method": "boot"}), OptionError, "'bootstrap'"),
+    ("test", lambda d: (d, "m", {"test": "boot"}), OptionError, "'bootstrap'"),
     ("sequential", lambda d: (d, "m", {"sequential_n": 9, "alternative": "less"}), OptionError, "two-sided"),
     ("primary", lambda d: (d, "m", {"primary": "x"}), OptionError, "primary"),
     ("expected", lambda d: (d, "m", {"expected": {"A": 1}}), OptionError, "variant 'B'"),

@@ -45,15 +45,15 @@ def test_nan_does_not_count():
     assert (found["n_control"], found["n_treatment"], found["n_dropped"]) == (3, 2, 3)
     want = stats.ttest_ind([2, 4], [1, 2, 3], equal_var=False)
     assert found["p_value"] == pytest.approx(want.pvalue, rel=1e-9)
-    boot = rd.compare_variants(data, "m", control="A", nan="drop", method="bootstrap").iloc[0]
+    boot = rd.compare_variants(data, "m", control="A", nan="drop", test="bootstrap").iloc[0]
     assert boot["diff"] == pytest.approx(1.0)
     assert boot["n_dropped"] == 3
 
 
-@pytest.mark.parametrize("method", ["welch", "bootstrap"])
-def test_constant_metric_has_no_statistics(method):
+@pytest.mark.parametrize("test", ["t", "bootstrap"])
+def test_constant_metric_has_no_statistics(test):
     data = pd.DataFrame({"user_id": range(60), "variant": ["A", "B"] * 30, "m": 0.1})
-    found = rd.compare_variants(data, "m", control="A", method=method).iloc[0]
+    found = rd.compare_variants(data, "m", control="A", test=test).iloc[0]
     assert found[["se", "ci_low", "ci_high", "statistic", "df", "p_value", "p_adj", "mde"]].isna().all()
     assert (found["warning"], found["reject"]) == ("zero_variance", False)
     assert found["verdict"] == "no difference shown" + NOT_CHECKED
@@ -74,7 +74,7 @@ def test_rows_below_the_user_need_cluster_or_roll_up():
     with pytest.raises(DuplicateError, match=r"150 rows too many.*cluster='user_id'.*rd\.roll_up"):
         rd.compare_variants(sessions, "m", control="A")
     clustered = rd.compare_variants(sessions, "m", control="A", cluster="user_id").iloc[0]
-    rolled = rd.roll_up(sessions, unit=["user_id", "variant"], how="sum")
+    rolled = rd.roll_up(sessions, unit_col=["user_id", "variant"], how="sum")
     by_sums = rd.compare_variants(rolled, {"m": ("m", "m__n")}, control="A").iloc[0]
     for name in ("diff", "se", "df", "p_value", "n_control", "n_treatment"):
         assert clustered[name] == pytest.approx(by_sums[name])
@@ -95,7 +95,7 @@ def test_control_is_never_guessed():
 OPTIONS = [
     {}, {"covariates": "pre_ndcg"}, {"strata": "segment"}, {"cluster": "cluster"}, {"by": "segment"},
     {"sequential_n": 500},
-    {"method": "bootstrap", "n_resamples": 200}, {"method": "bootstrap", "n_resamples": 200, "cluster": "cluster"},
+    {"test": "bootstrap", "n_resamples": 200}, {"test": "bootstrap", "n_resamples": 200, "cluster": "cluster"},
 ]  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def test_row_order_index_and_id_type_do_not_matter(log, options):
 
 def test_bootstrap_without_ids_does_not_depend_on_row_order(log):
     bare = log.drop(columns="user_id")
-    options = {"control": "A", "method": "bootstrap", "n_resamples": 100}
+    options = {"control": "A", "test": "bootstrap", "n_resamples": 100}
     want = rd.compare_variants(bare, ["ndcg", "hits"], **options)
     pd.testing.assert_frame_equal(
         rd.compare_variants(bare.sample(frac=1, random_state=1), ["ndcg", "hits"], **options), want
@@ -166,7 +166,7 @@ def test_chain_from_lists_to_a_decision(tmp_path):
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "table.parquet"), table)
     assert len(table) == 2 * joined["segment"].nunique()
     models = rd.evaluate(shop.true, shop.pred, ["ndcg@10", "recall@10"], k=10, by="model")
-    compared = rd.compare_models(models.per_user, users="inner")
+    compared = rd.compare_models(models.per_user, missing="drop")
     assert compared["metric"].unique().tolist() == ["ndcg@10", "recall@10"]
     # Against pandas, pair by pair.
     wide = models.per_user.pivot(index="user_id", columns="model", values="ndcg@10")
@@ -185,7 +185,7 @@ def test_adjust_pvalues_errors():
     with pytest.raises(ColumnError):
         rd.adjust_pvalues(table, p_col="p")
     with pytest.raises(OptionError, match="'holm'"):
-        rd.adjust_pvalues(table, method="holms")
+        rd.adjust_pvalues(table, correction="holms")
     empty = rd.adjust_pvalues(table.iloc[:0])
     assert empty["reject"].dtype == bool
 
@@ -225,7 +225,7 @@ def test_roll_up_by_hand():
 @pytest.mark.parametrize("how", ["mean", "sum"])
 def test_two_steps_are_one(how):
     at_once = rd.roll_up(SESSIONS.drop(columns="day"), how=how)
-    daily = rd.roll_up(SESSIONS, unit=["user_id", "day"], how=how)
+    daily = rd.roll_up(SESSIONS, unit_col=["user_id", "day"], how=how)
     in_steps = rd.roll_up(daily, how=dict.fromkeys(("n_pred", "hits@10", "ndcg@10"), how))
     assert (SESSIONS.groupby("user_id")["n_pred"].nunique() > 1).any()
     pd.testing.assert_frame_equal(in_steps[at_once.columns], at_once)
@@ -247,10 +247,10 @@ def test_roll_up_does_not_mix_models():
     frame.attrs["recdf"] = {"user_col": ["user_id", "session_id"], "by": ["model"]}
     with pytest.raises(DataError, match=r"\['model', 'user_id'\]"):
         rd.roll_up(frame)
-    rolled = rd.roll_up(frame, unit=["model", "user_id"], how="sum")
+    rolled = rd.roll_up(frame, unit_col=["model", "user_id"], how="sum")
     assert rolled["n_rows"].tolist() == [3, 2, 3, 2]
     with pytest.raises(OptionError, match="rolled up by how='sum'"):
-        rd.roll_up(rolled, unit=["model", "user_id"], how="mean")
+        rd.roll_up(rolled, unit_col=["model", "user_id"], how="mean")
     with pytest.raises(OptionError, match="how="):
         rd.roll_up(SESSIONS, how="median")
 

@@ -77,13 +77,13 @@ def test_huge_differences_are_named():
 
 
 def test_zero_for_a_model_that_lacks_users_is_no_gift():
-    # users="zero" gave the model without a list the best rank there is.
+    # missing="zero" gave the model without a list the best rank there is.
     frames = {name: pd.DataFrame({"user_id": range(n), "first_rank@5": np.arange(n) % 5 + 1.0, "mrr@5": 0.5})
               for name, n in (("a", 40), ("b", 60))}  # fmt: skip
-    with pytest.raises(OptionError, match=r"'first_rank@5' a 0 for 20 users.*users=\"inner\""):
-        rd.compare_models(frames, users="zero")
-    assert rd.compare_models(frames, "mrr@5", users="zero")["verdict"].tolist() == ["better"]
-    inner = rd.compare_models(frames, users="inner")
+    with pytest.raises(OptionError, match=r"'first_rank@5' a 0 for 20 users.*missing=\"drop\""):
+        rd.compare_models(frames, missing="zero")
+    assert rd.compare_models(frames, "mrr@5", missing="zero")["verdict"].tolist() == ["better"]
+    inner = rd.compare_models(frames, missing="drop")
     assert inner["n_users"].tolist() == [40, 40]
 
 
@@ -96,15 +96,15 @@ def test_bootstrap_of_huge_values_is_named():
 
 BAD = [
     ("proportion of a mean", {"test": "proportion"}, DataError, "other than 0 and 1"),
-    ("proportion with covariates", {"test": "proportion", "covariates": "m"}, OptionError, "takes no method="),
-    ("test", {"test": "z"}, OptionError, "valid are 'mean', 'proportion'"),
+    ("proportion with covariates", {"test": "proportion", "covariates": "m"}, OptionError, "takes no sequential_n="),
+    ("test", {"test": "z"}, OptionError, "valid are 't', 'permutation', 'bootstrap', 'proportion'"),
     ("test of a metric", {"test": {"m": "z"}}, OptionError, r"test\['m'\]"),
     ("cap of another", {"cap": {"x": 0.9}}, OptionError, "not compared"),
     ("cap", {"cap": {"m": 99.9}}, OptionError, r"cap\['m'\]=99.9"),
     ("cap number", {"cap": 0.99}, OptionError, "mapping of metrics to quantiles"),
     ("relative", {"relative": "delta"}, OptionError, "'fieller', 'log'"),
-    ("permutation of strata", {"method": "permutation", "strata": "s"}, OptionError, "does not take strata"),
-    ("several in the bootstrap", {"method": "bootstrap", "covariates": ["m", "s"]}, OptionError, "takes one"),
+    ("permutation of strata", {"test": "permutation", "strata": "s"}, OptionError, "does not take strata"),
+    ("several in the bootstrap", {"test": "bootstrap", "covariates": ["m", "s"]}, OptionError, "takes one"),
     ("several in clusters", {"cluster": "user_id", "covariates": ["m", "s"]}, OptionError, "takes one"),
     ("time", {"time_col": "day"}, KeyError, "time_col"),
 ]

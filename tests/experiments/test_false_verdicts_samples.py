@@ -16,8 +16,8 @@ from recdf.stats.arms import Sample, arm, jackknife_arm
 def test_constant_arm_has_no_t_test():
     # Was p = 1e-47 and "worse": only the control's spread was in the standard error.
     data = arms(np.r_[np.ones(200), np.zeros(1800)], np.zeros(20))
-    for method in ("welch", "bootstrap", "permutation"):
-        found = compare(data, method=method)
+    for test in ("t", "bootstrap", "permutation"):
+        found = compare(data, test=test)
         assert found[NUMBERS].isna().all()
         assert "constant_arm" in found["warning"].split("; ")
         assert found["verdict"] == "check: constant arm"
@@ -124,7 +124,7 @@ def test_permutation_is_scipys(rng):
         )
 
     for alternative in ("two-sided", "greater", "less"):
-        found = compare(arms(control, treatment), method="permutation", n_resamples=4999, alternative=alternative)
+        found = compare(arms(control, treatment), test="permutation", n_resamples=4999, alternative=alternative)
 
         def extreme(a, b, axis=-1, alternative=alternative):
             t = welch(a, b, axis)
@@ -200,7 +200,7 @@ def test_several_covariates_are_lins_regression(rng):
     assert found["se"] == pytest.approx(fit.bse[1], abs=1e-9)
     assert (found["method"], found["n_covariate_missing"]) == ("welch+regression", gaps.sum())
     assert found["variance_reduction"] > 0.3
-    shuffled = compare(data, covariates=["a", "b"], method="permutation", n_resamples=500)
+    shuffled = compare(data, covariates=["a", "b"], test="permutation", n_resamples=500)
     assert shuffled["method"] == "permutation+regression"
     assert shuffled["se"] == pytest.approx(found["se"])
 
@@ -234,7 +234,7 @@ def test_a_ratio_that_few_users_carry_has_no_verdict(rng):
     assert "few_users_carry" in found["warning"].split("; ")
     assert found["verdict"] == "check: few users carry it"
     # As many equal users as the arm is worth: (1000 + 199 * 5)² / (1000² + 199 * 5²) is just below 4.
-    shuffled = rd.compare_variants(data, {"ctr": ("clicks", "shown")}, method="permutation", n_resamples=200, **options)
+    shuffled = rd.compare_variants(data, {"ctr": ("clicks", "shown")}, test="permutation", n_resamples=200, **options)
     assert "few_users_carry" not in shuffled["warning"].iloc[0]
 
 

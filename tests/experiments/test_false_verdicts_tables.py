@@ -197,7 +197,7 @@ def test_replicates_without_a_denominator_are_no_ratio(rng):
     # One user in twenty has something in the denominator: some replicates have none, and were infinite.
     data = arms(rng.random(40) + 1, rng.random(40) + 1)
     data["n"] = np.where(data["user_id"] % 20 == 0, 1.0, 0.0)
-    found = compare(data, {"r": ("m", "n")}, method="bootstrap", n_resamples=200)
+    found = compare(data, {"r": ("m", "n")}, test="bootstrap", n_resamples=200)
     assert np.isfinite(found[["se", "ci_low", "ci_high", "p_value"]].astype(float)).all()
     tiny = compare(arms([1e-160], [1e160]))
     assert tiny["rel_diff"] != np.inf

@@ -231,9 +231,9 @@ BAD_CALLS = [
     ({"nan": "drop"}, rd.OptionError, "nan= is about users.*rd.variant_moments"),
     ({"user_col": "user_id"}, rd.OptionError, "user_col= is about users"),
     *(
-        ({name: value}, rd.OptionError, f"^{name}= needs one row per user.*to_pandas.*a sample of the users by a hash")
+        ({name: value}, rd.OptionError, f"^{name}=.*needs one row per user.*to_pandas.*a sample of the users by a hash")
         for name, value in {
-            "covariates": "x", "strata": "x", "cluster": "x", "method": "bootstrap", "n_resamples": 10, "seed": 1,
+            "covariates": "x", "strata": "x", "cluster": "x", "test": "bootstrap", "n_resamples": 10, "seed": 1,
             "cap": {"m": 0.9}, "time_col": "day", "weight_col": "w",
         }.items()
     ),
@@ -247,7 +247,7 @@ def test_bad_options_of_a_comparison_from_moments(options, error, words):
 
 
 def test_options_of_the_rows_at_their_defaults_and_the_need_of_a_null_count():
-    table = rd.compare_variants_from_moments(GOOD, control="A", method="welch", covariates=None, progress=False)
+    table = rd.compare_variants_from_moments(GOOD, control="A", test="t", covariates=None, progress=False)
     assert table["warning"].tolist() == [""]
     with pytest.raises(rd.OptionError, match=r"expected= counts users.*'n_null'"):
         rd.compare_variants_from_moments(GOOD.drop(columns="n_null"), control="A", expected={"A": 1, "B": 1})

@@ -47,7 +47,7 @@ CALLS = {
     "randomization": (lists, lambda f: rd.compare_models(f, ["x"], test="randomization", n_resamples=99)),
     "bootstrap": (lists, lambda f: rd.compare_models(f, ["x"], test="bootstrap", unit_col="unit", n_resamples=99)),
     "summarize": (lists, lambda f: rd.summarize(f, "model", metrics=["x", "y"], unit_col="unit").sort_values("model")),
-    "bootstrap_ci": (lists, lambda f: rd.bootstrap_ci(f, ["x", "y"], by="model", unit_col="unit", n_resamples=99)),
+    "bootstrap_ci": (lists, lambda f: rd.bootstrap_ci(f, ["x", "y"], by="model", cluster="unit", n_resamples=99)),
     "roll_up": (sessions, lambda f: rd.roll_up(f[["user_id", "x", "y"]], "user_id").sort_values("user_id")),
     "join_experiment": (sessions, joined),
     "clusters": (sessions, lambda f: rd.compare_variants(f, ["x", "y"], control="c", cluster="user_id")),
@@ -59,7 +59,7 @@ CALLS = {
     "resampled": (
         sessions,
         lambda f: rd.compare_variants(
-            f, ["x"], control="c", cluster="user_id", method="bootstrap", n_resamples=99, by="s"
+            f, ["x"], control="c", cluster="user_id", test="bootstrap", n_resamples=99, by="s"
         ),
     ),
     "sessions": (

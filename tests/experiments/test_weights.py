@@ -76,7 +76,7 @@ def test_folds_and_missing_users():
     expected = wls(0.75 * (frame["b"] - frame["a"]), frame["w"])
     assert [found["diff"], found["se"]] == pytest.approx([expected.params[0], expected.bse[0]])
     lacking = long(frame).drop(index=5)
-    found = rd.compare_models(lacking, "m", baseline="a", weight_col="w", users="inner").iloc[0]
+    found = rd.compare_models(lacking, "m", baseline="a", weight_col="w", missing="drop").iloc[0]
     rest = frame.drop(index=5)
     assert found["diff"] == pytest.approx(wls(rest["b"] - rest["a"], rest["w"]).params[0])
 
@@ -107,8 +107,8 @@ def test_variants():
     for options, pair in (
         ({}, {}),
         ({"covariates": "before"}, {"covariates": {"b": ("wx", "w")}}),
-        ({"method": "bootstrap", "n_resamples": 200}, {"method": "bootstrap", "n_resamples": 200}),
-        ({"method": "permutation", "n_resamples": 200}, {"method": "permutation", "n_resamples": 200}),
+        ({"test": "bootstrap", "n_resamples": 200}, {"test": "bootstrap", "n_resamples": 200}),
+        ({"test": "permutation", "n_resamples": 200}, {"test": "permutation", "n_resamples": 200}),
         ({"sequential_n": 500}, {"sequential_n": 500}),
     ):
         found = rd.compare_variants(frame, "b", control="A", weight_col="w", **options)

@@ -52,12 +52,12 @@ def test_a_denominator_that_the_treatment_moves(rng):
     assert f"denominator differs ({means['B']:.4g} vs. {means['A']:.4g})" in notes
 
 
-@pytest.mark.parametrize("method", ["welch", "bootstrap", "permutation"])
-def test_denominators_count_the_units_of_the_test(rng, method):
+@pytest.mark.parametrize("test", ["t", "bootstrap", "permutation"])
+def test_denominators_count_the_units_of_the_test(rng, test):
     # Sessions of users: B's users come twice as often, so the mean over sessions is over other sessions.
     user = np.repeat(np.arange(400), np.where(np.arange(400) % 2 == 1, 6, 3))
     rows = pd.DataFrame({"user_id": user, "variant": np.where(user % 2 == 1, "B", "A"), "ndcg": rng.random(len(user))})
-    found = found_in(rows, "ndcg", cluster="user_id", method=method, n_resamples=200)
+    found = found_in(rows, "ndcg", cluster="user_id", test=test, n_resamples=200)
     assert (found["mean_denominator_control"], found["mean_denominator_treatment"]) == (3, 6)
     assert found["verdict"] == "check: denominator differs"
     alike = found_in(rows[rows.groupby("user_id").cumcount() < 3], "ndcg", cluster="user_id")
@@ -101,7 +101,7 @@ def test_ten_bots_decide(rng, metrics, variant):
     assert found["diff_without_top"] == pytest.approx(want, abs=1e-12)
     assert "few_units" in found["warning"].split("; ")
     assert found["verdict"] == "check: few units decide"
-    permuted = found_in(data, metrics, method="permutation", n_resamples=200)
+    permuted = found_in(data, metrics, test="permutation", n_resamples=200)
     assert permuted["verdict"] == "check: few units decide"
     note = rd.report_table(rd.compare_variants(data, metrics, control="A")).frame["notes"].iloc[0]
     assert f"few units ({want:+.4f} without them)".replace("-", "−") in note

@@ -99,7 +99,7 @@ def test_compare_models_takes_every_float_column_with_and_without():
     per_user = lists(key=["user_id", "session_id"])
     lost = per_user.copy()
     lost.attrs = {}
-    options = {"user_col": ["user_id", "session_id"], "users": "zero"}
+    options = {"user_col": ["user_id", "session_id"], "missing": "zero"}
     pd.testing.assert_frame_equal(rd.compare_models(lost, **options), rd.compare_models(per_user, **options))
 
 
@@ -109,8 +109,8 @@ def test_comparisons_and_reports_do_not_need_attrs():
     joined = rd.join_experiment(metrics, groups, user_col="shopper")
     lost = joined.copy()
     lost.attrs = {}
-    for method in ("welch", "bootstrap", "permutation"):
-        options = {"control": "A", "method": method, "n_resamples": 100, "confidence": 0.9}
+    for test in ("t", "bootstrap", "permutation"):
+        options = {"control": "A", "test": test, "n_resamples": 100, "confidence": 0.9}
         want = rd.compare_variants(joined, "m", **options)
         found = rd.compare_variants(lost, "m", **options)
         pd.testing.assert_frame_equal(found, want)

@@ -85,7 +85,7 @@ def test_numbers_have_the_order_of_the_strings(texts, prefix, size):
 @pytest.mark.parametrize("form", ["u{:04d}", "{:d}", "item {:x}", "{:04d}\0", "a rather long prefix {:06d}"])
 def test_results_are_those_of_integers(form, monkeypatch):
     """Also over the edges of blocks and pieces, and beside an id of another form."""
-    monkeypatch.setattr(digits, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(digits, "DIGITS_AT_ONCE", 4)
     monkeypatch.setattr(digits, "PIECE_ROWS", 8)
     monkeypatch.setattr(digits, "FIRST_ROWS", 2)
     rng = np.random.default_rng(1)

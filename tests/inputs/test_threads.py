@@ -33,7 +33,7 @@ def small(monkeypatch):
         (blocks, "BLOCK_ROWS", 16),
         (blocks, "DEALT_ROWS", 16),
         (list_keys, "HEAD_ROWS", 16),
-        (codes, "PIECE_ROWS", 16),
+        (codes, "CODED_AT_ONCE", 16),
     ):
         monkeypatch.setattr(module, name, size)
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from oracles.impressions import attributed
 
 from recdf.logs import attribution
-from recdf.logs.attribution import Moments, find_candidates, give_credit
+from recdf.logs.attribution import TimedPairs, find_candidates, give_credit
 
 ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 12)), max_size=25)
 
 
 def moments(rows):
     array = np.array(rows, np.int64).reshape(-1, 3)
-    return Moments(*array.T)
+    return TimedPairs(*array.T)
 
 
 def check(impressions, events, window, rule, skew, value):
@@ -49,12 +49,12 @@ def test_equals_a_plain_loop(impressions, events, window, rule, skew):
 @given(impressions=ROWS, events=ROWS, window=st.one_of(st.none(), st.integers(0, 6)))
 def test_many_impressions_of_one_event(impressions, events, window):
     """The same shares where events have more impressions than are written out one by one, and by small chunks."""
-    few, chunk = attribution.FEW, attribution.CHUNK_SHARES
-    for attribution.FEW, attribution.CHUNK_SHARES in ((1, chunk), (few, 1)):
+    few, chunk = attribution.FEW_CANDIDATES, attribution.CHUNK_SHARES
+    for attribution.FEW_CANDIDATES, attribution.CHUNK_SHARES in ((1, chunk), (few, 1)):
         try:
             check(impressions, events, window, "all", 0, [1.0 + i for i in range(25)])
         finally:
-            attribution.FEW, attribution.CHUNK_SHARES = few, chunk
+            attribution.FEW_CANDIDATES, attribution.CHUNK_SHARES = few, chunk
 
 
 @given(impressions=ROWS, events=ROWS)
@@ -70,7 +70,7 @@ def test_seconds_as_fractions(impressions, events):
 def alone(times):
     """One user and one item at some times."""
     nobody = np.zeros(len(times), np.int64)
-    return Moments(nobody, nobody, np.array(times))
+    return TimedPairs(nobody, nobody, np.array(times))
 
 
 def outcome_of(impression_time, event_time, window=None, skew=0):
@@ -123,7 +123,7 @@ def test_times_at_the_ends_of_the_clock():
 
 
 def test_more_rows_than_a_block(monkeypatch):
-    monkeypatch.setattr(attribution, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(attribution, "SORTED_AT_ONCE", 7)
     rng = np.random.default_rng(0)
     impressions = [tuple(row) for row in rng.integers(0, [3, 3, 50], (100, 3)).tolist()]
     events = [tuple(row) for row in rng.integers(0, [4, 3, 50], (30, 3)).tolist()]

@@ -85,7 +85,7 @@ def test_pieces_of_a_long_column_of_strings_are_encoded_at_once(frames, monkeypa
     texts = [frame.astype(STRINGS) for frame in map(shuffled, frames)]
     texts[1].loc[[0, 7], "item_id"] = None
     slow = result(*texts, null_keys="drop")
-    monkeypatch.setattr(coding, "PIECE_ROWS", 2)
+    monkeypatch.setattr(coding, "CODED_AT_ONCE", 2)
     for n in (2, 3):
         monkeypatch.setattr(coding, "n_threads", lambda n=n: n)
         assert_same(result(*texts, null_keys="drop"), slow)
@@ -97,7 +97,7 @@ def test_rows_of_chunks_of_strings(rows):
     chunks = pa.chunked_array([["a", "b"], [], ["c", None, "a"], ["d", "e"]], pa.large_string())
     whole = chunks.to_pylist()
     for array in (chunks, chunks[1:]):
-        taken = ids.Ids("a", "string", array).take(np.array([row for row in rows if row < len(array)], np.int64))
+        taken = ids.IdColumn("a", "string", array).take(np.array([row for row in rows if row < len(array)], np.int64))
         shift = len(chunks) - len(array)
         assert taken.values.to_pylist() == [whole[row + shift] for row in rows if row < len(array)]
 
@@ -105,9 +105,9 @@ def test_rows_of_chunks_of_strings(rows):
 @pytest.mark.parametrize("most", [1000, 1])
 def test_codes_stay_in_the_chunks_of_a_column(most, monkeypatch):
     monkeypatch.setattr(coding, "MOST_PARTS", most)
-    monkeypatch.setattr(coding, "PIECE_ROWS", 6)
+    monkeypatch.setattr(coding, "CODED_AT_ONCE", 6)
     chunks = pa.chunked_array([["a", "bb"], [], ["c", "a"], ["bb"], ["d", "a", "c"]], pa.large_string())
-    (column,) = coding.encode([ids.Ids("a", "string", chunks)]).columns
+    (column,) = coding.encode([ids.IdColumn("a", "string", chunks)]).columns
     assert (len(column.parts) > 2) == (most > 1)
     whole = [0, 1, 2, 0, 1, 3, 0, 2]
     assert len(column) == 8
@@ -125,7 +125,7 @@ def test_codes_stay_in_the_chunks_of_a_column(most, monkeypatch):
 )
 def test_labels_keep_their_dtype_and_chunks(dtype, monkeypatch):
     column = pd.concat([pd.Series(["a", "b"]), pd.Series(["c", "a", None])]).astype(dtype)
-    watch = Watch(monkeypatch, ids, "_take")
+    watch = Watch(monkeypatch, ids, "_take_chunks")
     for rows in (np.array([0, 1, 1, 4]), np.array([4, 0, 2]), np.array([], np.int64)):
         pd.testing.assert_series_equal(ids.take_rows(column, rows), column.iloc[rows].reset_index(drop=True))
     arrow = isinstance(column.dtype, pd.ArrowDtype) or getattr(column.dtype, "storage", "") == "pyarrow"
@@ -142,5 +142,5 @@ def test_chunks_of_strings_share_a_dictionary():
     """Arrow gives all chunks of one column one dictionary, which `encode` relies on."""
     chunks = pa.chunked_array([["a", "b"], ["c", None, "a"], [], ["d"]], pa.large_string())
     other = pa.chunked_array([["d", "c"]], chunks.type)
-    encoded = coding.encode([ids.Ids("a", "string", chunks), ids.Ids("b", "string", other)])
+    encoded = coding.encode([ids.IdColumn("a", "string", chunks), ids.IdColumn("b", "string", other)])
     assert [codes.tolist() for codes in encoded.codes] == [[0, 1, 2, -1, 0, 3], [3, 2]]

@@ -118,7 +118,7 @@ def test_squares_of_one_group_and_of_several(values, squares, terms, monkeypatch
     monkeypatch.setattr("recdf.inputs.sums.TERMS", terms)
     column, group = np.array(values), np.zeros(len(values), np.int64)
     for n_groups in (1, 2):
-        found = value_moments.Moments.of([column], group, n_groups).squares[0]
+        found = value_moments.GroupMoments.of([column], group, n_groups).squares[0]
         np.testing.assert_array_equal(found, [squares])
 
 

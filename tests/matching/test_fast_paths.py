@@ -45,7 +45,7 @@ def test_shuffled_input_is_grouped(frames, monkeypatch):
 
 def test_input_without_run_heads_gives_the_same(frames, monkeypatch):
     fast = result(*frames)
-    monkeypatch.setattr(match, "run_heads", lambda columns: None)
+    monkeypatch.setattr(match, "key_run_heads", lambda columns: None)
     watch = Watch(monkeypatch, blocks, "_dealt")
     assert_same(result(*frames), fast)
     assert len(watch.calls) == 2
@@ -53,7 +53,7 @@ def test_input_without_run_heads_gives_the_same(frames, monkeypatch):
 
 def test_run_heads_only_where_runs_are_long():
     def heads(users):
-        return keys.run_heads([ids.read_ids(pd.Series(users), "user_id")])
+        return keys.key_run_heads([ids.read_ids(pd.Series(users), "user_id")])
 
     assert heads([4, 4, 4, 2, 2, 4]).tolist() == [0, 3, 5]
     assert heads([1, 2, 3, 3]).tolist() == [0, 1, 2]
@@ -65,15 +65,15 @@ def test_run_heads_only_where_runs_are_long():
 def test_run_heads_part_by_part(rows, monkeypatch):
     users = np.array([4, 4, 4, 2, 2, 4, 4, 4, 4, 1, 1, 1, 1, 1, 1, 8])
     monkeypatch.setattr(keys, "HEAD_ROWS", rows)
-    assert keys.run_heads([ids.read_ids(pd.Series(users), "user_id")]).tolist() == [0, 3, 5, 9, 15]
+    assert keys.key_run_heads([ids.read_ids(pd.Series(users), "user_id")]).tolist() == [0, 3, 5, 9, 15]
     texts = pd.Series(users).astype(str)
-    assert keys.run_heads([ids.read_ids(texts, "user_id")]).tolist() == [0, 3, 5, 9, 15]
+    assert keys.key_run_heads([ids.read_ids(texts, "user_id")]).tolist() == [0, 3, 5, 9, 15]
 
 
 def test_run_heads_does_not_look_further_than_the_first_part_of_shuffled_rows(monkeypatch):
     monkeypatch.setattr(keys, "HEAD_ROWS", 4)
     refuse(monkeypatch, keys, "each")
-    assert keys.run_heads([ids.read_ids(pd.Series([1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5, 5]), "user_id")]) is None
+    assert keys.key_run_heads([ids.read_ids(pd.Series([1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5, 5]), "user_id")]) is None
 
 
 @pytest.mark.parametrize("rows", [1, 3, 2**18])

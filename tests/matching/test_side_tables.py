@@ -131,7 +131,8 @@ def test_repeated_catalogue_rows_are_refused_where_they_have_two_answers():
 
 
 def test_signatures():
-    assert list(inspect.signature(rd.surprisal).parameters)[:6] == ["log", "pred", "k", "base", "normalize", "divisor"]
+    surprisal = list(inspect.signature(rd.surprisal).parameters)
+    assert surprisal[:6] == ["log", "pred", "k", "share_of", "normalize", "divisor"]
     assert list(inspect.signature(rd.a_ndcg).parameters)[:5] == ["true", "pred", "aspects", "k", "alpha"]
     coverage = inspect.signature(rd.coverage).parameters
     assert list(coverage)[:3] == ["items", "pred", "k"]
@@ -160,7 +161,7 @@ def test_arguments_bind_as_in_python():
         rd.surprisal(LOG, PRED, 2, k=2)
     with pytest.raises(TypeError, match=r"takes 3 positional arguments \(log, pred, k\) but 4 were given"):
         rd.surprisal(LOG, PRED, 2, "users")
-    with pytest.raises(rd.OptionError, match=r"surprisal has no option 'bse'; did you mean 'base'\?"):
+    with pytest.raises(rd.OptionError, match=r"surprisal has no option 'bse'; did you mean 'users'\?"):
         rd.surprisal(LOG, PRED, bse="users")
     with pytest.raises(rd.OptionError, match="recall has no option 'log'"):
         rd.recall(TRUE, PRED, log=LOG)
@@ -181,7 +182,7 @@ def test_a_table_is_worked_out_once_however_many_metrics_ask(monkeypatch):
     from recdf.metrics import similarity as similarities
 
     calls = {"pairs": 0, "similarity": 0}
-    pairs, similarity = logs.Log.pairs.func, similarities._mean_similarity
+    pairs, similarity = logs.LogCodes.pairs.func, similarities._mean_similarity
 
     def counted_pairs(self):
         calls["pairs"] += 1
@@ -191,7 +192,7 @@ def test_a_table_is_worked_out_once_however_many_metrics_ask(monkeypatch):
         calls["similarity"] += 1
         return similarity(*args)
 
-    monkeypatch.setattr(logs.Log.pairs, "func", counted_pairs)
+    monkeypatch.setattr(logs.LogCodes.pairs, "func", counted_pairs)
     monkeypatch.setattr(similarities, "_mean_similarity", counted_similarity)
     metrics = ["popularity", "surprisal", "unseen", "arp_ratio", "calibration", "ild", "ils"]
     quietly(rd.evaluate, TRUE, PRED, metrics, k=[1, 2, 3], log=LOG, items=ITEMS, features="category")

@@ -298,7 +298,7 @@ def test_blocks_do_not_matter(monkeypatch):
     monkeypatch.setattr("recdf.metrics.similarity.BLOCK_BYTES", 1000)
     monkeypatch.setattr("recdf.metrics.similarity.PRODUCT", 150)
     monkeypatch.setattr("recdf.matching.side_tables.features.WIDEST", 0)
-    monkeypatch.setattr("recdf.metrics.category_mixes.BLOCK", 7)
+    monkeypatch.setattr("recdf.metrics.category_mixes.CELLS_AT_ONCE", 7)
     pd.testing.assert_frame_equal(values(), whole, rtol=1e-12)
 
 

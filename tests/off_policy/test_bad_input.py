@@ -9,8 +9,8 @@ import recdf as rd
 
 LOG, SLATES = bandit_log(), slate_log()
 N = len(LOG)
-CASCADE = {"unit": "slate", "interaction": "cascade", "propensity_kind": "conditional"}
-BOUNDED = {"method": "bounded", "cluster": None, "reward_range": (0, 4), "weight_range": (0, 100)}
+CASCADE = {"slate_col": "slate", "interaction": "cascade", "propensity_kind": "conditional"}
+BOUNDED = {"interval": "bounded", "cluster": None, "reward_range": (0, 4), "weight_range": (0, 100)}
 
 
 def some(column, values, log=LOG):
@@ -38,7 +38,7 @@ TABLE = [
         ["'propensity'", "did you mean 'propensty'?"],
     ),
     (LOG.drop(columns="user_id"), {}, rd.ColumnError, ["'user_id'", "pass cluster=None"]),
-    (LOG, {"unit": "slate", "interaction": "cascade", "propensity_kind": "conditional"}, rd.ColumnError, ["'slate'"]),
+    (LOG, {"slate_col": "no", "interaction": "cascade", "propensity_kind": "conditional"}, rd.ColumnError, ["'no'"]),
     (some("user_id", [None, None]), {}, rd.NullKeyError, ["log['user_id'] is null in 2 of 40 rows", "cluster=None"]),
     (LOG.assign(model=None), {"by": "model"}, rd.NullKeyError, ["log['model'] is null in 40 of 40 rows"]),
     (LOG.assign(value=1), {"by": "value"}, rd.OptionError, ["by='value' is also a column of the result"]),
@@ -93,10 +93,10 @@ TABLE = [
     # rewards, sample weights and models
     (some("reward", [None, np.inf]), {}, rd.DataError, ["log['reward'] holds 2 null or infinite values in 40 rows"]),
     (LOG, {"reward_range": (0, 2)}, rd.DataError, ["log['reward'] is outside reward_range=(0, 2)", "from 0 to 3"]),
-    (some("kept", [0, -1]), {"sample_weight_col": "kept"}, rd.DataError, ["log['kept'] is below 1 in 2 of 40 rows"]),
+    (some("kept", [0, -1]), {"weight_col": "kept"}, rd.DataError, ["log['kept'] is below 1 in 2 of 40 rows"]),
     (
         LOG.assign(kept=np.where(LOG["reward"] > 0, 1, 0.2)),
-        {"sample_weight_col": "kept"},
+        {"weight_col": "kept"},
         rd.DataError,
         ["is below 1", "look like the probabilities", "1/probability"],
     ),
@@ -125,28 +125,28 @@ TABLE = [
     ),
     (LOG, {"confidence": 1.0}, rd.OptionError, ["confidence=1.0"]),
     (LOG, {"confidence": True}, rd.OptionError, ["confidence=True"]),
-    (LOG, {"method": "jackknife"}, rd.OptionError, ["method='jackknife'", "'delta', 'bootstrap', 'bounded'"]),
-    (LOG, {"n_resamples": 1, "method": "bootstrap"}, rd.OptionError, ["n_resamples=1"]),
+    (LOG, {"interval": "jackknife"}, rd.OptionError, ["interval='jackknife'", "'delta', 'bootstrap', 'bounded'"]),
+    (LOG, {"n_resamples": 1, "interval": "bootstrap"}, rd.OptionError, ["n_resamples=1"]),
     (LOG, {"seed": -1}, rd.OptionError, ["seed=-1"]),
     # bounded intervals
-    (LOG, {"method": "bounded"}, rd.OptionError, ["reward_range="]),
-    (LOG, {"method": "bounded", "reward_range": (0, 3)}, rd.OptionError, ["weight_range="]),
+    (LOG, {"interval": "bounded"}, rd.OptionError, ["reward_range="]),
+    (LOG, {"interval": "bounded", "reward_range": (0, 3)}, rd.OptionError, ["weight_range="]),
     (LOG, BOUNDED | {"estimators": "dm", "q_logged": "q_logged", "q_target": "q_target"}, rd.OptionError, ["'dm'"]),
     (LOG, BOUNDED | {"clip": 3}, rd.OptionError, ["without a clip"]),
-    (LOG, BOUNDED | {"sample_weight_col": "kept"}, rd.OptionError, ["sample weights"]),
+    (LOG, BOUNDED | {"weight_col": "kept"}, rd.OptionError, ["sample weights"]),
     (LOG, BOUNDED | {"weight_range": (0, 1)}, rd.DataError, ["outside weight_range=(0, 1)", "widen"]),
     (LOG, BOUNDED | {"reward_range": (3, 0)}, rd.OptionError, ["reward_range=(3, 0)"]),
     (LOG, BOUNDED | {"reward_range": 3}, rd.OptionError, ["reward_range=3"]),
     # slates
     (
         SLATES,
-        {"unit": "slate"},
+        {"slate_col": "slate"},
         rd.OptionError,
-        ["unit=['slate']", "interaction='independent', 'cascade' or 'standard'"],
+        ["slate_col=['slate']", "interaction='independent', 'cascade' or 'standard'"],
     ),
-    (LOG, {"interaction": "cascade"}, rd.OptionError, ["interaction='cascade'", "unit="]),
-    (LOG, {"estimators": "rips"}, rd.OptionError, ["'rips'", "unit="]),
-    (LOG, {"propensity_kind": "slate"}, rd.OptionError, ["propensity_kind='slate'", "unit="]),
+    (LOG, {"interaction": "cascade"}, rd.OptionError, ["interaction='cascade'", "slate_col="]),
+    (LOG, {"estimators": "rips"}, rd.OptionError, ["'rips'", "slate_col="]),
+    (LOG, {"propensity_kind": "slate"}, rd.OptionError, ["propensity_kind='slate'", "slate_col="]),
     (SLATES, CASCADE | {"estimators": "iips"}, rd.OptionError, ["'iips'", "interaction='independent'", "'cascade'"]),
     (
         SLATES,
@@ -174,7 +174,7 @@ TABLE = [
     (both("user_id", np.arange(len(SLATES))), CASCADE, rd.DataError, ["several clusters", "one cluster per unit"]),
     (
         both("kept", np.arange(len(SLATES)) + 1.0),
-        CASCADE | {"sample_weight_col": "kept"},
+        CASCADE | {"weight_col": "kept"},
         rd.DataError,
         ["log['kept'] differs between the rows of a unit"],
     ),
@@ -186,7 +186,7 @@ TABLE = [
     ),
     (
         SLATES,
-        {"unit": "slate", "interaction": "standard", "propensity_kind": "slate"},
+        {"slate_col": "slate", "interaction": "standard", "propensity_kind": "slate"},
         rd.DataError,
         ["log['propensity'] differs between the rows of 25 units", "'conditional'"],
     ),
@@ -210,7 +210,7 @@ TABLE = [
     ),
     (
         SLATES.assign(target_propensity=SLATES["target_propensity"] * (SLATES["position"] > 1)),
-        {"unit": "slate", "interaction": "independent", "estimators": "snips"},
+        {"slate_col": "slate", "interaction": "independent", "estimators": "snips"},
         rd.DataError,
         ["all weights are 0 at 1 of 3 positions"],
     ),
@@ -341,7 +341,7 @@ OTHERS = [
     ),
     ("ope_compare", (LOG.assign(model="a"),), {}, rd.OptionError, ["1 target"]),
     ("ope_compare", (LOG.assign(model=LOG["item_id"] % 2),), {}, rd.DataError, ["do not stand on the same rows"]),
-    ("ope_compare", (LOG.assign(model="a"),), {"cluster": None}, rd.OptionError, ["cluster=None and unit=None"]),
+    ("ope_compare", (LOG.assign(model="a"),), {"cluster": None}, rd.OptionError, ["cluster=None and slate_col=None"]),
     (
         "ope_compare",
         (pd.concat([LOG.assign(model="als"), LOG.assign(model="bpr")]),),
@@ -349,7 +349,7 @@ OTHERS = [
         rd.OptionError,
         ["baseline='alz'", "did you mean 'als'?"],
     ),
-    ("ope_diagnostics", (SLATES,), {"unit": "slate"}, rd.OptionError, ["interaction="]),
+    ("ope_diagnostics", (SLATES,), {"slate_col": "slate"}, rd.OptionError, ["interaction="]),
 ]
 
 

@@ -56,7 +56,7 @@ def test_rows_that_are_taken_for_independent_cover_too_rarely():
 
 def test_bootstrap():
     log = draw(600, 2, users=120)
-    table = rd.ope_estimate(log[log["run"] < 200], by="run", method="bootstrap", n_resamples=200)
+    table = rd.ope_estimate(log[log["run"] < 200], by="run", interval="bootstrap", n_resamples=200)
     assert coverage(table, TRUTH).between(0.9, 0.99).all()
 
 
@@ -66,7 +66,7 @@ def test_bounded_intervals_hold_where_rewards_are_few():
     log = log[log["run"] < 200]
     options = {"by": "run", "cluster": None}
     delta = rd.ope_estimate(log, **options)
-    bounded = rd.ope_estimate(log, method="bounded", reward_range=(0, 1), weight_range=(0, 4), **options)
+    bounded = rd.ope_estimate(log, interval="bounded", reward_range=(0, 1), weight_range=(0, 4), **options)
     assert (coverage(delta, scale * TRUTH) < 0.93).all()
     assert (coverage(bounded, scale * TRUTH) >= 0.95).all()
     for table in (delta, bounded):
@@ -89,7 +89,7 @@ def test_negatives_that_were_sampled_down_are_flagged_and_mended():
     silent = rd.ope_estimate(log, by="run")
     assert (coverage(silent, TRUTH) < 0.05).all()
     assert silent["flags"].str.contains("mean_weight").mean() > 0.95
-    mended = rd.ope_estimate(log, by="run", sample_weight_col="kept")
+    mended = rd.ope_estimate(log, by="run", weight_col="kept")
     assert coverage(mended, TRUTH).between(0.92, 0.98).all()
 
 

@@ -116,7 +116,7 @@ def test_rows_against_loops(seed, kept, cluster):
     log = bandit_log(seed=seed)
     units = units_of(log if kept else log.drop(columns="kept"))
     clusters = log["user_id"].tolist() if cluster else list(range(len(log)))
-    options = {"cluster": cluster, "sample_weight_col": kept, **Q}
+    options = {"cluster": cluster, "weight_col": kept, **Q}
     asked = [(name, None) for name in ALL] + [(name, clip) for name in CLIPPED for clip in (0.7, 3.0)]
     for name, clip in asked:
         row = one(log, name, clip=clip, **options)
@@ -140,7 +140,7 @@ def test_slates_against_loops(ragged, kept, interaction):
     log = slate_log(ragged=ragged)
     units = units_of(log if kept else log.drop(columns="kept"), "slate")
     options = {
-        "unit": "slate", "interaction": interaction, "sample_weight_col": kept,
+        "slate_col": "slate", "interaction": interaction, "weight_col": kept,
         "propensity_kind": "item" if interaction == "independent" else "conditional",
         "ragged": "as_logged" if ragged else "raise",
     }  # fmt: skip
@@ -166,7 +166,7 @@ def test_prefix_and_slate_propensities_are_products_of_conditional_ones():
     prefix = log.groupby("slate")[["propensity", "target_propensity"]].cumprod()
     whole = log.groupby("slate")[["propensity", "target_propensity"]].transform("prod")
     for interaction in ("cascade", "standard"):
-        options = {"unit": "slate", "interaction": interaction, "estimators": ["ips", "snips"]}
+        options = {"slate_col": "slate", "interaction": interaction, "estimators": ["ips", "snips"]}
         conditional = rd.ope_estimate(log, propensity_kind="conditional", **options)
         kinds = {"prefix": prefix} | ({"slate": whole} if interaction == "standard" else {})
         for kind, columns in kinds.items():
@@ -176,10 +176,11 @@ def test_prefix_and_slate_propensities_are_products_of_conditional_ones():
 
 def test_one_call_takes_estimators_of_two_interactions():
     log = slate_log()
-    together = rd.ope_estimate(log, estimators=["rips", "snsips", "sips"], unit="slate", propensity_kind="conditional")
+    names = ["rips", "snsips", "sips"]
+    together = rd.ope_estimate(log, estimators=names, slate_col="slate", propensity_kind="conditional")
     assert together["estimator"].tolist() == ["rips", "snsips", "sips"]
     alone = [
-        rd.ope_estimate(log, estimators=name, unit="slate", propensity_kind="conditional")
+        rd.ope_estimate(log, estimators=name, slate_col="slate", propensity_kind="conditional")
         for name in together["estimator"]
     ]
     pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
@@ -188,11 +189,11 @@ def test_one_call_takes_estimators_of_two_interactions():
 # ------------------------------------------------------------------------------- what must not change a number
 
 
-@pytest.mark.parametrize("method", ["delta", "bootstrap"])
+@pytest.mark.parametrize("interval", ["delta", "bootstrap"])
 @pytest.mark.parametrize("cluster", [None, "user_id"])
-def test_row_order(method, cluster):
+def test_row_order(interval, cluster):
     log = bandit_log()
-    options = {"estimators": ALL, "cluster": cluster, "method": method, "n_resamples": 200, **Q}
+    options = {"estimators": ALL, "cluster": cluster, "interval": interval, "n_resamples": 200, **Q}
     first = rd.ope_estimate(log, **options)
     for seed in range(3):
         shuffled = log.sample(frac=1, random_state=seed)
@@ -204,7 +205,7 @@ def test_row_order(method, cluster):
 def test_pieces(monkeypatch, piece, log):
     options = {"clip": [None, 2]}
     if "slate" in log:
-        options |= {"unit": "slate", "interaction": "cascade", "propensity_kind": "conditional"}
+        options |= {"slate_col": "slate", "interaction": "cascade", "propensity_kind": "conditional"}
     else:
         options |= {"estimators": [*ALL[:2], "dr", "sndr"], **Q}
     for cluster in (None, "user_id"):

@@ -55,11 +55,11 @@ def test_rewards_to_expect_of_amounts_and_of_negatives_that_were_sampled_down():
     # 500 slates of two rows, each of them with one reward: 250 first rows and 250 second ones have it.
     slates = even_log(1000).assign(slate=np.arange(1000) // 2, position=np.arange(1000) % 2 + 1)
     slates["reward"] = (slates["slate"] % 2 == slates["position"] - 1).astype(float)
-    found = rd.ope_diagnostics(slates, unit="slate", interaction="independent", cluster="slate").iloc[0]
+    found = rd.ope_diagnostics(slates, slate_col="slate", interaction="independent", cluster="slate").iloc[0]
     assert (found["ess_reward"], found["ess_reward_expected"]) == pytest.approx((500, 500))
     # 200 rewards are kept, and of the rows without one every fifth: as many rewards as there were.
     kept = even_log(1000, 200).assign(kept=lambda log: np.where(log["reward"] > 0, 1.0, 5.0))
-    found = rd.ope_estimate(kept, sample_weight_col="kept")
+    found = rd.ope_estimate(kept, weight_col="kept")
     assert found["ess_reward_expected"].tolist() == pytest.approx([200, 200])
 
 

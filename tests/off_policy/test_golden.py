@@ -96,7 +96,7 @@ def test_bounded_interval_of_vw_estimators(case):
     table = rd.ope_estimate(
         make(),
         cluster=None,
-        method="bounded",
+        interval="bounded",
         reward_range=(vw["rmin"], vw["rmax"]),
         weight_range=(vw["wmin"], vw["wmax"]),
         confidence=1 - vw["alpha"],
@@ -125,7 +125,7 @@ SLATES = [
 def test_slates(name, kind):
     log = pd.read_csv(GOLDEN / "ope_slate.csv")
     options = {"propensity_col": f"p_{kind}", "target_col": f"e_{kind}", "propensity_kind": SLATE_KINDS[kind]}
-    row = rd.ope_estimate(log, estimators=name, unit="slate", cluster=None, **options).iloc[0]
+    row = rd.ope_estimate(log, estimators=name, slate_col="slate", cluster=None, **options).iloc[0]
     closed = OPE["slate"]["closed_form"][name]
     assert row["value"] == pytest.approx(OPE["slate"]["obp"][name], **CLOSE)
     assert row["value"] == pytest.approx(closed["value"], **CLOSE)
@@ -134,7 +134,7 @@ def test_slates(name, kind):
         assert row["ess"] == pytest.approx(min(closed["ess_by_position"]), **CLOSE)
     interaction = {"i": "independent", "r": "cascade", "s": "standard"}[name.removeprefix("sn")[0]]
     usual = "snips" if name.startswith("sn") else "ips"
-    options |= {"unit": "slate", "interaction": interaction, "cluster": None}
+    options |= {"slate_col": "slate", "interaction": interaction, "cluster": None}
     same = rd.ope_estimate(log, estimators=usual, **options).iloc[0]
     assert same.drop("estimator").equals(row.drop("estimator"))
 
@@ -158,7 +158,7 @@ def test_the_older_slates():
     marginal = {"propensity_col": "marg_propensity", "target_col": "marg_target"}
     conditional = {"propensity_col": "cond_propensity", "target_col": "cond_target", "propensity_kind": "conditional"}
     for names, options in ((["iips", "sniips"], marginal), (["rips", "snrips", "sips", "snsips"], conditional)):
-        table = by_estimator(rd.ope_estimate(log, estimators=names, unit="slate_id", **options))
+        table = by_estimator(rd.ope_estimate(log, estimators=names, slate_col="slate_id", **options))
         for name in names:
             assert table.loc[name, "value"] == pytest.approx(golden[name], **CLOSE)
         assert table["logging_value"].tolist() == pytest.approx([golden["on_policy"]] * len(names), **CLOSE)

@@ -42,7 +42,7 @@ ASKED = [("ips", None), ("snips", None), ("dr", None), ("sndr", 2.0), ("switch_d
 @pytest.mark.parametrize(("name", "clip"), ASKED)
 def test_bootstrap_replicates_are_estimates_of_resampled_users(name, clip):
     log = bandit_log(n=25, users=6)
-    row = rd.ope_estimate(log, estimators=name, clip=clip, method="bootstrap", n_resamples=60, seed=4, **Q).iloc[0]
+    row = rd.ope_estimate(log, estimators=name, clip=clip, interval="bootstrap", n_resamples=60, seed=4, **Q).iloc[0]
     units = units_of(log.drop(columns="kept"))
     users = sorted(set(log["user_id"]))
     values, lifts = [], []
@@ -61,8 +61,8 @@ def test_bootstrap_replicates_are_estimates_of_resampled_users(name, clip):
 @pytest.mark.parametrize("name", ["ips", "snips"])
 def test_bootstrap_of_ragged_slates(name):
     log = slate_log(units=12, users=5, ragged=True)
-    options = {"unit": "slate", "interaction": "cascade", "propensity_kind": "conditional", "ragged": "as_logged"}
-    options |= {"method": "bootstrap", "n_resamples": 40, "seed": 1}
+    options = {"slate_col": "slate", "interaction": "cascade", "propensity_kind": "conditional", "ragged": "as_logged"}
+    options |= {"interval": "bootstrap", "n_resamples": 40, "seed": 1}
     row = rd.ope_estimate(log, estimators=name, **options).iloc[0]
     units = units_of(log.drop(columns="kept"), "slate")
     users = sorted(set(log["user_id"]))
@@ -80,7 +80,7 @@ def test_bootstrap_agrees_with_delta_on_a_large_log():
     log = bandit_log(n=4000, users=800)
     names = ["ips", "snips", "dr", "sndr"]
     delta = rd.ope_estimate(log, estimators=names, **Q)
-    bootstrap = rd.ope_estimate(log, estimators=names, method="bootstrap", n_resamples=1000, **Q)
+    bootstrap = rd.ope_estimate(log, estimators=names, interval="bootstrap", n_resamples=1000, **Q)
     # The standard deviation of 1,000 replicates is known to about 1/√2000.
     np.testing.assert_allclose(bootstrap["se"], delta["se"], rtol=0.1)
     np.testing.assert_allclose(bootstrap["lift_se"], delta["lift_se"], rtol=0.1)
@@ -135,7 +135,7 @@ def test_bounded_interval_is_the_extreme_reweighting():
     log = log.assign(target_propensity=(log["propensity"] * rng.uniform(0, 2, 25)).clip(upper=1))
     weight = (log["target_propensity"] / log["propensity"]).to_numpy()
     reward = log["reward"].to_numpy()
-    options = {"method": "bounded", "reward_range": (-1, 2), "weight_range": (0, 4), "cluster": None}
+    options = {"interval": "bounded", "reward_range": (-1, 2), "weight_range": (0, 4), "cluster": None}
     row = rd.ope_estimate(log, estimators="ips", **options).iloc[0]
 
     def unseen_gain(w, sign):
@@ -153,7 +153,7 @@ def test_bounded_interval_is_the_extreme_reweighting():
 
 def test_bounded_intervals_lie_in_the_rewards_and_know_clusters():
     log = bandit_log()
-    options = {"method": "bounded", "reward_range": (0, 3), "weight_range": (0, 20)}
+    options = {"interval": "bounded", "reward_range": (0, 3), "weight_range": (0, 20)}
     rows = rd.ope_estimate(log, cluster=None, **options)
     users = rd.ope_estimate(log, **options)
     for table in (rows, users):
@@ -172,7 +172,7 @@ def test_bounded_intervals_lie_in_the_rewards_and_know_clusters():
 def test_bounded_interval_of_wider_rewards_is_wider():
     widths = []
     for rewards in [(0, 3), (-2, 3), (-2, 5)]:
-        options = {"method": "bounded", "reward_range": rewards, "weight_range": (0, 20)}
+        options = {"interval": "bounded", "reward_range": rewards, "weight_range": (0, 20)}
         row = rd.ope_estimate(bandit_log(), estimators="ips", **options).iloc[0]
         widths.append(row["ci_high"] - row["ci_low"])
     assert widths[0] < widths[1] < widths[2] < math.inf

@@ -9,7 +9,7 @@ import pytest
 import recdf as rd
 from recdf.cli import main
 
-BOUNDS = {"method": "bounded", "reward_range": (0.0, 1.0), "weight_range": (0.0, 3.0)}
+BOUNDS = {"interval": "bounded", "reward_range": (0.0, 1.0), "weight_range": (0.0, 3.0)}
 LIMITS = ["se", "ci_low", "ci_high", "lift_se", "lift_ci_low", "lift_ci_high"]
 
 
@@ -21,7 +21,7 @@ def clicks(n=4000, seed=0):
     return log.assign(propensity=np.where(item, 0.4, 0.6), target_propensity=np.where(item, 0.6, 0.4))
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "bootstrap"}, BOUNDS, {"cluster": None}])
+@pytest.mark.parametrize("options", [{}, {"interval": "bootstrap"}, BOUNDS, {"cluster": None}])
 @pytest.mark.parametrize("value", [1.0, 0.25, [0.1 + 0.2, 0.3]])
 def test_clicked_rows_only(options, value):
     log = clicks()
@@ -68,7 +68,7 @@ def test_slates_that_were_all_clicked_once():
     log["position"] = np.tile([1, 2, 3], n)
     log["propensity"], log["target_propensity"] = 0.5, rng.choice([0.4, 0.6], 3 * n)
     log["reward"] = (log["position"] == np.repeat(rng.integers(1, 4, n), 3)) * 1.0
-    options = {"unit": "slate", "interaction": "independent", "estimators": "snips"}
+    options = {"slate_col": "slate", "interaction": "independent", "estimators": "snips"}
     assert rd.ope_estimate(log, **options)["flags"].str.contains("no_variation").all()
     log.loc[log["slate"] < 100, "reward"] = 0.0
     assert not rd.ope_estimate(log, **options)["flags"].str.contains("no_variation").any()

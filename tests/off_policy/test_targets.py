@@ -190,7 +190,7 @@ def test_diagnostics_by_hand():
 
 def test_diagnostics_by_group_and_of_slates():
     log = slate_log()
-    options = {"unit": "slate", "interaction": "standard", "propensity_kind": "conditional"}
+    options = {"slate_col": "slate", "interaction": "standard", "propensity_kind": "conditional"}
     table = rd.ope_diagnostics(pd.concat([log.assign(week=2), log.assign(week=1)]), by="week", **options)
     assert table["week"].tolist() == [1, 2]
     alone = rd.ope_diagnostics(log, **options)
@@ -254,7 +254,7 @@ def test_all_pairs_or_one_baseline():
 def test_comparison_of_slates_and_row_order():
     log = slate_log()
     both = pd.concat([log.assign(model="a"), log.assign(model="b", target_propensity=0.5)])
-    options = {"unit": "slate", "interaction": "cascade", "propensity_kind": "conditional"}
+    options = {"slate_col": "slate", "interaction": "cascade", "propensity_kind": "conditional"}
     for cluster in ("user_id", None):
         first = rd.ope_compare(both, cluster=cluster, **options)
         again = rd.ope_compare(both.sample(frac=1, random_state=1), cluster=cluster, **options)

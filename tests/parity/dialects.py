@@ -164,8 +164,9 @@ def page() -> str:
         "",
         'Libraries mean different things by one name. `like="rectools"`, in any call, computes what RecTools computes:',
         "it sets the order of equal scores, the population and the parameters of metrics as that library has them.",
-        "`rd.compare_conventions(true, pred)` computes your metrics by every convention, and says which rule makes a",
-        "number differ. [Extend](extend.md#a-convention-of-your-own) says how to write a convention of your own.",
+        "`rd.diagnostics.compare_conventions(true, pred)` computes your metrics by every convention, and says",
+        "which rule makes a number differ. [Extend](extend.md#a-convention-of-your-own) says how to write a convention",
+        "of your own.",
         "",
         "What each library computes is compared with `recdf` and `like=` on generated frames (plain, holes, ties,",
         "graded, lists without relevant items, string ids; k = 1, 5, 10, 20, 50 with lists of up to 30), per user",
@@ -223,7 +224,7 @@ def _section9() -> str:
     metrics = ["hitrate", "precision", "recall", "mapr", "ndcg", "mrr"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        table = rd.compare_conventions(frame.true, frame.pred, k=10, metrics=metrics)
+        table = rd.diagnostics.compare_conventions(frame.true, frame.pred, k=10, metrics=metrics)
     wide = table.pivot(index="convention", columns="metric", values="value").reindex(
         index=list(rd.CONVENTIONS), columns=metrics
     )

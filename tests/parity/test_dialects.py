@@ -6,6 +6,7 @@ import json
 
 import dialects
 import frames as parity
+import numpy as np
 import pandas as pd
 import pytest
 from registry.seeded import BEYOND
@@ -139,7 +140,7 @@ def test_compare_conventions_tells_the_rule() -> None:
 def test_compare_conventions_of_graded_data() -> None:
     true = pd.DataFrame({"user_id": list("uuuvw"), "item_id": list("abcab"), "relevance": [3, 1, 2, 1, 2]})
     pred = pd.DataFrame({"user_id": list("uuuv"), "item_id": list("bcaa"), "score": [3.0, 2, 1, 1]})
-    table = rd.compare_conventions(true, pred, 2, metrics=["ndcg", "rbp"], relevance_col="relevance")
+    table = rd.compare_conventions(true, pred, ["ndcg", "rbp"], 2, relevance_col="relevance")
     table = table.set_index(["metric", "convention"])
     # ideal=k alone does not take gains above 1, rectools, which is binary, does
     assert table.loc[("ndcg", "rectools"), "rule"].startswith("gain=binary (")
@@ -162,6 +163,26 @@ def test_a_rule_that_refuses_the_data_alone_is_skipped() -> None:
     other = rd.Convention("other", metrics={"ndcg": {"gain": "binary", "ideal": "k"}})
     true = pd.DataFrame({"user_id": ["u", "v"], "item_id": ["a", "a"], "relevance": 3})
     table = rd.compare_conventions(
-        true, pred, 2, metrics=["ndcg"], conventions=[base, other], relevance_col="relevance"
+        true, pred, ["ndcg"], 2, conventions=[base, other], relevance_col="relevance"
     )
     assert table.loc[1, "rule"].startswith("only together: gain=binary and ideal=k (")
+
+
+def test_metrics_are_the_third_argument_as_in_evaluate():
+    true, pred = pd.DataFrame({"user_id": [1], "item_id": ["a"]}), pd.DataFrame({"user_id": [1], "item_id": ["a"]})
+    table = rd.diagnostics.compare_conventions(true, pred, ["precision", rd.recall], 5)
+    assert table["metric"].unique().tolist() == ["precision", "recall"]
+    assert set(table["k"]) == {5}
+    alone = rd.compare_conventions(true, pred, "recall", 5)
+    assert alone.values.tolist() == table[table["metric"] == "recall"].values.tolist()
+
+
+def test_k_as_the_third_argument_warns_and_works():
+    true, pred = {1: ["a", "b"]}, {1: ["a", "x", "b"]}
+    new = rd.compare_conventions(true, pred, ["recall"], 2)
+    with pytest.warns(rd.DeprecatedWarning, match=r"third argument is now metrics, .*; pass k=2") as seen:
+        old = rd.compare_conventions(true, pred, 2, metrics=["recall"])
+    assert [one.filename for one in seen] == [__file__]
+    pd.testing.assert_frame_equal(old, new)
+    with pytest.warns(rd.DeprecatedWarning):
+        assert len(rd.compare_conventions(true, pred, np.int64(2))) == len(rd.compare_conventions(true, pred))

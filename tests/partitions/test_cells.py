@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recdf.partitions.local import Cells, Memory
+from recdf.partitions.local import BucketCells, Memory
 from recdf.partitions.packed import dealt, narrowed, part_of
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
@@ -34,7 +34,7 @@ def add(cells, table, part):
 def test_a_bucket_has_its_rows_in_order(tmp_path, memory):
     """In the file, in memory, or the first ones in memory and the rest in the file; the last bucket is empty."""
     expected = [[] for _ in range(N_PARTS)]
-    with closing(Cells(tmp_path, N_PARTS, SCHEMA, Memory(memory))) as cells:
+    with closing(BucketCells(tmp_path, N_PARTS, SCHEMA, Memory(memory))) as cells:
         for table, part in batches():
             add(cells, table, part)
             for number, where in zip(table["number"].to_pylist(), part.tolist(), strict=True):
@@ -53,7 +53,10 @@ def test_a_bucket_has_its_rows_in_order(tmp_path, memory):
 
 def test_cells_share_their_memory(tmp_path):
     memory = Memory(1000)
-    with closing(Cells(tmp_path, 1, SCHEMA, memory)) as one, closing(Cells(tmp_path, 1, SCHEMA, memory)) as two:
+    with (
+        closing(BucketCells(tmp_path, 1, SCHEMA, memory)) as one,
+        closing(BucketCells(tmp_path, 1, SCHEMA, memory)) as two,
+    ):
         for cells in (one, two):
             for table, part in list(batches())[:6]:
                 add(cells, table, np.zeros_like(part))
@@ -66,7 +69,7 @@ def test_rows_of_two_widths_come_back_in_order(tmp_path, memory):
     """A later batch may hold ids that need 64 bits, or none at all."""
     numbers = [[1, 2, 3], [2**40, -(2**31)], [], [7, 2**31 - 1], [-(2**31) - 1]]
     expected = [n for batch in numbers for n in batch]
-    with closing(Cells(tmp_path, 2, SCHEMA, Memory(memory))) as cells:
+    with closing(BucketCells(tmp_path, 2, SCHEMA, Memory(memory))) as cells:
         for batch in numbers:
             table = pa.table([batch, [f"t{n}" for n in batch]], SCHEMA)
             add(cells, narrowed(table, {"number"}), np.zeros(len(batch), np.uint16))

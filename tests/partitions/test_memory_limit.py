@@ -16,8 +16,8 @@ pytestmark = [
 
 def test_a_small_memory_limit_makes_many_buckets(tmp_path, monkeypatch):
     made = []
-    cells = local.Cells
-    monkeypatch.setattr(local, "Cells", lambda *given: made.append(given[1]) or cells(*given))
+    cells = local.BucketCells
+    monkeypatch.setattr(local, "BucketCells", lambda *given: made.append(given[1]) or cells(*given))
     paths = write(tmp_path, *data())
     expected = rd.evaluate(*map(pd.read_parquet, paths), METRICS, items=ITEMS, by="model", **USUAL)
     for limit in (60_000, "60KB", "60 kib", 10**9):

@@ -10,8 +10,8 @@ import pytest
 
 import recdf as rd
 from recdf.evaluation.evaluate_arguments import call_of
-from recdf.partitions.packed import CELL_BYTES, PACKED, Packing, add_up, bucket_of, narrowed, of_cells, to_cells
-from recdf.partitions.shipped import MOST_OPENED, Inline, Shared, digest_of, opened, to_bytes
+from recdf.partitions.packed import CELL_BYTES, PACKED, Packing, add_in_pairs, bucket_of, narrowed, of_cells, to_cells
+from recdf.partitions.shipped import MOST_OPENED, Inline, Shared, digest_of_bytes, opened, to_bytes
 
 WORDS = [f"user {i}" for i in range(40)]
 N = 7
@@ -78,8 +78,8 @@ def test_the_rows_of_a_long_bucket_fill_several_cells_of_bounded_size():
 
 
 def test_sums_are_taken_two_at_a_time():
-    assert add_up([[i] for i in range(7)]) == list(range(7))
-    assert add_up([]) is None
+    assert add_in_pairs([[i] for i in range(7)]) == list(range(7))
+    assert add_in_pairs([]) is None
 
 
 # ----------------------------------------------------------------------------------------------- shipped
@@ -104,7 +104,7 @@ def test_a_call_is_opened_once_and_its_own_metrics_come_by_value():
     items = pd.DataFrame({"item_id": [1]})
     call = call_of(rd.evaluate, [uses_a_helper, "ndcg"], 5, {"items": items}, True)
     data = to_bytes(Shared(call))
-    handle = Inline(digest_of(data), data)
+    handle = Inline(digest_of_bytes(data), data)
     shared = opened(handle)
     assert opened(pickle.loads(pickle.dumps(handle))) is shared
     own, ndcg = (request.metric for request in shared.call.requests)
@@ -115,7 +115,7 @@ def test_a_call_is_opened_once_and_its_own_metrics_come_by_value():
     assert "uses_a_helper" not in rd.METRICS
     for i in range(MOST_OPENED):
         other = to_bytes(Shared(call, given=pd.DataFrame({"user_id": [i]})))
-        opened(Inline(digest_of(other), other))
+        opened(Inline(digest_of_bytes(other), other))
     assert opened(handle) is not shared
 
 

@@ -19,7 +19,7 @@ MANY = {"buckets": 24, "memory_limit": 10**9}  # few rows of a batch are in the 
 @pytest.fixture
 def widths(monkeypatch):
     """The types of the item ids of all parts that were read."""
-    found, read = set(), local.Cells.read
+    found, read = set(), local.BucketCells.read
 
     def noted(self, bucket):
         table = read(self, bucket)
@@ -27,7 +27,7 @@ def widths(monkeypatch):
             found.add(str(table.schema.field("item_id").type))
         return table
 
-    monkeypatch.setattr(local.Cells, "read", noted)
+    monkeypatch.setattr(local.BucketCells, "read", noted)
     return found
 
 

@@ -253,7 +253,7 @@ sys.meta_path.insert(0, Block())
 import pandas as pd, recdf as rd
 f = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "m": [i % 7 / 7 for i in range(40)]})
 rd.join_experiment(f[["user_id", "m"]], f[["user_id", "variant"]])
-assert rd.compare_variants(f, "m", control="A", method="bootstrap", n_resamples=50).p_value.notna().all()
+assert rd.compare_variants(f, "m", control="A", test="bootstrap", n_resamples=50).p_value.notna().all()
 rd.bootstrap_ci(f, "m"); rd.roll_up(f[["user_id", "m"]])
 pair = {"a": f[["user_id", "m"]], "b": f[["user_id", "m"]].assign(m=lambda x: x.m.iloc[::-1].to_numpy())}
 for test in ("randomization", "bootstrap"):

@@ -50,3 +50,11 @@ def calls() -> None:
     per_user = rd.evaluate(true, pred, "ndcg", by="model").per_user
     pairs = rd.compare_models(per_user, test="randomization", correction="holm")
     assert_type(pairs, pd.DataFrame)
+
+    assert_type(rd.experiments.adjust_pvalues(pairs), pd.DataFrame)
+    assert_type(rd.bootstrap_ci(per_user, "ndcg@10", by="model", n_resamples=99), pd.DataFrame)
+    bandit = pd.DataFrame({"item_id": [1, 2], "reward": [1.0, 0.0], "propensity": 0.5, "target_propensity": [0.9, 0.1]})
+    assert_type(rd.ope.estimate(bandit, cluster=None), pd.DataFrame)
+    assert_type(rd.ope_diagnostics(bandit, cluster=None), pd.DataFrame)
+    assert_type(rd.logs.from_dict({1: ["a"]}), pd.DataFrame)
+    assert_type(rd.diagnostics.hit_table(true, one), pd.DataFrame)

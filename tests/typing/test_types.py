@@ -63,8 +63,9 @@ def test_right_lines_run():
     runpy.run_path(str(RIGHT))["calls"]()
 
 
-def test_the_stub_is_up_to_date():
-    assert generated.STUB.read_text(encoding="utf-8") == generated.stub(), "run python tests/generated.py"
+@pytest.mark.parametrize("path", generated.STUBS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_the_stubs_are_up_to_date(path):
+    assert path.read_text(encoding="utf-8") == generated.STUBS[path](), "run python tests/generated.py"
 
 
 def test_options_are_typed_once():

@@ -29,7 +29,7 @@ def calls() -> None:
     rd.check(true, pred, duplicates="first")  # error: arg-type
     rd.compare_models(pred, correction="holmm")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", correction="holmm")  # error: arg-type
-    rd.compare_variants(pred, "ndcg@10", control="A", method="permute")  # error: arg-type
+    rd.compare_variants(pred, "ndcg@10", control="A", test="wilcoxon")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", alternative="two_sided")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", test="proportions")  # error: arg-type
     rd.compare_variants(pred, "ndcg@10", control="A", relative="delta")  # error: arg-type
@@ -38,7 +38,12 @@ def calls() -> None:
     rd.join_experiment(pred, pred, missing="zeros")  # error: arg-type
     rd.join_experiment(pred, pred, unexposed="keep")  # error: arg-type
     rd.roll_up(pred, how="median")  # error: arg-type
-    rd.bootstrap_ci(pred, "ndcg@10", method="bca")  # error: arg-type
+    rd.bootstrap_ci(pred, "ndcg@10", interval="bca")  # error: arg-type
     rd.ndgc(true, pred)  # error: attr-defined
+    rd.ope.estmate(pred)  # error: attr-defined
+    rd.ope.estimate(pred, estimators=7)  # error: arg-type
+    rd.experiments.compare_model(pred)  # error: attr-defined
+    rd.diagnostics.hit_tabel(true, pred)  # error: attr-defined
+    rd.logs.from_impression(pred)  # error: attr-defined
     rd.metric(better="bigger")  # error: call-overload
     rd.metric(bound=(0, 1))  # error: call-overload

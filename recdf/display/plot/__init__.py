@@ -7,8 +7,12 @@ from .effect_plots import forest, over_time
 from .items import exposure, longtail, position
 from .models import curve, tradeoff
 from .shades import heat
-from .users import users, winners
+from .user_plots import users, winners
 
 __all__ = [
     "curve", "exposure", "forest", "heat", "longtail", "over_time", "position", "tradeoff", "users", "winners",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

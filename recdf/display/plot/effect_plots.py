@@ -11,7 +11,7 @@ import pandas as pd
 from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjustment import adjustment
 from ...tables.cells import digits_for, interval, number, shorten, visible
-from ...tables.comparisons import COMPARED
+from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need
 from . import style
 from .style import Axes
@@ -32,7 +32,7 @@ def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = N
     {parameters_returns}
         One row per row of the comparison. `sign` is "better", "worse" or "open", as the verdict says.
     """
-    need(comparison, "comparison", COMPARED, SOURCE)
+    need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
     models = "baseline" in comparison.columns
     base, other = ("baseline", "model") if models else ("control", "treatment")
     need(comparison, "comparison", [base, other], SOURCE)
@@ -93,7 +93,7 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     data = _forest_data(comparison, by=by)
     metrics = list(dict.fromkeys(data["metric"]))
     if ax is None:
-        panels = _stacked([int((data["metric"] == name).sum()) for name in metrics])
+        panels = _stacked_axes([int((data["metric"] == name).sum()) for name in metrics])
     else:
         panels = style.new_grid(ax, len(metrics))
     for panel, (metric, rows) in zip(panels, data.groupby("metric", sort=False), strict=True):
@@ -110,7 +110,7 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     return panels[0] if len(panels) == 1 else panels
 
 
-def _stacked(rows: Sequence[int]) -> np.ndarray:
+def _stacked_axes(rows: Sequence[int]) -> np.ndarray:
     """Return axes of a new figure, one above the other, each as high as its rows need."""
     _, made = style.pyplot().subplots(
         len(rows), 1, figsize=(8.0, 1.0 + sum(0.36 * n + 0.62 for n in rows)), layout="constrained", squeeze=False,
@@ -141,11 +141,11 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_yticks(range(len(rows)))
     for label in ax.set_yticklabels([shorten(visible(name), LABEL_LENGTH) for name in rows["label"]]):
-        style.plain(label)
+        style.plain_text(label)
     right = ax.secondary_yaxis("right")
     right.set_yticks(range(len(rows)))
     for label in right.set_yticklabels([_words(row) for row in rows.itertuples(index=False)], fontsize=9):
-        style.plain(label)
+        style.plain_text(label)
     right.spines["right"].set_visible(False)
     for axis in (ax.yaxis, right.yaxis):
         axis.set_tick_params(length=0, labelcolor=style.INK)
@@ -262,12 +262,12 @@ def over_time(
     style.title(ax, f"Effect on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
     style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
-        _dates(ax)
+        _short_dates(ax)
     style.caption(ax, f"{promise}; {count_text(data['n'])} users".removesuffix(";  users"))
     return ax
 
 
-def _dates(ax: Axes) -> None:
+def _short_dates(ax: Axes) -> None:
     """Write dates in short, with the year once."""
     import matplotlib.dates
 

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ..given_tables import Floats, count_text, labels, need
+from ..given_tables import FloatArray, count_text, labels, need
 from . import style
 from .style import Axes
 
 __all__ = ["exposure", "longtail", "position"]
 
-POINTS = 200
+ITEM_POINTS = 200
 EXPOSED = ("shown", "share")
 # Upper edges of the bands of popularity, as shares of the items of the log.
 BANDS = (0.01, 0.05, 0.2, 0.5, 1.0)
@@ -31,7 +31,7 @@ def _by_and_item(exposure_table: pd.DataFrame) -> tuple[list[str], str]:
     return before[:-1], before[-1]
 
 
-def _counts(exposure_table: pd.DataFrame, by: Sequence[str]) -> dict[str, pd.DataFrame]:
+def _model_counts(exposure_table: pd.DataFrame, by: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Return the rows of every model, by its label."""
     models = pd.Series(labels(exposure_table, by), index=exposure_table.index)
     return {str(model): rows for model, rows in exposure_table.groupby(models, sort=False)}
@@ -48,13 +48,13 @@ def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
     """
     by, _ = _by_and_item(exposure_table)
     parts = []
-    for model, rows in _counts(exposure_table, by).items():
+    for model, rows in _model_counts(exposure_table, by).items():
         shown = np.sort(rows["shown"].to_numpy(dtype=np.float64))
         n, total = len(shown), shown.sum()
         if not total:
             continue
         cumulated = np.concatenate([[0.0], np.cumsum(shown) / total])
-        places = np.unique(np.linspace(0, n, min(n, POINTS) + 1).astype(np.int64))
+        places = np.unique(np.linspace(0, n, min(n, ITEM_POINTS) + 1).astype(np.int64))
         gini = float(((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total))
         parts.append(
             pd.DataFrame({
@@ -135,7 +135,7 @@ def _longtail_data(
     band_of_log = np.searchsorted(edges, ranks.to_numpy() - 1e-12)
     sizes = [*np.bincount(band_of_log, minlength=len(edges))]
     parts = []
-    for model, rows in _counts(exposure_table, by).items():
+    for model, rows in _model_counts(exposure_table, by).items():
         rank = ranks.reindex(rows[item]).to_numpy()
         band = np.where(np.isnan(rank), len(edges), np.searchsorted(edges, np.nan_to_num(rank) - 1e-12))
         parts.append(_band_shares(model, band, rows["shown"].to_numpy(dtype=np.float64), names))
@@ -145,13 +145,13 @@ def _longtail_data(
     return pd.concat(parts, ignore_index=True)
 
 
-def _band_names(edges: Floats) -> list[str]:
+def _band_names(edges: FloatArray) -> list[str]:
     lower = [0.0, *edges[:-1]]
     others = [f"{100 * low:g}–{100 * high:g} %" for low, high in zip(lower[1:], edges[1:], strict=True)]
     return [f"top {100 * edges[0]:g} %", *others, "not in log"]
 
 
-def _band_shares(model: str, band: np.ndarray, weight: Floats, names: Sequence[str]) -> pd.DataFrame:
+def _band_shares(model: str, band: np.ndarray, weight: FloatArray, names: Sequence[str]) -> pd.DataFrame:
     total = weight.sum()
     share = np.bincount(band, weights=weight, minlength=len(names)) / total if total else np.zeros(len(names))
     return pd.DataFrame({"model": model, "band": list(names), "share": share})
@@ -203,7 +203,7 @@ def longtail(
     bars, names = len(shares), list(dict.fromkeys(data["band"]))
     handles = []
     for i, (model, rows) in enumerate(shares):
-        look = models.get(str(model), style.Look("#c9c9c9", "", "-"))
+        look = models.get(str(model), style.ModelLook("#c9c9c9", "", "-"))
         places = np.arange(len(names)) + (i - (bars - 1) / 2) * 0.8 / bars
         handles.append(ax.bar(places, rows["share"], width=0.76 / bars, color=look.colour))
     style.tick_names(ax.xaxis, names)

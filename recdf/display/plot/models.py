@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, closest
-from ..given_tables import check_model, count_text, direction_of, interval_percent, summary_of
+from ..given_tables import check_model, count_text, direction_word, interval_percent, summary_of
 from . import style
 from .style import Axes
 
 __all__ = ["curve", "tradeoff"]
 
 MANY_MODELS = 4  # beyond these, bands of all models would hide one another
-ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
+DIRECTION_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
 DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
 
@@ -128,7 +128,7 @@ def curve(
     return panels[0] if len(panels) == 1 else panels
 
 
-def _line(ax: Axes, rows: pd.DataFrame, look: style.Look, faint: bool) -> Any:
+def _line(ax: Axes, rows: pd.DataFrame, look: style.ModelLook, faint: bool) -> Any:
     """Draw the line of one model, with its band if it has one."""
     width, alpha = (1.1, 0.75) if faint else (2.0, 1.0)
     (line,) = ax.plot(
@@ -161,7 +161,7 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
         sides.append(part.set_axis([axis, f"{axis}_low", f"{axis}_high", f"n_{axis}"], axis=1))
     data = sides[0].join(sides[1], how="inner").dropna(subset=["x", "y"]).reset_index()
     data["pareto"] = _not_dominated(
-        _upward(data["x"], direction_of(result, x)), _upward(data["y"], direction_of(result, y))
+        _upward(data["x"], direction_word(result, x)), _upward(data["y"], direction_word(result, y))
     )
     data["n"] = data["n_y"]
     return data[["model", "x", "x_low", "x_high", "y", "y_low", "y_high", "pareto", "n"]]
@@ -217,17 +217,19 @@ def tradeoff(result: Any, x: str = "coverage@10", y: str = "ndcg@10", *, ax: Axe
     (line,) = ax.plot(front["x"], front["y"], color=style.MUTED, linestyle="--", linewidth=1, zorder=1)
     handles = []
     for row, look in zip(data.itertuples(index=False), style.looks(data["model"].tolist()).values(), strict=True):
-        handles.append(_point(ax, row, look))
+        handles.append(_draw_point(ax, row, look))
     ax.margins(0.12)
     style.legend(ax, [*handles, line], [*data["model"], "not beaten on both"])
-    style.axis_names(ax, x + ARROWS[direction_of(result, x)], y + ARROWS[direction_of(result, y)])
+    style.axis_names(
+        ax, x + DIRECTION_ARROWS[direction_word(result, x)], y + DIRECTION_ARROWS[direction_word(result, y)]
+    )
     style.title(ax, f"{y} against {x}")
     style.caption(ax, f"bars: {interval_percent(result)} where the metric has one; {count_text(data['n'])} lists; "
                       "dashed: models that no other beats on both metrics")  # fmt: skip
     return ax
 
 
-def _point(ax: Axes, row: Any, look: style.Look) -> Any:
+def _draw_point(ax: Axes, row: Any, look: style.ModelLook) -> Any:
     """Draw one model with the bars of its intervals."""
     if not np.isnan(row.x_low):
         ax.hlines(row.y, row.x_low, row.x_high, color=look.colour, linewidth=1.4)

@@ -96,7 +96,7 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
         dark = high > low and (value - low) / (high - low) > 0.85
         ax.text(j, i, number(value, f",.{digits}f"), ha="center", va="center", fontsize=9,
                 color="white" if dark else style.INK)  # fmt: skip
-    style.axis_names(ax, _joined(columns), _joined(rows))
+    style.axis_names(ax, _joined_names(columns), _joined_names(rows))
     style.tick_names(ax.xaxis, [str(name) for name in grid.columns])
     style.tick_names(ax.yaxis, [str(name) for name in grid.index])
     ax.tick_params(length=0)
@@ -107,7 +107,7 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
     return ax
 
 
-def _joined(names: Any) -> str:
+def _joined_names(names: Any) -> str:
     """Join the names of several columns in the way in which the labels of their values are joined."""
     return names if isinstance(names, str) else JOINED_BY.join(names)
 

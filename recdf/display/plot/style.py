@@ -35,12 +35,12 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 BETTER, WORSE, NEUTRAL = COLOURS[0], COLOURS[1], "#7d7d7d"
 INK, MUTED, GRID = "#1f2328", "#656d76", "#d0d7de"
 
-NAME_LENGTH = 24  # characters of a name beside a tick or a point
+TICK_NAME_LENGTH = 24  # characters of a name beside a tick or a point
 LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full name
 CAPTION_SIZE = 8.5
 
 # What the docstrings of several pictures say, and those of their `.data`. Later texts stand in earlier ones.
-TEXTS = {
+PARAMETER_TEXTS = {
     "{ax_returns_raises}": """\
 ax : Axes, optional
     Where to draw. Default: a new figure.
@@ -68,19 +68,19 @@ Returns
 DataFrame""",
 }
 
-Call = ParamSpec("Call")
+PlotArguments = ParamSpec("PlotArguments")
 Read = ParamSpec("Read")
 Drawn = TypeVar("Drawn")
 
 
-class Picture(Generic[Call, Drawn, Read]):
+class Picture(Generic[PlotArguments, Drawn, Read]):
     """A function that draws a table, and `.data`, the function that returns the frame that is drawn."""
 
-    def __init__(self, draw: Callable[Call, Drawn], data: Callable[Read, pd.DataFrame]) -> None:
+    def __init__(self, draw: Callable[PlotArguments, Drawn], data: Callable[Read, pd.DataFrame]) -> None:
         self._draw, self.data = draw, data
         update_wrapper(self, draw)
 
-    def __call__(self, *args: Call.args, **kwargs: Call.kwargs) -> Drawn:
+    def __call__(self, *args: PlotArguments.args, **kwargs: PlotArguments.kwargs) -> Drawn:
         return self._draw(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -89,14 +89,14 @@ class Picture(Generic[Call, Drawn, Read]):
 
 def drawn_from(
     data: Callable[Read, pd.DataFrame],
-) -> Callable[[Callable[Call, Drawn]], Picture[Call, Drawn, Read]]:
+) -> Callable[[Callable[PlotArguments, Drawn]], Picture[PlotArguments, Drawn, Read]]:
     """Make a picture of a drawing function, beside the function that gives its data, with the `TEXTS` of both."""
 
-    def with_data(draw: Callable[Call, Drawn]) -> Picture[Call, Drawn, Read]:
+    def with_data(draw: Callable[PlotArguments, Drawn]) -> Picture[PlotArguments, Drawn, Read]:
         words = {"{names}": ", ".join(inspect.signature(data).parameters), "{picture}": draw.__name__}
         for function in (draw, data):
             doc = inspect.getdoc(function) or ""
-            for place, text in {**TEXTS, **words}.items():
+            for place, text in {**PARAMETER_TEXTS, **words}.items():
                 doc = doc.replace(place, text)
             function.__doc__ = doc
         return Picture(draw, data)
@@ -104,7 +104,7 @@ def drawn_from(
     return with_data
 
 
-class Look(NamedTuple):
+class ModelLook(NamedTuple):
     """How one model is drawn wherever it appears: colour, marker and line say the same thing three times."""
 
     colour: str
@@ -112,15 +112,15 @@ class Look(NamedTuple):
     line: Any
 
 
-def looks(names: Sequence[str]) -> dict[str, Look]:
+def looks(names: Sequence[str]) -> dict[str, ModelLook]:
     """Return the look of every name, by its place in the order of first appearance."""
     return {
-        name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)])
+        name: ModelLook(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)])
         for i, name in enumerate(dict.fromkeys(names))
     }
 
 
-def by_model(data: pd.DataFrame) -> list[tuple[str, pd.DataFrame, Look]]:
+def by_model(data: pd.DataFrame) -> list[tuple[str, pd.DataFrame, ModelLook]]:
     """Return the label, the rows and the look of every model, in the order of first appearance."""
     found = looks(data["model"].map(str).tolist())
     return [(str(model), rows, found[str(model)]) for model, rows in data.groupby("model", sort=False)]
@@ -181,12 +181,12 @@ def dress(ax: Axes) -> Axes:
 
 
 def title(ax: Axes, text: str) -> None:
-    plain(ax.set_title(visible(text), loc="left", fontsize=11, color=INK))
+    plain_text(ax.set_title(visible(text), loc="left", fontsize=11, color=INK))
 
 
 def axis_names(ax: Axes, x: str, y: str) -> None:
-    plain(ax.set_xlabel(textwrap.fill(visible(x), 44, max_lines=3), color=INK))
-    plain(ax.set_ylabel(textwrap.fill(visible(y), 32, max_lines=3), color=INK))
+    plain_text(ax.set_xlabel(textwrap.fill(visible(x), 44, max_lines=3), color=INK))
+    plain_text(ax.set_ylabel(textwrap.fill(visible(y), 32, max_lines=3), color=INK))
 
 
 def caption(ax: Axes, text: str) -> None:
@@ -204,10 +204,10 @@ def caption(ax: Axes, text: str) -> None:
         annotation_clip=False,
     )
     below.set_gid("caption")
-    plain(below)
+    plain_text(below)
 
 
-def plain(text: Text) -> Text:
+def plain_text(text: Text) -> Text:
     """Show a text as it stands: `$` and `_` of names are letters."""
     text.set_parse_math(False)
     return text
@@ -216,8 +216,8 @@ def plain(text: Text) -> Text:
 def tick_names(axis: Any, names: Sequence[str]) -> None:
     """Write shortened names at the ticks 0, 1, ...; the full ones stand in the legend or in the data."""
     axis.set_ticks(range(len(names)))
-    for label in axis.set_ticklabels([shorten(visible(name), NAME_LENGTH) for name in names]):
-        plain(label)
+    for label in axis.set_ticklabels([shorten(visible(name), TICK_NAME_LENGTH) for name in names]):
+        plain_text(label)
 
 
 def legend_texts(names: Sequence[str]) -> list[str]:
@@ -234,7 +234,7 @@ def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], beside: bool 
     where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0} if beside else {}
     box = ax.legend(list(handles), legend_texts(names), frameon=False, fontsize=9, **where)
     for text in box.get_texts():
-        plain(text)
+        plain_text(text)
 
 
 def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequence[str]) -> None:
@@ -249,7 +249,7 @@ def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequenc
         list(handles), legend_texts(names), loc="outside upper left", ncols=columns, frameon=False, fontsize=9
     )
     for text in box.get_texts():
-        plain(text)
+        plain_text(text)
 
 
 def percent(axis: Any) -> None:

@@ -13,21 +13,35 @@ import pandas as pd
 from ..._version import __version__
 from ...tables.cells import digits_for, interval, p_value, visible
 from .. import plot
-from .about_models import Pen, comparison_table, labels_of
-from .headline import effect_text, kind_of
-from .page_blocks import Badge, Kind, Name, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
-from .report_inputs import Subject, Tables
+from .about_models import Pen, comparison_table, segment_labels
+from .headline import badge_of, effect_text
+from .page_blocks import (
+    Badge,
+    BadgeKind,
+    Name,
+    Section,
+    Sentence,
+    Shown,
+    TableBlock,
+    badge,
+    bars,
+    csv_of,
+    cut,
+    text,
+    value,
+)
+from .report_inputs import ReportTables, Subject
 
 __all__: list[str] = []
 
-FEW = 4  # effects of an experiment that the head of the page quotes
-SEVERITY: dict[str, Kind] = {"error": "error", "warning": "warning", "info": "info"}
+FEW_EFFECTS = 4  # effects of an experiment that the head of the page quotes
+SEVERITY: dict[str, BadgeKind] = {"error": "error", "warning": "warning", "info": "info"}
 
 
 # ------------------------------------------------------------------------------------------ experiment
 
 
-def experiment_section(subject: Subject, tables: Tables, pen: Pen) -> tuple[Section | None, list[Sentence]]:
+def experiment_section(subject: Subject, tables: ReportTables, pen: Pen) -> tuple[Section | None, list[Sentence]]:
     """Say whether the experiment is sound, then show its effects, also by rank and over time."""
     drawings = []
     if tables.position is not None:
@@ -50,7 +64,7 @@ def experiment_section(subject: Subject, tables: Tables, pen: Pen) -> tuple[Sect
         for i, (name, table) in enumerate(tables.experiment.items())
     ]
     if tables.health is not None:
-        parts.append(_health_table(tables.health, subject.max_rows))
+        parts.append(_health_block(tables.health, subject.max_rows))
     section = Section(
         "experiment", "Experiment", text=(sentence,), badge=mark, tables=tuple(parts), drawings=tuple(drawings)
     )
@@ -64,7 +78,7 @@ def _one_metric(table: pd.DataFrame) -> tuple[str, ...]:
     return (str(table["metric"].iloc[0]),) if "metric" in table.columns and len(table) else ()
 
 
-def _soundness(tables: Tables) -> tuple[Badge, Sentence]:
+def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
     """Say what the sample ratio and the users without metrics mean for the effects."""
     health, rows = tables.health, [row for one in tables.experiment.values() for row in one.to_dict("records")]
     broken = [row for row in rows if "sample_ratio" in str(row["warning"]).split("; ")]
@@ -106,18 +120,18 @@ def _p(p: Any) -> str:
     return words if words.startswith("<") else f"= {words}"
 
 
-def experiment_headline(tables: Tables) -> tuple[Badge, Sentence] | None:
+def experiment_headline(tables: ReportTables) -> tuple[Badge, Sentence] | None:
     """Return the first row of the experiment as the headline of a page that compares no models."""
     table = next(iter(tables.experiment.values()), None)
     if table is None or not len(table):
         return None
     row = table.iloc[0]
-    where = labels_of(table)[0]
+    where = segment_labels(table)[0]
     pair: Sentence = (
         Name(row["treatment"]), " against the control ", Name(row["control"]), " on ", Name(row["metric"]),
         f" ({where})" if where else "", f": {_effect(row)}, {_users(row)}.",
     )  # fmt: skip
-    verdict, kind = str(row["verdict"]), kind_of(row["verdict"])
+    verdict, kind = str(row["verdict"]), badge_of(row["verdict"])
     unsound = _soundness(tables)[0].kind == "error"
     if kind == "warning" or unsound:
         return Badge("warning", "withheld"), ("The verdict is withheld (", Name(verdict), "): ", *pair)
@@ -134,23 +148,23 @@ def _users(row: pd.Series) -> str:
     return f"{int(row['n_treatment']):,} users against {int(row['n_control']):,}"
 
 
-def _experiment_said(tables: Tables) -> list[Sentence]:
+def _experiment_said(tables: ReportTables) -> list[Sentence]:
     """Say the first few effects of the first table, for the head of the page."""
     table = next(iter(tables.experiment.values()), None)
     if table is None:
         return []
-    rows = table.head(FEW).to_dict("records")
+    rows = table.head(FEW_EFFECTS).to_dict("records")
     said: list[Sentence] = [
         (f"Experiment, {row['treatment']} against {row['control']} on {row['metric']}"
          f"{f' ({where})' if where else ''}: {row['verdict']}, {_effect(pd.Series(row))}.",)
-        for row, where in zip(rows, labels_of(table), strict=False)
+        for row, where in zip(rows, segment_labels(table), strict=False)
     ]  # fmt: skip
-    if len(table) > FEW:
-        said.append((f"{len(table) - FEW:,} more effects stand in the section Experiment.",))
+    if len(table) > FEW_EFFECTS:
+        said.append((f"{len(table) - FEW_EFFECTS:,} more effects stand in the section Experiment.",))
     return said
 
 
-def _health_table(health: pd.DataFrame, most: int) -> Table:
+def _health_block(health: pd.DataFrame, most: int) -> TableBlock:
     rows = [
         (
             text(row["variant"]), value(row["n_assigned"], ",d"), value(row["share"], ".1%"),
@@ -161,13 +175,15 @@ def _health_table(health: pd.DataFrame, most: int) -> Table:
     ]  # fmt: skip
     head = ("variant", "assigned", "share", "planned share", "without metrics", "p of the sample ratio")
     shown, more = cut(rows, most)
-    return Table("Users per variant", head, ("left", *["right"] * 5), shown, csv_of(health), "health.csv", more=more)
+    return TableBlock(
+        "Users per variant", head, ("left", *["right"] * 5), shown, csv_of(health), "health.csv", more=more
+    )
 
 
 # ------------------------------------------------------------------------------------------ off-policy
 
 
-def off_policy_section(subject: Subject, tables: Tables) -> tuple[Section | None, list[Sentence]]:
+def off_policy_section(subject: Subject, tables: ReportTables) -> tuple[Section | None, list[Sentence]]:
     """Show estimates of policies that did not run; a flagged estimate never stands without its flag."""
     table = tables.off_policy
     if table is None:
@@ -182,7 +198,7 @@ def off_policy_section(subject: Subject, tables: Tables) -> tuple[Section | None
     head += ["effective rows"] if "ess" in optional else []
     right = {"clip", "value [interval]", "lift [interval]", "effective rows"}
     align = tuple("right" if name in right else "left" for name in head)
-    parts = Table("Estimates", tuple(head), align, shown, csv_of(table), "off-policy.csv", stacked=True, more=more)
+    parts = TableBlock("Estimates", tuple(head), align, shown, csv_of(table), "off-policy.csv", stacked=True, more=more)
     flagged = sum(bool(found) for found in flags)
     said = "No off-policy estimate is flagged."
     if flagged:
@@ -238,7 +254,7 @@ def flag_words(found: Any) -> str:
     return "" if pd.isna(found) else str(found)
 
 
-def _kind_of_lift(row: dict[Any, Any], lifts: bool, flags: str) -> Kind:
+def _kind_of_lift(row: dict[Any, Any], lifts: bool, flags: str) -> BadgeKind:
     """Return the look of an estimate; a flagged one never looks like a result."""
     if flags:
         return "warning"
@@ -250,7 +266,7 @@ def _kind_of_lift(row: dict[Any, Any], lifts: bool, flags: str) -> Kind:
 # ------------------------------------------------------------------------------------------ data health
 
 
-def check_section(subject: Subject, tables: Tables, examples: bool) -> tuple[Section | None, list[Sentence]]:
+def check_section(subject: Subject, tables: ReportTables, examples: bool) -> tuple[Section | None, list[Sentence]]:
     """Show the findings of `rd.check` with the whole text of their effects; ids of users only if they are asked for."""
     table = tables.check
     if table is None:
@@ -266,16 +282,16 @@ def check_section(subject: Subject, tables: Tables, examples: bool) -> tuple[Sec
     align = ("left", "left", "right", "right", "left", *(("left",) if with_ids else ()))
     shown, more = cut(rows, subject.max_rows)
     saved = table if with_ids else table.drop(columns="examples", errors="ignore")
-    parts = Table("Findings", head, align, shown, csv_of(saved), "check.csv", stacked=True, more=more)
+    parts = TableBlock("Findings", head, align, shown, csv_of(saved), "check.csv", stacked=True, more=more)
     n = {level: int((table["severity"] == level).sum()) for level in ("error", "warning", "info")}
-    kind: Kind = "error" if n["error"] else "warning" if n["warning"] else "good"
+    kind: BadgeKind = "error" if n["error"] else "warning" if n["warning"] else "good"
     counted = ", ".join(f"{n[level]} {level}{'' if n[level] == 1 else 's'}" for level in ("error", "warning"))
     mark = Badge(kind, counted)
     found: Sentence = ("What rd.check found in the data, errors first.",)
     shown_tables = (parts,) if rows else ()
     section = Section("data-health", "Data health", text=(found,), badge=mark, tables=shown_tables)
     serious = table.loc[table["severity"].isin(["error", "warning"]), "finding"].astype(str).tolist()
-    named = "; ".join([*serious[:FEW], *(["…"] if len(serious) > FEW else [])])
+    named = "; ".join([*serious[:FEW_EFFECTS], *(["…"] if len(serious) > FEW_EFFECTS else [])])
     return section, [(f"Data health: {counted}{f' ({visible(named)})' if named else ''}.",)]
 
 
@@ -294,7 +310,7 @@ def definitions_section(subject: Subject) -> Section:
         for row in shown.to_dict("records")
     ]  # fmt: skip
     head = ("metric", "meaning", "formula", "definition with every option", "direction")
-    table = Table(
+    table = TableBlock(
         "The metrics of this page", head, ("left",) * 5, tuple(rows[: subject.max_rows]), csv_of(subject.meanings),
         "definitions.csv", stacked=True, more=max(0, len(rows) - subject.max_rows),
     )  # fmt: skip
@@ -325,4 +341,3 @@ def reproducibility_section(subject: Subject) -> Section:
         "reproducibility", "Reproducibility", pairs=tuple((name, visible(found)) for name, found in pairs),
         details=(("Options", options), ("The whole spec", whole)),
     )  # fmt: skip
-

@@ -12,23 +12,24 @@ import pandas as pd
 from ...errors import OptionError
 from ...experiments.decide.adjustment import adjustment
 from ...tables.cells import Cell, digits_for, interval, number, p_value, shorten, visible
-from ...tables.comparisons import COMPARED, note_of
+from ...tables.comparisons import COMPARISON_COLUMNS, note_of
 from .. import plot
 from ..given_tables import confidence_of, rows_by
 from ..leaderboard import n_differs, values_frame
 from ..pairs import compare, model_rows
-from ..segments import Groups, segment_groups
-from .headline import belief, headline, kind_of, other_metrics
-from .page_blocks import Badge, Drawing, Section, Sentence, Shown, Table, badge, bars, csv_of, cut, text, value
-from .report_inputs import Subject, Tables
+from ..segments import SegmentGroups, segment_groups
+from .headline import badge_of, belief, headline, other_metrics
+from .page_blocks import Badge, Drawing, Section, Sentence, Shown, TableBlock, badge, bars, csv_of, cut, text, value
+from .report_inputs import ReportTables, Subject
 from .svg import SIZE, drawing
 
 __all__: list[str] = []
 
-NAME_LENGTH = 48
+PICTURE_NAME_LENGTH = 48
 # Families whose metrics say how good the lists are; every other metric is a price or a gain beside that.
 ACCURACY = ("ranking", "relevance", "rating", "money", "")
 MANY_PANELS = 9
+
 
 class Pen:
     """Draws the pictures of one page; each gets a number, which keeps their ids apart."""
@@ -58,7 +59,7 @@ def leaderboard_section(subject: Subject) -> Section:
     shown, more = cut(rows, subject.max_rows)
     at = "" if subject.k is None else f" at k = {subject.k}"
     mean = "weighted mean" if "weight" in subject.result.spec else "mean"
-    table = Table(
+    table = TableBlock(
         f"Metrics{at}, {mean} over {_lists(subject)}", tuple(map(visible, head)), tuple(align), shown,
         csv_of(subject.board.frame), "leaderboard.csv", more=more,
     )  # fmt: skip
@@ -73,7 +74,7 @@ def _lists(subject: Subject) -> str:
     return f"{n[-1]:,} lists" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,} lists, those where the metric is defined"
 
 
-def _all_values(subject: Subject) -> Table:
+def _all_values(subject: Subject) -> TableBlock:
     """Return every row of the summary as a folded table."""
     frame = subject.result.summary
     rows = []
@@ -82,7 +83,7 @@ def _all_values(subject: Subject) -> Table:
         rows.append((text(row.model), text(row.column), *numbers, value(row.n, ",d"), value(row.n_undefined, ",d")))
     shown, more = cut(rows, subject.max_rows)
     head = ("model", "metric", "value", "interval from", "to", "n", "undefined")
-    return Table(
+    return TableBlock(
         "Every metric at every k", head, ("left", "left", *["right"] * 5), shown, csv_of(frame), "summary.csv",
         more=more, folded=f"All {len(rows):,} values, every metric at every k",
     )  # fmt: skip
@@ -122,7 +123,7 @@ def comparison_section(subject: Subject) -> Section | None:
     return Section("comparison", "Comparison", tables=(table,), text=(how,))
 
 
-def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: int) -> Table:
+def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
     """Return a comparison of models or variants as a table: effect, picture, relative effect, p, counts, verdict."""
     frame = comparison.reset_index(drop=True)
     models = "baseline" in frame.columns
@@ -140,12 +141,13 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
     for i, row in enumerate(frame.to_dict("records")):
         form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
         warned = note_of(row)
-        verdict = badge(kind_of(row["verdict"]), row["verdict"])
+        verdict = badge(badge_of(row["verdict"]), row["verdict"])
         if warned:
             verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
         rows.append((
-            *(text(shorten(visible(row[name]), NAME_LENGTH)) for name in before),
-            text(shorten(visible(row["metric"]), NAME_LENGTH)), text(shorten(visible(others[i]), 2 * NAME_LENGTH)),
+            *(text(shorten(visible(row[name]), PICTURE_NAME_LENGTH)) for name in before),
+            text(shorten(visible(row["metric"]), PICTURE_NAME_LENGTH)),
+            text(shorten(visible(others[i]), 2 * PICTURE_NAME_LENGTH)),
             places[i],
             value(row["diff"], form, small=interval(row["ci_low"], row["ci_high"], form)),
             value(row.get("rel_diff"), "+.1%"),
@@ -154,7 +156,7 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
         ))  # fmt: skip
     align = (*["left"] * (len(before) + 2), "left", "right", "right", "right", "right", "left")
     shown, more = cut(rows, most)
-    return Table(caption, head, align, shown, csv_of(comparison), file, stacked=True, more=more)
+    return TableBlock(caption, head, align, shown, csv_of(comparison), file, stacked=True, more=more)
 
 
 def _user_counts(row: dict[Any, Any]) -> str:
@@ -171,7 +173,7 @@ def bar_cells(frame: pd.DataFrame, names: Sequence[str]) -> list[Shown]:
     cells: list[Shown] = [Shown(Cell(""))] * len(frame)
     for metric, rows in rows_by(frame, ["metric"]).items():
         own = frame.take(rows)
-        kinds = [kind_of(verdict) for verdict in own["verdict"]]
+        kinds = [badge_of(verdict) for verdict in own["verdict"]]
         titles = [f"{names[i]} on {metric}" for i in rows]
         for i, cell in zip(rows, bars(own["diff"], own["ci_low"], own["ci_high"], kinds, titles), strict=True):
             cells[i] = cell
@@ -202,7 +204,7 @@ def users_section(subject: Subject, pen: Pen) -> Section | None:
     return Section("users", "Users", drawings=tuple(drawings))
 
 
-def exposure_section(subject: Subject, tables: Tables, pen: Pen) -> Section | None:
+def exposure_section(subject: Subject, tables: ReportTables, pen: Pen) -> Section | None:
     """Draw how evenly impressions fall on items, and how they spread over popular and rare ones."""
     if tables.exposure is None:
         return None
@@ -215,21 +217,21 @@ def exposure_section(subject: Subject, tables: Tables, pen: Pen) -> Section | No
 # ------------------------------------------------------------------------------------------ segments
 
 
-def segments_section(subject: Subject, tables: Tables) -> tuple[Section | None, list[Sentence]]:
+def segments_section(subject: Subject, tables: ReportTables) -> tuple[Section | None, list[Sentence]]:
     """Comparisons within segments, one family of tests, and for whom the best model is worse."""
     if tables.segments is None:
         return None, []
     given = tables.segments
-    if all(name in given.columns for name in COMPARED):
+    if all(name in given.columns for name in COMPARISON_COLUMNS):
         table = comparison_table(given, "Comparisons within segments", "segments.csv", subject.max_rows)
         other = "model" if "model" in given.columns else "treatment" if "treatment" in given.columns else "metric"
         names = [f"{where}, {row[other]} on {row['metric']}"
-                 for where, row in zip(labels_of(given), given.to_dict("records"), strict=True)]  # fmt: skip
+                 for where, row in zip(segment_labels(given), given.to_dict("records"), strict=True)]  # fmt: skip
         return Section("segments", "Segments", tables=(table,)), _worse_for(given, names)
     groups = segment_groups(subject.result, given)
-    parts: list[Table] = []
+    parts: list[TableBlock] = []
     said: list[Sentence] = []
-    duel = _pair(subject)
+    duel = _headline_pair(subject)
     if duel is not None:
         compared = _within_segments(subject, groups, *duel)
         caption = f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
@@ -240,13 +242,13 @@ def segments_section(subject: Subject, tables: Tables) -> tuple[Section | None, 
     return Section("segments", "Segments", tables=tuple(parts)), said
 
 
-def _pair(subject: Subject) -> tuple[str, str] | None:
+def _headline_pair(subject: Subject) -> tuple[str, str] | None:
     """Return the two models that the headline is about, if their values per user can be compared."""
     there = subject.better(subject.primary) and subject.primary in subject.result.per_user.columns
     return subject.pair if there else None
 
 
-def _within_segments(subject: Subject, groups: dict[str, Groups], model: str, rival: str) -> pd.DataFrame:
+def _within_segments(subject: Subject, groups: dict[str, SegmentGroups], model: str, rival: str) -> pd.DataFrame:
     """Compare the two models within every group of every column of segments; all tests are one family."""
     result = subject.result
     of_model = model_rows(result)
@@ -270,20 +272,18 @@ def _within_segments(subject: Subject, groups: dict[str, Groups], model: str, ri
     return table.rename(columns={"group": "segment"})
 
 
-def labels_of(comparison: pd.DataFrame) -> list[str]:
+def segment_labels(comparison: pd.DataFrame) -> list[str]:
     """Return the segment of every row of a comparison, which the columns before `metric` name."""
     before = list(comparison.columns[: list(comparison.columns).index("metric")])
     return [" · ".join(f"{name} = {row[name]}" for name in before) for row in comparison.to_dict("records")]
 
 
-def _worse_for(
-    compared: pd.DataFrame, names: Sequence[str], pair: tuple[str, str] | None = None
-) -> list[Sentence]:
+def _worse_for(compared: pd.DataFrame, names: Sequence[str], pair: tuple[str, str] | None = None) -> list[Sentence]:
     """Say for whom the model is worse, or that this is shown for nobody."""
     worse = [
         f"{name} ({number(diff, '+.3g')})"
         for name, diff, verdict in zip(names, compared["diff"], compared["verdict"], strict=True)
-        if kind_of(verdict) == "worse"
+        if badge_of(verdict) == "worse"
     ]
     who: Sentence = () if pair is None else (f"{pair[0]} against {pair[1]}: ",)
     if worse:
@@ -294,7 +294,7 @@ def _worse_for(
     return [(*who, f"shown to be worse in none of {len(compared)} {what}.{but}")] if len(compared) else []
 
 
-def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
+def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
     """Return the means of the primary metric, models by segments."""
     own = frame.assign(part=[
         "all lists" if segment == "all" else f"{segment} = {group}"
@@ -310,7 +310,7 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
         for model in models
     ]
     shown, more = cut(rows, subject.max_rows)
-    return Table(
+    return TableBlock(
         f"Mean {subject.primary} by segment", ("model", *parts), ("left", *["right"] * len(parts)), shown,
         csv_of(frame), "segment-means.csv", more=more,
     )  # fmt: skip
@@ -319,9 +319,7 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> Table:
 # ------------------------------------------------------------------------------------------ verdict
 
 
-def verdict_section(
-    subject: Subject, beside: Sequence[Sentence], experiment: tuple[Badge, Sentence] | None
-) -> Section:
+def verdict_section(subject: Subject, beside: Sequence[Sentence], experiment: tuple[Badge, Sentence] | None) -> Section:
     """Return the headline, with what a reader needs to believe or doubt it.
 
     With one model, an experiment has the first word, because nothing else is compared.
@@ -337,11 +335,10 @@ def _reach(subject: Subject) -> list[Sentence]:
     """Say what share of the catalogue the models of the headline show."""
     family = subject.meanings.set_index("column")["name"]
     column = next((name for name in subject.columns if family.get(name) == "coverage"), None)
-    pair = _pair(subject)
+    pair = _headline_pair(subject)
     if column is None or pair is None:
         return []
     values = subject.values(column)["value"]
     if not {*pair} <= set(values.index):
         raise OptionError(f"{column} is missing for one of {pair}")
     return [(f"{pair[0]} shows {values[pair[0]]:.0%} of the catalogue, {pair[1]} {values[pair[1]]:.0%}.",)]
-

@@ -21,7 +21,7 @@ from ...experiments.decide.adjustment import adjustment
 from ...experiments.decide.verdict import PAIR_WARNINGS, warning_sentences
 from ...tables.cells import digits_for, number
 from ..plot.effect_plots import sign_of
-from .page_blocks import Badge, Kind, Name, Sentence
+from .page_blocks import Badge, BadgeKind, Name, Sentence
 from .report_inputs import Subject
 
 __all__: list[str] = []
@@ -136,8 +136,8 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
         counted = "taken into account" if duel.together >= n_models - 1 else "not taken into account"
         how = adjustment(subject.comparison).words if subject.comparison is not None else ""
         picked.append((
-            f"It {_best(subject)} of {n_models} models. That it was picked among several is {counted}: the p-values "
-            f"are {how}.",
+            f"It {_best_model(subject)} of {n_models} models. That it was picked among several is {counted}: the "
+            f"p-values are {how}.",
         ))  # fmt: skip
     if subject.baseline is None:
         picked.append(("No baseline was named, so the best model is compared with the second best.",))
@@ -158,7 +158,7 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
     if duel.verdict.startswith("ranks"):
         said, badge = "found to differ by its signed ranks, which say nothing of the mean, from", "no verdict"
     sentence = (
-        Name(duel.model), f" {_best(subject)} of {subject.primary}, and is {said} {against}", Name(duel.rival),
+        Name(duel.model), f" {_best_model(subject)} of {subject.primary}, and is {said} {against}", Name(duel.rival),
         f": {duel.effect}.{users}",
     )  # fmt: skip
     return Badge("open", badge), sentence, picked
@@ -166,7 +166,7 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
 
 def _baseline_stays(subject: Subject, order: list[str]) -> tuple[Badge, Sentence, list[Sentence]]:
     duels = [find_duel(subject, subject.primary, model, order[0]) for model in order[1:]]
-    mean = ("the baseline ", Name(order[0]), f", which {_best(subject)} of ", Name(subject.primary), ".")
+    mean = ("the baseline ", Name(order[0]), f", which {_best_model(subject)} of ", Name(subject.primary), ".")
     if all(duel is not None and duel.sign == "worse" for duel in duels):
         return Badge("open", "keep the baseline"), ("No model is better than ", *mean), [
             ("Each of the others is shown to be worse.",)
@@ -181,7 +181,7 @@ def _baseline_stays(subject: Subject, order: list[str]) -> tuple[Badge, Sentence
     return Badge("open", "keep the baseline"), ("No model is shown to be better than ", *mean), said
 
 
-def _best(subject: Subject) -> str:
+def _best_model(subject: Subject) -> str:
     """Say whether the model with the best mean has it alone."""
     values = subject.values(subject.primary)["value"]
     best = values.min() if subject.better(subject.primary) == "smaller" else values.max()
@@ -248,7 +248,7 @@ def belief(subject: Subject) -> list[Sentence]:
     return [*said, *((text,) for text in warning_sentences(table) or ["No comparison carries a warning."])]
 
 
-def kind_of(verdict: object) -> Kind:
+def badge_of(verdict: object) -> BadgeKind:
     """Return the look of the badge of a verdict."""
     text = str(verdict)
     sign = sign_of(text)

@@ -41,7 +41,7 @@ from .about_models import (
     verdict_section,
 )
 from .page_blocks import BAR_HEIGHT, BAR_WIDTH, Name, Section, Sentence
-from .report_inputs import Subject, Tables, read_subject, read_tables
+from .report_inputs import ReportTables, Subject, read_report_tables, read_subject
 from .svg import swatch
 
 __all__ = ["report"]
@@ -158,23 +158,23 @@ def report(
     with Progress(2, "report", progress) as shown:
         subject = read_subject(result, baseline, k, comparison, max_rows, unit_col)
         shown.add()
-        given = Tables({}, health, check, segments, off_policy, exposure, log, position, over_time)
-        tables = read_tables(experiment, given)
-        sections = _sections(subject, tables, examples)
-        _write(target, _page(title or "Evaluation of recommendations", _about(subject), sections))
+        given = ReportTables({}, health, check, segments, off_policy, exposure, log, position, over_time)
+        tables = read_report_tables(experiment, given)
+        sections = _report_sections(subject, tables, examples)
+        _write_page(target, _page(title or "Evaluation of recommendations", _about(subject), sections))
     return target
 
 
-Made = tuple[Section | None, list[Sentence]]
+MadeSection = tuple[Section | None, list[Sentence]]
 
 
-def _sections(subject: Subject, tables: Tables, examples: bool) -> list[Section]:
+def _report_sections(subject: Subject, tables: ReportTables, examples: bool) -> list[Section]:
     """Return the sections whose tables are there, in the order of reading.
 
     The verdict is made last, because it quotes the others.
     """
     pen = Pen()
-    makers: list[Callable[[], Section | Made | None]] = [
+    makers: list[Callable[[], Section | MadeSection | None]] = [
         lambda: leaderboard_section(subject),
         lambda: curves_section(subject, pen),
         lambda: comparison_section(subject),
@@ -230,8 +230,8 @@ def _page(title: str, about: Sentence, sections: Sequence[Section]) -> str:
     files = {name: _file(name) for name in ("report.css", "report.js")}
     policy = "; ".join([
         "default-src 'none'",
-        f"style-src {_digest(files['report.css'])}",
-        f"script-src {_digest(files['report.js'])}",
+        f"style-src {_policy_digest(files['report.css'])}",
+        f"script-src {_policy_digest(files['report.js'])}",
         "base-uri 'none'",
         "form-action 'none'",
     ])  # fmt: skip
@@ -258,12 +258,12 @@ def _file(name: str) -> str:
     return resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _digest(text: str) -> str:
+def _policy_digest(text: str) -> str:
     """Return the source expression of a policy that allows one inline style or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _write(target: Path, page: str) -> None:
+def _write_page(target: Path, page: str) -> None:
     """Write the whole file in one step: a reader sees the old one or the new one."""
     with made(target.parent.absolute()), staging_folder(target.parent) as staging:
         (staging / target.name).write_text(page, encoding="utf-8", newline="\n")

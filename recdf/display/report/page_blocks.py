@@ -17,7 +17,7 @@ from ...tables.cells import Cell, number, visible
 
 __all__: list[str] = []
 
-Kind = Literal["better", "worse", "open", "warning", "error", "info", "good"]
+BadgeKind = Literal["better", "worse", "open", "warning", "error", "info", "good"]
 
 # The mark beside the word of a badge, so that its colour says nothing alone.
 SIGNS = {"better": "▲", "worse": "▼", "open": "●", "warning": "!", "error": "✕", "info": "i", "good": "✓"}
@@ -37,7 +37,7 @@ Sentence = tuple["str | Name", ...]
 class Badge(NamedTuple):
     """A word with a sign and a colour."""
 
-    kind: Kind
+    kind: BadgeKind
     text: str
 
     @property
@@ -51,7 +51,7 @@ class Bar(NamedTuple):
     low: float
     high: float
     point: float
-    kind: Kind
+    kind: BadgeKind
     label: str
 
 
@@ -66,7 +66,7 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class TableBlock:
     """A table: its caption, columns with their sides, rows, and the frame that can be saved as CSV."""
 
     caption: str
@@ -109,7 +109,7 @@ class Section:
     title: str
     text: tuple[Sentence, ...] = ()
     badge: Badge | None = None
-    tables: tuple[Table, ...] = ()
+    tables: tuple[TableBlock, ...] = ()
     drawings: tuple[Drawing, ...] = ()
     lists: tuple[Sentence, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
@@ -130,12 +130,12 @@ def value(found: Any, form: str, *, small: str = "") -> Shown:
     return Shown(Cell(number(found, form), small=small), None if pd.isna(found) else float(found))
 
 
-def badge(kind: Kind, words: Any) -> Shown:
+def badge(kind: BadgeKind, words: Any) -> Shown:
     """Return a cell of a badge."""
     return Shown(Cell(visible(words)), visible(words).casefold(), Badge(kind, visible(words)))
 
 
-def bars(point: Any, low: Any, high: Any, kinds: list[Kind], names: list[str]) -> list[Shown]:
+def bars(point: Any, low: Any, high: Any, kinds: list[BadgeKind], names: list[str]) -> list[Shown]:
     """Return the interval pictures of the rows of one table, drawn to one scale with zero in the middle."""
     ends = np.column_stack([np.asarray(one, dtype=np.float64) for one in (point, low, high)])
     finite = np.abs(ends[np.isfinite(ends)])

@@ -13,7 +13,7 @@ from ...errors import DataError, OptionError, kind_of
 from ...evaluation.definitions import definitions
 from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
-from ...tables.comparisons import COMPARED
+from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import check_model, need, summary_of, with_units
 from ..leaderboard import EVERYONE, Leaderboard, board_of, values_frame
 from ..pairs import compare
@@ -22,15 +22,15 @@ from ..plot.effect_plots import SOURCE
 __all__: list[str] = []
 
 # Columns that a table beside the result must have.
-MODELS = ("baseline", "model", "n_users", *COMPARED, "rel_diff", "wins", "ties", "losses")
-EXPERIMENT = (*COMPARED, "control", "treatment", "n_control", "n_treatment", "rel_diff")
+MODEL_COLUMNS = ("baseline", "model", "n_users", *COMPARISON_COLUMNS, "rel_diff", "wins", "ties", "losses")
+EXPERIMENT = (*COMPARISON_COLUMNS, "control", "treatment", "n_control", "n_treatment", "rel_diff")
 HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
 CHECK = ("finding", "severity", "count", "share", "effect")
 OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
 
 
 @dataclass(frozen=True)
-class Tables:
+class ReportTables:
     """Tables that a caller gave beside the result, each None where its section is left out."""
 
     experiment: Mapping[str, pd.DataFrame]
@@ -105,7 +105,7 @@ def read_subject(
     if comparison is None:
         comparison = _own_comparison(result, summary, columns, base, len(models))
     else:
-        comparison = need(comparison, "comparison", MODELS, SOURCE)
+        comparison = need(comparison, "comparison", MODEL_COLUMNS, SOURCE)
     # With a baseline, the marks of the leaderboard are those of the comparison; no test is made twice.
     marked = {(EVERYONE, ""): comparison} if own and base is not None and comparison is not None else {}
     tests = next(iter(marked.values()), pd.DataFrame())
@@ -145,7 +145,7 @@ def _own_comparison(
     return compare(result, tested if baseline is not None else tested[:1], baseline=baseline, correction="holm")
 
 
-def read_tables(experiment: Any, given: Tables) -> Tables:
+def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     """Check the tables beside the result: each must be what its function returns."""
     health, check, off_policy = given.health, given.check, given.off_policy
     by_name = experiment if isinstance(experiment, Mapping) else {} if experiment is None else {"": experiment}

@@ -24,7 +24,7 @@ __all__: list[str] = []
 
 SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
 FONT = 9.5
-KEPT = (
+KEPT_ATTRIBUTES = (
     "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin",
     "opacity", "fill-opacity", "stroke-opacity", "text-anchor", "font-size", "font-weight", "font-style",
 )  # fmt: skip
@@ -151,7 +151,7 @@ def _styles(text: str) -> dict[str, str]:
     found = {}
     for declaration in text.split(";"):
         name, _, value = (part.strip() for part in declaration.partition(":"))
-        if name in KEPT:
+        if name in KEPT_ATTRIBUTES:
             found[name] = value
         elif name == "font":
             size = re.search(r"([\d.]+)px", value)

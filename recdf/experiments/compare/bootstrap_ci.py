@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import EmptyPopulationError
+from ...errors import EmptyPopulationError, renamed
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ...inputs.sums import exact_sums
@@ -29,21 +29,21 @@ from ..experiment_columns import (
     share,
     split,
 )
-from ..samples import Metric, read_metrics
+from ..samples import MetricRows, read_metrics
 
 __all__ = ["bootstrap_ci"]
 
 
+@renamed(unit="cluster", unit_col="cluster", method="interval")
 def bootstrap_ci(
     per_user: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],
     *,
     by: str | Sequence[str] | None = None,
-    unit_col: str | Sequence[str] = "user_id",
-    unit: str | Sequence[str] | None = None,
-    n_resamples: int = 1000,
+    cluster: str | Sequence[str] = "user_id",
+    n_resamples: int = 2000,
     confidence: float = 0.95,
-    method: Percentile = "percentile",
+    interval: Percentile = "percentile",
     seed: int = 0,
     progress: bool | None = None,
 ) -> pd.DataFrame:
@@ -64,15 +64,13 @@ def bootstrap_ci(
     by : str or list of str, optional
         Columns of groups (model, segment) that get an interval each. Lists of several recommenders in one group are an
         error, which asks for their column.
-    unit_col : str or list of str, default "user_id"
-        Columns of what is resampled: rows of one unit stay together (sessions of a user).
-    unit : str or list of str, optional
-        Older name of `unit_col`.
-    n_resamples : int, default 1000
+    cluster : str or list of str, default "user_id"
+        Columns of the units that are resampled: rows of one unit stay together (sessions of a user).
+    n_resamples : int, default 2000
         Number of replicates.
     confidence : float, default 0.95
         Of the two-sided interval.
-    method : {"percentile", "basic"}, default "percentile"
+    interval : {"percentile", "basic"}, default "percentile"
         Percentiles of the replicates, or twice the value minus the opposite percentile.
     seed : int, default 0
         Of the weights.
@@ -84,8 +82,8 @@ def bootstrap_ci(
     -------
     DataFrame
         One row per (`by`, metric): `metric`, `value`, `se` (of the replicates), `ci_low`, `ci_high`, `n_units` (with a
-        defined row), `n_undefined` (rows), `method`, `n_resamples`, `seed`, `warning`. Warnings: "zero_variance",
-        "too_few_units" (below 2), "zero_denominator" and "huge_values" (from 1e150 on): no interval.
+        defined row), `n_undefined` (rows), `method` (that of the interval), `n_resamples`, `seed`, `warning`. Warnings:
+        "zero_variance", "too_few_units" (below 2), "zero_denominator" and "huge_values" (from 1e150 on): no interval.
 
     Raises
     ------
@@ -109,15 +107,15 @@ def bootstrap_ci(
         metric  value    se  n_units
     0  ndcg@10    0.4  0.12        6
     """
-    check_literal("method", method, Percentile)
+    check_literal("interval", interval, Percentile)
     share("confidence", confidence)
     count("n_resamples", n_resamples, 2)
     count("seed", seed, 0)
     frame_of("per_user", per_user)
     if not len(per_user):
         raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")
-    by_cols = by_columns(per_user, "per_user", by, RESULT_COLUMNS)
-    units = require(per_user, "per_user", as_columns(unit_col if unit is None else unit))
+    by_cols = by_columns(per_user, "per_user", by, INTERVAL_COLUMNS)
+    units = require(per_user, "per_user", as_columns(cluster))
     specs = metric_specs(metrics, per_user, "per_user")
     refuse_mixed_models(per_user, by_cols, units, "drop them from per_user")
     warn_of_weights(per_user, "per_user", [*by_cols, *(name for pair in specs.values() for name in pair)])
@@ -128,23 +126,23 @@ def bootstrap_ci(
     with Progress(len(groups), "bootstrap_ci", progress) as shown:
         for members in split(group, len(groups)):
             samples, n_units = _unit_sums(columns, members, code)
-            found = _intervals(samples, n_units, n_resamples, seed, confidence, method)
+            found = _intervals(samples, n_units, n_resamples, seed, confidence, interval)
             for metric, row in zip(columns, found, strict=True):
                 undefined = 0 if metric.defined is None else int((~metric.defined[members]).sum())
                 rows.append({"metric": metric.name, **row, "n_undefined": undefined})
             shown.add()
     which = np.repeat(np.arange(len(groups)), len(columns))
-    table = pd.DataFrame(rows).assign(method=method, n_resamples=n_resamples, seed=seed)
+    table = pd.DataFrame(rows).assign(method=interval, n_resamples=n_resamples, seed=seed)
     result = pd.concat([groups[by_cols].iloc[which].reset_index(drop=True), table], axis=1)
-    return result[[*by_cols, *RESULT_COLUMNS]]
+    return result[[*by_cols, *INTERVAL_COLUMNS]]
 
 
-RESULT_COLUMNS = [
+INTERVAL_COLUMNS = [
     "metric", "value", "se", "ci_low", "ci_high", "n_units", "n_undefined", "method", "n_resamples", "seed", "warning",
 ]  # fmt: skip
 
 
-def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:
+def _unit_sums(metrics: list[MetricRows], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:
     """Numerator and denominator of every metric per unit, units in the order of their ids, and defined units.
 
     With one row per unit and nothing undefined the denominator is None.
@@ -167,24 +165,24 @@ def _unit_sums(metrics: list[Metric], rows: Codes, code: Codes) -> tuple[list[Sa
 
 
 def _intervals(
-    samples: list[Sample], n_units: list[int], n_resamples: int, seed: int, confidence: float, method: Percentile
+    samples: list[Sample], n_units: list[int], n_resamples: int, seed: int, confidence: float, interval: Percentile
 ) -> list[dict[str, Any]]:
     """Return the value, standard error and interval of every metric of one group, from one set of replicates."""
-    found = [_point(sample, n) for sample, n in zip(samples, n_units, strict=True)]
+    found = [_point_estimate(sample, n) for sample, n in zip(samples, n_units, strict=True)]
     tested = [j for j, row in enumerate(found) if not row["warning"]]
     if not tested:
         return found
     nothing = [0.0] * len(tested)
     replicates = replicate_estimates([samples[j] for j in tested], nothing, nothing, n_resamples, seed)
     value = np.array([found[j]["value"] for j in tested])
-    low, high = quantile_interval(replicates, value, alternative="two-sided", confidence=confidence, method=method)
+    low, high = quantile_interval(replicates, value, alternative="two-sided", confidence=confidence, method=interval)
     se = standard_error(replicates)
     for i, j in enumerate(tested):
         found[j].update(se=se[i], ci_low=low[i], ci_high=high[i])
     return found
 
 
-def _point(sample: Sample, n_units: int) -> dict[str, Any]:
+def _point_estimate(sample: Sample, n_units: int) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan) | {"n_units": n_units}
     if n_units and np.abs(sample.num).max() >= HUGE:
         return row | {"warning": "huge_values"}

@@ -9,18 +9,29 @@ from typing import Any, Never
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError
+from ...errors import OptionError, renamed
 from ...inputs.options import check_names, says_as
 from ...stats.arms import arm_of_moments, both
 from ...stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
-from ..choices import Alternative, Columns, Correction, Relative, VariantTest
+from ..choices import Alternative, Columns, Correction, Relative, VariantTest, new_word
 from ..decide.sample_ratio import UnitCounts, check_sample_ratio
 from ..decide.verdict import Families, directions
-from ..estimates import Estimate
+from ..estimates import ArmsEstimate
 from ..samples import subset
 from ..units import differ
 from .compare_variants import compare_variants
-from .two_sample import SKEWED, TINY, Pair, Row, Settings, check_settings, compare_pair, measured, no_share, which_tests
+from .two_sample import (
+    SKEWED_SAMPLES,
+    TINY,
+    Pair,
+    Row,
+    Settings,
+    check_settings,
+    compare_pair,
+    measured_means,
+    no_share,
+    which_tests,
+)
 from .variant_moments import GIVE_ROWS, MomentTable, read_moments
 from .variant_table import Arms, compare_each, decide
 
@@ -32,6 +43,7 @@ _OF_ROWS = ("nan", "user_col")
 _ROUNDING = 1e-9
 
 
+@renamed(method=("test", new_word))
 @says_as(compare_variants)
 def compare_variants_from_moments(
     moments: pd.DataFrame,
@@ -50,7 +62,7 @@ def compare_variants_from_moments(
     health: pd.DataFrame | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
-    test: VariantTest | Mapping[str, VariantTest] = "mean",
+    test: VariantTest | Mapping[str, VariantTest] = "t",
     relative: Relative = "fieller",
     **needs_users: Never,
 ) -> pd.DataFrame:
@@ -128,17 +140,22 @@ def compare_variants_from_moments(
     _refuse_options(needs_users)
     table = read_moments(moments, variant_col, by, metrics)
     specs = {name: (name, None) for name in table.metrics}
-    settings = Settings(alternative, confidence, sequential_n, relative=relative, tests=which_tests(test, specs))
+    tests = which_tests(test, specs)
+    for one in sorted({*tests.values()} - {"t", "proportion"}):
+        raise OptionError(f"test={one!r} needs one row per user, and moments are sums over users; {GIVE_ROWS}")
+    settings = Settings(alternative, confidence, sequential_n, relative=relative, tests=tests)
     check_settings(settings, correction)
     decisive = subset("primary", primary, specs)
-    better = directions(measured(specs), smaller_is_better, larger_is_better)
+    better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     _check_shares(table, settings)
     arms = Arms.of(table.groups, table.variants, control, "moments")
     variants = table.variants.tolist()
-    ratio = check_sample_ratio(expected, health, table.groups, variants, lambda: _count_users(table, health))
+    ratio = check_sample_ratio(expected, health, table.groups, variants, lambda: _users_of_moments(table, health))
 
     def compare_both(group: int, treatment: int) -> list[Row]:
-        pairs = (_pair(table, metric, group, (arms.control, treatment), settings) for metric in range(len(specs)))
+        pairs = (
+            _pair_of_moments(table, metric, group, (arms.control, treatment), settings) for metric in range(len(specs))
+        )
         return [compare_pair(pair, settings)[0] for pair in pairs]
 
     tested = compare_each(arms, compare_both)
@@ -162,7 +179,7 @@ def _refuse_options(given: Mapping[str, Any]) -> None:
 def _check_shares(table: MomentTable, settings: Settings) -> None:
     """Refuse a proportion of a metric whose moments are not those of zeros and ones."""
     for i, name in enumerate(table.metrics):
-        if settings.tests.get(name) != "proportion":
+        if settings.tests[name] != "proportion":
             continue
         n, mean, var, _, low, high = (np.asarray(values)[:, :, i] for values in table.moments)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -172,7 +189,7 @@ def _check_shares(table: MomentTable, settings: Settings) -> None:
             raise no_share(name)
 
 
-def _count_users(table: MomentTable, health: pd.DataFrame | None) -> UnitCounts:
+def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> UnitCounts:
     """Users per variant, whatever their metric; those of several segments may be the same users."""
     users = table.n_users[:, :, 0]
     if health is not None:
@@ -185,7 +202,9 @@ def _count_users(table: MomentTable, health: pd.DataFrame | None) -> UnitCounts:
     return UnitCounts(users, users[0] if len(users) == 1 else None)
 
 
-def _pair(table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings) -> Pair:
+def _pair_of_moments(
+    table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings
+) -> Pair:
     """Estimate both arms of a metric, the control first, unless there is nothing to estimate."""
     moments = both(lambda variant: table.at(group, variant, metric), variants)
     n = both(lambda one: int(one.n), moments)
@@ -203,17 +222,17 @@ def _pair(table: MomentTable, metric: int, group: int, variants: tuple[int, int]
     if problem:
         return Pair(name, n, n_null, means, problem, warnings=warnings)
     arms, no_values = both(arm_of_moments, moments), (np.empty(0), np.empty(0))
-    cautions = () if settings.tests.get(name) == "proportion" else _cautions(*moments)
-    found = Estimate(arms, arms, no_values)
+    cautions = () if settings.tests[name] == "proportion" else _moment_cautions(*moments)
+    found = ArmsEstimate(arms, arms, no_values)
     return Pair(name, n, n_null, means, found=found, warnings=warnings, cautions=cautions)
 
 
-def _cautions(control: Moments, treatment: Moments) -> tuple[str, ...]:
+def _moment_cautions(control: Moments, treatment: Moments) -> tuple[str, ...]:
     """Warnings about the users that the test is made of."""
-    skewness = skewness_of_means(control, treatment) if may_be_skewed(control.n, treatment.n, SKEWED) else 0.0
+    skewness = skewness_of_means(control, treatment) if may_be_skewed(control.n, treatment.n, SKEWED_SAMPLES) else 0.0
     cautions = {
         "tiny": min(control.n, treatment.n) < TINY,
         "skewness_not_checked": np.isnan(skewness),
-        "skewed": abs(skewness) > SKEWED,
+        "skewed": abs(skewness) > SKEWED_SAMPLES,
     }
     return tuple(word for word, holds in cautions.items() if holds)

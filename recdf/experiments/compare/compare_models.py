@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError
+from ...errors import OptionError, renamed
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...tables.comparisons import Comparison
-from ..choices import Alternative, Correction, PairTest, PairUsers, check_literal
+from ..choices import Alternative, Correction, PairMissing, PairTest, check_literal, check_test, in_new_word, new_word
 from ..decide.verdict import Families, adjusted_columns, directions, model_verdicts
 from ..experiment_columns import Floats, count, require, share
 from ..join.missing_users import zero_is_worst
@@ -29,6 +29,7 @@ Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None wher
 PAIRS_AT_ONCE = 32
 
 
+@renamed(users=("missing", new_word))
 def compare_models(
     per_user: pd.DataFrame | Mapping[str, pd.DataFrame],
     metrics: str | Sequence[str] | None = None,
@@ -38,13 +39,13 @@ def compare_models(
     model_col: str = "model",
     fold: str | Sequence[str] | None = None,
     test: PairTest = "t",
-    users: PairUsers = "raise",
+    missing: PairMissing = "raise",
     alternative: Alternative = "two-sided",
     confidence: float = 0.95,
     margin: float | Mapping[str, float] | None = None,
     correction: Correction = "holm",
     family: str | Sequence[str] | None = None,
-    n_resamples: int = 10_000,
+    n_resamples: int = 2000,
     seed: int = 0,
     smaller_is_better: str | Sequence[str] | None = None,
     larger_is_better: str | Sequence[str] | None = None,
@@ -84,8 +85,9 @@ def compare_models(
     fold : str or list of str, optional
         Columns of folds or repetitions: models are paired within (user, fold), and a user counts once with the
         mean over folds, because folds of one user are not independent.
-    test : {"t", "randomization", "bootstrap", "wilcoxon"}, default "t"
-    users : {"raise", "inner", "zero"}, default "raise"
+    test : {"t", "randomization", "wilcoxon", "bootstrap"}, default "t"
+        "permutation" and "proportion" are tests of `compare_variants`.
+    missing : {"raise", "drop", "zero"}, default "raise"
         Users with a value for one model of a pair only: error; leave them out, which withholds the verdict; or count 0
         for the other model, which is refused for metrics whose worst value is not 0 (first_rank).
         Users without a value for both are left out.
@@ -98,8 +100,8 @@ def compare_models(
         of the two one-sided t tests (TOST).
     correction, family
         As in `compare_variants`.
-    n_resamples, seed : int, default 10_000, 0
-        Of the randomization test and the bootstrap.
+    n_resamples, seed : int, default 2000, 0
+        Of the randomization test and the bootstrap. No p is below 1/(n_resamples + 1), so that many tests need more.
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_variants`.
     progress : bool, optional
@@ -124,8 +126,8 @@ def compare_models(
         differences are ties, so that few users decide and t and TOST are not to be trusted); "few_differ" (fewer than
         50 users differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often than it says;
         "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal users, and less than
-        half of them); "different_lists" (users="inner" left some out); "repeated_units" (`user_id` or a later column of
-        the key repeats and is not the unit).
+        half of them); "different_lists" (missing="drop" left some out); "repeated_units" (`user_id` or a later column
+        of the key repeats and is not the unit).
         Verdict: withheld ("check: ...") below 20 users, below 20 that differ if any does, where few users carry it,
         where lists were left out, of huge values, and of equal differences that are not 0. Else "better" or "worse"
         (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with test="wilcoxon" "ranks higher" or
@@ -142,8 +144,8 @@ def compare_models(
     DuplicateError
         Several rows of a user for one model.
     DataError
-        Users with values for one model only (`users="raise"`); a metric that is infinite or not numeric; a weight that
-        is null, negative or infinite, or that differs between the models of a user.
+        Users with values for one model only (`missing="raise"`); a metric that is infinite or not numeric; a weight
+        that is null, negative or infinite, or that differs between the models of a user.
     MissingExtraError
         If SciPy is not installed and the test or `margin` needs it.
 
@@ -162,8 +164,9 @@ def compare_models(
       model  n_users  diff  ci_low  ci_high  wins verdict
     0   als       80  0.45   0.431    0.469    80  better
     """
-    check_literal("test", test, PairTest)
-    check_literal("users", users, PairUsers)
+    test = check_test("test", test, PairTest)
+    missing = in_new_word("missing", missing)
+    check_literal("missing", missing, PairMissing)
     check_literal("alternative", alternative, Alternative)
     check_literal("correction", correction, Correction)
     alpha = 1 - share("confidence", confidence)
@@ -175,17 +178,17 @@ def compare_models(
     keys += units
     names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
     counts = count("n_resamples", n_resamples), count("seed", seed, 0)
-    settings = PairSettings(test, users, alternative, confidence, *counts, _margins(margin, names))
+    settings = PairSettings(test, missing, alternative, confidence, *counts, _margins(margin, names))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
         warn_of_weights(runs.parts[0][1], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
     else:
         runs = runs.weighted(weight_col)
-    pairs = _pairs(runs.models, baseline)
+    pairs = _model_pairs(runs.models, baseline)
     steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
     with Progress(steps, "compare_models", progress) as shown:
-        result = _table(_compare(names, runs, pairs, settings, shown), runs, settings)
-    if users == "zero":
+        result = _table(_compare_model_pairs(names, runs, pairs, settings, shown), runs, settings)
+    if missing == "zero":
         _refuse_zeros(result, better)
     families = Families(correction, family, alpha)
     result["p_adj"], result["reject"] = adjusted_columns(result, families)
@@ -194,7 +197,7 @@ def compare_models(
     verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
     result["verdict"] = pd.Series(verdicts, dtype=str)
     result["confidence"] = confidence
-    result = result[RESULT_COLUMNS]
+    result = result[MODEL_RESULT_COLUMNS]
     result.attrs["recdf_comparison"] = {
         "kind": "models",
         "by": [],
@@ -206,7 +209,7 @@ def compare_models(
     return Comparison.of(result)
 
 
-RESULT_COLUMNS = [
+MODEL_RESULT_COLUMNS = [
     "metric", "baseline", "model", "n_users", "n_lists", "n_only_baseline", "n_only_model", "mean_baseline",
     "mean_model", "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df",
     "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed",
@@ -220,12 +223,12 @@ def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None
     for metric, n_only in zip(table["metric"].tolist(), lacking, strict=True):
         if n_only and (better[metric] == "smaller" or not zero_is_worst(metric)):
             raise OptionError(
-                f'users="zero" would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
-                'its worst value; pass users="inner", or leave this metric to a call of its own'
+                f'missing="zero" would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
+                'its worst value; pass missing="drop", or leave this metric to a call of its own'
             )
 
 
-def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
+def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
     """(baseline, model) as positions: all pairs without a baseline."""
     if baseline is None:
         return [(b, m) for b in range(len(models)) for m in range(b + 1, len(models))]
@@ -235,7 +238,7 @@ def _pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
     return [(b, m) for m in range(len(models)) if m != b]
 
 
-def _compare(
+def _compare_model_pairs(
     names: list[str], runs: Runs, pairs: list[tuple[int, int]], settings: PairSettings, progress: Progress
 ) -> list[dict[str, Any]]:
     """One row of numbers per metric and pair."""
@@ -319,7 +322,7 @@ def _compare_pairs(
             base, model, only, n_lists = table[b], table[m], (0, 0), table.shape[1]
             means = averages[b], averages[m]
         else:
-            base, model, only = paired_values(metric, table, (b, m), runs, settings.users)
+            base, model, only = paired_values(metric, table, (b, m), runs, settings.missing)
             means, n_lists = (runs.mean(base), runs.mean(model)), int(np.count_nonzero(~np.isnan(base)))
         sums, divisor = runs.unit_sums(runs.per_list(model - base))
         there = slice(None) if divisor is None else divisor > 0
@@ -337,6 +340,6 @@ def _compare_pairs(
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
             **paired_test(own, settings, settings.margins.get(metric), of_own, runs.repeated),
         }
-        if settings.users == "inner" and any(only):  # the models themselves select the lists that both have
+        if settings.missing == "drop" and any(only):  # the models themselves select the lists that both have
             row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
         yield row, (sums, divisor)

@@ -7,25 +7,26 @@ from typing import Any
 
 import pandas as pd
 
-from ...errors import OptionError
+from ...errors import OptionError, renamed
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...stats.shares import is_binary
-from ..choices import Alternative, Columns, Correction, Method, RaiseOrDrop, Relative, VariantTest, check_literal
+from ..choices import Alternative, Columns, Correction, RaiseOrDrop, Relative, VariantTest, check_literal, new_word
 from ..decide.balance import measured_late, shares_change, unbalanced
 from ..decide.sample_ratio import KnownUsers, check_sample_ratio, count_units
 from ..decide.verdict import Families, directions
 from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
-from ..experiment_rows import read_rows
-from ..samples import Covariate, Metric, covariate_specs, read_metrics, subset
-from .two_sample import RESULT_COLUMNS, Row, Settings, check_settings, measured, no_share, which_tests
+from ..experiment_rows import read_experiment_rows
+from ..samples import Covariate, MetricRows, covariate_specs, read_metrics, subset
+from .two_sample import VARIANT_RESULT_COLUMNS, Row, Settings, check_settings, measured_means, no_share, which_tests
 from .user_pairs import compare_arms
 from .variant_table import Arms, compare_each, decide
 
 __all__ = ["compare_variants"]
 
 
+@renamed(method=("test", new_word))
 def compare_variants(
     data: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],
@@ -43,14 +44,13 @@ def compare_variants(
     primary: Columns | None = None,
     nan: RaiseOrDrop = "raise",
     sequential_n: int | None = None,
-    method: Method = "welch",
     n_resamples: int = 2000,
     seed: int = 0,
     expected: Mapping[Any, float] | None = None,
     health: pd.DataFrame | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
-    test: VariantTest | Mapping[str, VariantTest] = "mean",
+    test: VariantTest | Mapping[str, VariantTest] = "t",
     cap: Mapping[str, float] | None = None,
     relative: Relative = "fieller",
     time_col: str | None = None,
@@ -73,8 +73,8 @@ def compare_variants(
       fewer than 40 clusters in an arm, counted as clusters of equal size, v is the jackknife's.
     * weight_col: a mean becomes the ratio Σ w y / Σ w, a ratio of sums Σ w N / Σ w D, with the delta method above.
     * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N* users).
-    * method "bootstrap": percentile interval and p of Poisson(1) weights per user.
-    * method "permutation": t of the data against t under shuffled labels; it holds where a small arm is skewed.
+    * test "bootstrap": percentile interval and p of Poisson(1) weights per user.
+    * test "permutation": t of the data against t under shuffled labels; it holds where a small arm is skewed.
     * test "proportion": Fisher's exact p and Newcombe's interval of two shares.
 
     Parameters
@@ -111,7 +111,6 @@ def compare_variants(
         leaves out, in either case, users whose numerator is null and whose denominator is 0.
     sequential_n : int, optional
         Planned total of users N* in the two arms, for an interval that may be looked at any time.
-    method : {"welch", "bootstrap", "permutation"}, default "welch"
     n_resamples, seed : int, default 2000, 0
         Of the bootstrap and the permutation test.
     expected : mapping, optional
@@ -123,8 +122,9 @@ def compare_variants(
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better. Default: what recdf knows of columns such as first_rank@10; for
         ratios and for columns of other names larger is better. With `smaller_is_better` alone, all others are larger.
-    test : {"mean", "proportion"} or mapping, default "mean"
-        "proportion" for metrics that are 0 or 1 (hitrate@10); or metric → test.
+    test : {"t", "permutation", "bootstrap", "proportion"} or mapping, default "t"
+        The test of all metrics; or metric → test, where a metric that it does not name gets "t". "proportion" is for
+        metrics that are 0 or 1 (hitrate@10). "randomization" and "wilcoxon" are tests of `compare_models`.
     cap : mapping, optional
         Metric → quantile, such as {"revenue": 0.999}: larger values count as that quantile of all rows, in all arms
         and segments alike. It stands in the column `cap`.
@@ -157,10 +157,11 @@ def compare_variants(
         adjusted means, if any), `se`, `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive),
         `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error), `statistic`, `df`,
         `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same test finds with power 0.8 at the
-        unadjusted alpha), `confidence`, `method`, `cap`, `theta`, `variance_reduction` (1 − v/v without covariate and
-        strata), `n_covariate_missing`, `mean_denominator_control`, `mean_denominator_treatment` (per unit of a ratio of
-        sums; rows per cluster), `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the
-        ten units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200 units),
+        unadjusted alpha), `confidence`, `method` (test and adjustment, such as "welch+cuped"), `cap`, `theta`,
+        `variance_reduction` (1 − v/v without covariate and strata), `n_covariate_missing`, `mean_denominator_control`,
+        `mean_denominator_treatment` (per unit of a ratio of sums; rows per cluster), `p_denominator` (Welch's p of
+        their difference), `diff_without_top` (`diff` without the ten units of both arms whose values are farthest from
+        the mean of all, 5 % of fewer than 200 units),
         `design_effect` (variance by units over that by rows, where rows repeat units), `srm_p` (of the sample ratio of
         the users compared; the smallest where several tests are made), `balance_p` (that the arms have the same mean of
         the covariates and weights; the smallest, times the number of these tests in the table), `unbalanced` (columns
@@ -220,21 +221,21 @@ def compare_variants(
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
     tests = which_tests(test, specs)
-    settings = Settings(alternative, confidence, sequential_n, method, n_resamples, seed, relative, tests)
+    settings = Settings(alternative, confidence, sequential_n, n_resamples, seed, relative, tests)
     check_settings(settings, correction, strata, cluster, covariates)
     check_literal("nan", nan, RaiseOrDrop)
     if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
         other = "strata=" if strata is not None else 'test="proportion"'
         raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
-    by_cols = by_columns(data, "data", by, RESULT_COLUMNS)
+    by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
     if weight_col is None:
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     decisive = subset("primary", primary, specs)
-    better = directions(measured(specs), smaller_is_better, larger_is_better)
+    better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
     _check_metrics(columns, settings, strata, cluster)
-    rows = read_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
+    rows = read_experiment_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     known = KnownUsers(data, rows)
     ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows), known)
@@ -255,17 +256,19 @@ def compare_variants(
     return decide(tested, ratio, families, better, settings, found, balance)
 
 
-def _check_metrics(metrics: list[Metric], settings: Settings, strata: Columns | None, cluster: Columns | None) -> None:
+def _check_metrics(
+    metrics: list[MetricRows], settings: Settings, strata: Columns | None, cluster: Columns | None
+) -> None:
     """Refuse metrics that an option is not for."""
     for metric in metrics:
         if strata is not None and metric.den is not None:
             raise OptionError(f"metric {metric.name!r} is a ratio of sums; strata are for means only")
         if len(metric.covariates) > 1 and metric.den is not None:
             raise OptionError(f"covariates of {metric.name!r} are several; weight_col= takes one")
-        if len(metric.covariates) > 1 and (settings.method == "bootstrap" or cluster is not None):
-            where = "cluster=" if cluster is not None else 'method="bootstrap"'
+        if len(metric.covariates) > 1 and (settings.tests[metric.name] == "bootstrap" or cluster is not None):
+            where = "cluster=" if cluster is not None else 'test="bootstrap"'
             raise OptionError(f"covariates of {metric.name!r} are several; {where} takes one")
-        if settings.tests.get(metric.name) == "proportion":
+        if settings.tests[metric.name] == "proportion":
             known = metric.num if metric.defined is None else metric.num[metric.defined]
             if metric.den is not None or not is_binary(known):
                 raise no_share(metric.name)

@@ -15,7 +15,7 @@ from ...stats.moments import HUGE, moments_of
 from ...stats.resampling_weights import by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
 from ...stats.student import equivalence_p
-from ..choices import Alternative, PairTest, PairUsers
+from ..choices import Alternative, PairMissing, PairTest
 from ..experiment_columns import Floats
 
 __all__: list[str] = []
@@ -29,11 +29,11 @@ RESAMPLED = ("randomization", "bootstrap")
 EXACT_UNITS = 16
 # Up to 8 % of equal models get a verdict where |γ|/√n is at most SKEWED and FEW_DIFFER units differ, γ the skewness.
 FEW_DIFFER = 50
-SKEWED = 0.14
+SKEWED_PAIRS = 0.14
 # Unequal weights that are worth fewer equal units than this withhold the verdict. Equal models get one in 24 to 59 % of
 # simulated comparisons at 3 to 5 effective units, 15 to 27 % at 7, 8 to 22 % at 11, 7 to 20 % at 15, 7 to 15 % at 22,
 # at most 8 % of those with 30 or more; weights are lognormal, Pareto, or large for some units.
-CARRIED_BELOW = 30
+FEW_LISTS_CARRY = 30
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PairSettings:
     """Options of a comparison that every pair needs."""
 
     test: PairTest
-    users: PairUsers
+    missing: PairMissing
     alternative: Alternative
     confidence: float
     n_resamples: int
@@ -50,7 +50,18 @@ class PairSettings:
 
 
 # Numbers of a pair that are null where nothing is tested; those of a resampling test are null until it is made.
-NUMBERS = ("diff", "se", "ci_low", "ci_high", "d_z", "statistic", "df", "p_value", "p_equivalence", "n_resamples")
+PAIRED_NUMBERS = (
+    "diff",
+    "se",
+    "ci_low",
+    "ci_high",
+    "d_z",
+    "statistic",
+    "df",
+    "p_value",
+    "p_equivalence",
+    "n_resamples",
+)
 
 
 def paired_test(
@@ -62,7 +73,7 @@ def paired_test(
     """
     d = sums if weights is None else sums / weights
     wins, losses = int(np.count_nonzero(d > TIE)), int(np.count_nonzero(d < -TIE))
-    row: dict[str, Any] = dict.fromkeys(NUMBERS, np.nan)
+    row: dict[str, Any] = dict.fromkeys(PAIRED_NUMBERS, np.nan)
     row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
     named = ["wilcoxon_not_mean"] if settings.test == "wilcoxon" else []
     named += ["repeated_units"] if repeated else []
@@ -74,9 +85,9 @@ def paired_test(
     row["diff"] = diff = float(units.mean)
     if not units.var > 0 or not wins + losses:  # ties differ by rounding alone
         return row | {"warning": "; ".join([*named, "zero_variance"])}
-    row["warning"] = "; ".join([*named, *_cautions(len(d), wins + losses, skewness, weights)])
+    row["warning"] = "; ".join([*named, *_pair_cautions(len(d), wins + losses, skewness, weights)])
     row["se"] = se = float(np.sqrt(units.var))
-    row["d_z"] = diff / _spread(d, diff, weights)
+    row["d_z"] = diff / _spread_of_differences(d, diff, weights)
     if margin is not None:
         row["p_equivalence"] = float(equivalence_p(diff, se, len(d) - 1, margin))
     if settings.test in RESAMPLED:
@@ -87,7 +98,7 @@ def paired_test(
     return row | wilcoxon(d, settings.alternative)._asdict() if settings.test == "wilcoxon" else row
 
 
-def _spread(d: Floats, mean: float, weights: Floats | None) -> float:
+def _spread_of_differences(d: Floats, mean: float, weights: Floats | None) -> float:
     """Standard deviation of the differences; with weights Σ w (d − mean)² / (Σ w − Σ w² / Σ w) is its square."""
     if weights is None:
         return float(d.std(ddof=1))
@@ -103,13 +114,13 @@ def _estimate(sums: Floats, weights: Floats | None) -> tuple[Arm, float]:
     return arm(sums, weights), float(moments_of(linearise(sums, weights)[1]).skewness)
 
 
-def _cautions(n: int, differ: int, skewness: float, weights: Floats | None) -> list[str]:
+def _pair_cautions(n: int, differ: int, skewness: float, weights: Floats | None) -> list[str]:
     """What a reader of the numbers must know about the units that the test is made of."""
     found = {
         "mostly_zero": n - differ >= MOSTLY_ZERO * n,
-        "few_users_carry": weights is not None and effective_number(weights) < min(CARRIED_BELOW, n / 2),
+        "few_users_carry": weights is not None and effective_number(weights) < min(FEW_LISTS_CARRY, n / 2),
         "few_differ": differ < FEW_DIFFER,
-        "skewed": abs(skewness) > SKEWED * np.sqrt(n),
+        "skewed": abs(skewness) > SKEWED_PAIRS * np.sqrt(n),
     }
     return [word for word, holds in found.items() if holds]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, DuplicateError, OptionError
-from ..choices import PairUsers
+from ..choices import PairMissing
 from ..experiment_columns import (
     Codes,
     Floats,
@@ -25,7 +25,7 @@ from ..experiment_columns import (
 
 __all__: list[str] = []
 
-FEW = 20  # a column of the key with fewer values holds folds or weekdays rather than users
+FEW_VALUES = 20  # a column of the key with fewer values holds folds or weekdays rather than users
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def repeated_unit(frame: pd.DataFrame, keys: Sequence[str], n_lists: int) -> boo
     for name in dict.fromkeys([*keys[1:], "user_id"]):
         if name == keys[0] or name not in frame.columns or pd.api.types.is_datetime64_any_dtype(frame[name].dtype):
             continue
-        if (1 if name == "user_id" else FEW) <= frame[name].nunique() < n_lists:
+        if (1 if name == "user_id" else FEW_VALUES) <= frame[name].nunique() < n_lists:
             return True
     return False
 
@@ -191,21 +191,21 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, 
 
 
 def paired_values(
-    metric: str, table: Floats, pair: tuple[int, int], runs: Runs, users: PairUsers
+    metric: str, table: Floats, pair: tuple[int, int], runs: Runs, missing: PairMissing
 ) -> tuple[Floats, Floats, tuple[int, int]]:
     """Values of both models by cell, NaN in both or in none, and how many cells only one of them has."""
     base, model = table[pair[0]], table[pair[1]]
     has_base, has_model = ~np.isnan(base), ~np.isnan(model)
     only = has_base & ~has_model, has_model & ~has_base
     n_only = int(only[0].sum()), int(only[1].sum())
-    if users == "raise" and any(n_only):
+    if missing == "raise" and any(n_only):
         first, second = (runs.models[i] for i in pair)
         raise DataError(
             f"{metric!r} has a value for {first!r} only in {n_only[0]:,} users and for {second!r} only in "
-            f'{n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass users="inner" to leave '
+            f'{n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass missing="drop" to leave '
             'them out, or "zero" to count 0 for the model that lacks them'
         )
-    if users == "zero":
+    if missing == "zero":
         return np.where(only[1], 0.0, base), np.where(only[0], 0.0, model), n_only
     both = has_base & has_model
     return np.where(both, base, np.nan), np.where(both, model, np.nan), n_only

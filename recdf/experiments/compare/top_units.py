@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...stats.student import t_p_value
-from ..estimates import Estimate
+from ..estimates import ArmsEstimate
 from ..experiment_columns import Codes, Floats
 from ..units import Units
 from .two_sample import TINY, Row, Settings, but
@@ -15,11 +15,11 @@ from .two_sample import TINY, Row, Settings, but
 __all__: list[str] = []
 
 # Units that are left out: ten, or of fewer than 200 units 5 %, but at least one.
-MOST, OF_UNITS = 10, 20
+MOST_TOP_UNITS, OF_UNITS = 10, 20
 # If a test rejects with the top units, they decide if the rest is not significant and has less than this share of the
 # difference: a broad effect that is barely significant loses less. Of n units fewer than MANY, the top ones are a large
 # part of any effect, and the share is n/MANY of it. If it does not reject, they hide what is significant at HIDDEN.
-KEPT, MANY, HIDDEN = 0.5, 1000, 0.001
+KEPT_SHARE, MANY_UNITS, HIDDEN = 0.5, 1000, 0.001
 # Top units that move the difference by fewer standard errors than this cannot turn a verdict.
 MOVED = 0.25
 # Rows of a block whose extremes are taken, to find the largest values without sorting all.
@@ -28,7 +28,7 @@ _BLOCK = 1024
 _TIED = 1e-12
 
 
-class _Side(NamedTuple):
+class _ArmTop(NamedTuple):
     """One arm: numerators and denominators (None: a mean), and the part of each top unit that is left out."""
 
     num: Floats
@@ -54,20 +54,20 @@ class _Side(NamedTuple):
         return (float(z @ z) - float(self.out @ z[self.top] ** 2)) * n / (n - 1) / self.total**2
 
 
-def without_top(row: Row, units: Units, found: Estimate, settings: Settings) -> Row:
+def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings) -> Row:
     """The row with its difference without the top units, and with a warning where they decide.
 
     Ratios are recomputed. Adjusted means move as the values do that are compared.
     """
     n = sum(units.n)
-    k = min(MOST, max(1, n // OF_UNITS))
+    k = min(MOST_TOP_UNITS, max(1, n // OF_UNITS))
     if min(units.n) < 2 * k or not np.isfinite(row["diff"]):
         return row
     tops = _top_units(found.values, k)
     sides = []
     for values, sample, (top, out) in zip(found.values, units.sides, tops, strict=True):
         num, den = (values, None) if found.how or sample.den is None else (sample.num, sample.den)
-        sides.append((_Side(num, den, top, 0.0 * out), _Side(num, den, top, out)))
+        sides.append((_ArmTop(num, den, top, 0.0 * out), _ArmTop(num, den, top, out)))
     before, after = zip(*sides, strict=True)
     moved = (after[1].mean - before[1].mean) - (after[0].mean - before[0].mean)
     if np.isnan(moved):  # the others have no denominator
@@ -84,7 +84,7 @@ def without_top(row: Row, units: Units, found: Estimate, settings: Settings) -> 
     decides = p <= min(HIDDEN, alpha)
     if row["p_value"] <= alpha:
         kept = diff / row["diff"]
-        decides = kept < 0 or (p > alpha and kept < KEPT * min(1.0, n / MANY))
+        decides = kept < 0 or (p > alpha and kept < KEPT_SHARE * min(1.0, n / MANY_UNITS))
     return but(row, "few_units") if decides else row
 
 

@@ -15,18 +15,18 @@ import numpy as np
 from ...errors import DataError, OptionError
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.effect_sizes import Effect, effect
-from ...stats.moments import ROUNDING
+from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
-from ..choices import Alternative, Columns, Correction, Method, Relative, VariantTest, check_literal
-from ..estimates import Estimate
-from ..experiment_columns import Spec, count, share
+from ..choices import Alternative, Columns, Correction, Relative, VariantTest, check_literal, check_test
+from ..estimates import ArmsEstimate
+from ..experiment_columns import MetricColumns, count, share
 from ..samples import subset
 
 __all__: list[str] = []
 
-RESULT_COLUMNS = [
+VARIANT_RESULT_COLUMNS = [
     "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",
     "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
     "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
@@ -41,7 +41,7 @@ POWER = 0.8
 TINY = 20
 # |k| beyond which the t interval lies on the wrong side: every simulated setting with a type I error of 10 % or
 # more is above it.
-SKEWED = 0.2
+SKEWED_SAMPLES = 0.2
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ class Settings:
     alternative: Alternative = "two-sided"
     confidence: float = 0.95
     sequential_n: int | None = None
-    method: Method = "welch"
     n_resamples: int = 2000
     seed: int = 0
     relative: Relative = "fieller"
@@ -59,17 +58,15 @@ class Settings:
 
 
 def which_tests(test: VariantTest | Mapping[str, VariantTest], specs: Mapping[str, Any]) -> dict[str, VariantTest]:
-    """Test of every metric."""
+    """Test of every metric; Student's t for those that a mapping does not name."""
     if not isinstance(test, Mapping):
-        check_literal("test", test, VariantTest)
-        return dict.fromkeys(specs, test)
+        return dict.fromkeys(specs, check_test("test", test, VariantTest))
     subset("test", list(test), specs)
-    for name, chosen in test.items():
-        check_literal(f"test[{name!r}]", chosen, VariantTest)
-    return dict(test)
+    named = {name: check_test(f"test[{name!r}]", one, VariantTest) for name, one in test.items()}
+    return {name: named.get(name, "t") for name in specs}
 
 
-def measured(specs: Mapping[str, Spec]) -> dict[str, str]:
+def measured_means(specs: Mapping[str, MetricColumns]) -> dict[str, str]:
     """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m over lists."""
     return {name: num if den in (None, f"{num}__n") else "" for name, (num, den) in specs.items()}
 
@@ -84,27 +81,27 @@ def check_settings(
     """Refuse unknown values, and options that exclude each other."""
     check_literal("alternative", settings.alternative, Alternative)
     check_literal("correction", correction, Correction)
-    check_literal("method", settings.method, Method)
     check_literal("relative", settings.relative, Relative)
     share("confidence", settings.confidence)
     count("n_resamples", settings.n_resamples)
     count("seed", settings.seed, 0)
     if strata is not None and cluster is not None:
         raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
-    if strata is not None and settings.method != "welch":
-        raise OptionError(f'method="{settings.method}" does not take strata; use method="welch"')
-    if settings.sequential_n is not None:
-        count("sequential_n", settings.sequential_n, 2)
-        if settings.method != "welch" or settings.alternative != "two-sided":
-            raise OptionError('sequential_n needs method="welch" and alternative="two-sided"')
-    if "proportion" in settings.tests.values() and (
-        settings.method != "welch" or settings.sequential_n or strata is not None or cluster is not None or covariates
+    tests = {*settings.tests.values()}
+    if "proportion" in tests and (
+        settings.sequential_n or strata is not None or cluster is not None or covariates
     ):
         raise OptionError(
-            'test="proportion" compares the shares of users as they are; it takes no method=, sequential_n=, strata=, '
-            'cluster= or covariates=. Name the metrics that it is for, such as test={"hitrate@10": "proportion"}, '
-            "and compare the others in a call of their own"
+            'test="proportion" compares the shares of users as they are; it takes no sequential_n=, strata=, cluster= '
+            "or covariates=. Compare the other metrics in a call of their own"
         )
+    resampled = sorted(tests & {"bootstrap", "permutation"})
+    if strata is not None and resampled:
+        raise OptionError(f'test="{resampled[0]}" does not take strata; use test="t"')
+    if settings.sequential_n is not None:
+        count("sequential_n", settings.sequential_n, 2)
+        if resampled or settings.alternative != "two-sided":
+            raise OptionError('sequential_n needs test="t" and alternative="two-sided"')
 
 
 def no_share(metric: str) -> DataError:
@@ -139,7 +136,7 @@ class Pair:
     n_dropped: tuple[float, float]
     means: tuple[float, float]
     problem: str = ""
-    found: Estimate | None = None
+    found: ArmsEstimate | None = None
     plain: bool = True
     clustered: bool = False
     cap: float = np.nan
@@ -156,7 +153,7 @@ def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
     found = pair.found
     control, treatment = (float(one.mean) for one in found.arms)
     varies = any(one.var > 0 for one in found.arms)
-    if not varies and abs(treatment - control) <= ROUNDING * abs(control):
+    if not varies and abs(treatment - control) <= MEAN_ROUNDING * abs(control):
         treatment = control  # the means of equal values differ by rounding error
     row = but(
         row,
@@ -171,7 +168,8 @@ def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
         method=_method(row["method"], found.how),
     )
     constant = [not one.var > 0 for one in found.raw]
-    if settings.tests.get(pair.metric) == "proportion" or (all(constant) and _all_against_none(pair, row)):
+    test = settings.tests[pair.metric]
+    if test == "proportion" or (all(constant) and _all_against_none(pair, row)):
         return _proportion(row, pair, settings), False
     row = but(row, *pair.cautions)
     if all(constant) or not varies:
@@ -180,13 +178,14 @@ def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
         return but(row, "constant_arm"), False
     if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {*row["warning"].split("; ")}:
         return but(row, "sequential_refused"), False
-    return _welch(row, pair.n, found, settings) if settings.method == "welch" else row, True
+    return _welch(row, pair.n, found, settings) if test == "t" else row, True
 
 
 def _start(pair: Pair, settings: Settings) -> Row:
     """What is known before anything is estimated."""
-    how = [settings.method if settings.sequential_n is None else "sequential"]
-    row = dict.fromkeys(RESULT_COLUMNS, np.nan) | {
+    test = settings.tests[pair.metric]
+    how = [{"t": "welch", "proportion": "welch"}.get(test, test) if settings.sequential_n is None else "sequential"]
+    row = dict.fromkeys(VARIANT_RESULT_COLUMNS, np.nan) | {
         "metric": pair.metric,
         "n_dropped": sum(pair.n_dropped),
         "method": "+".join([*how, *(["cluster"] if pair.clustered else [])]),
@@ -221,7 +220,7 @@ def _all_against_none(pair: Pair, row: Row) -> bool:
     return bool(unadjusted) and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
 
 
-def _welch(row: Row, n: tuple[int, int], found: Estimate, settings: Settings) -> Row:
+def _welch(row: Row, n: tuple[int, int], found: ArmsEstimate, settings: Settings) -> Row:
     """The row with Welch's test, or the one that holds at all looks, and the smallest effect that this test finds."""
     planned, multiplier = settings.sequential_n, None
     if planned is not None:

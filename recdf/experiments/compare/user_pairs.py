@@ -15,19 +15,20 @@ from ...stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling_weights import by_row
-from ..estimates import Estimate, estimate, few_clusters, residuals
+from ..choices import VariantTest
+from ..estimates import ArmsEstimate, estimate_arms, few_clusters, residuals
 from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ExperimentRows
-from ..samples import Metric
+from ..samples import MetricRows
 from ..units import Units, make_units
 from .top_units import without_top
-from .two_sample import POWER, SKEWED, TINY, Pair, Row, Settings, but, compare_pair
+from .two_sample import POWER, SKEWED_SAMPLES, TINY, Pair, Row, Settings, but, compare_pair
 
 __all__: list[str] = []
 
 # Fewer equal users than this carry as much of a ratio's denominator as an arm does: one user has 30 % of it. A test at
 # 5 % then errs in 11 % of simulated experiments, and in half of them where one user has a third.
-CARRIED_BELOW = 12
+FEW_UNITS_CARRY = 12
 # A design effect below this makes a test at 5 % err in less than 8 % of the experiments.
 ALIKE = 1.25
 # Share of units without a denominator from which a ratio rests on few units.
@@ -35,13 +36,13 @@ MOSTLY = 0.95
 
 
 def compare_arms(
-    metrics: list[Metric], arms: tuple[Codes, Codes], data: ExperimentRows, settings: Settings
+    metrics: list[MetricRows], arms: tuple[Codes, Codes], data: ExperimentRows, settings: Settings
 ) -> list[Row]:
     """One row per metric for one treatment in one segment."""
     rows: list[Row] = []
-    waiting: dict[int, tuple[Units, Estimate]] = {}
+    waiting: dict[int, tuple[Units, ArmsEstimate]] = {}
 
-    def checked(row: Row, metric: Metric, units: Units, found: Estimate) -> Row:
+    def checked(row: Row, metric: MetricRows, units: Units, found: ArmsEstimate) -> Row:
         """The row with what else may decide: the denominators, several rows of a unit, a few units."""
         row = _with_denominators(row, metric, units)
         if data.repeated is not None:
@@ -50,23 +51,24 @@ def compare_arms(
         return without_top(row, units, found, settings)
 
     for i, metric in enumerate(metrics):
-        units = make_units(metric, arms, data, settings.method == "bootstrap")
-        pair = _pair(metric, units, settings)
+        units = make_units(metric, arms, data, settings.tests[metric.name] == "bootstrap")
+        pair = _pair_of_units(metric, units, settings)
         row, tested = compare_pair(pair, settings)
-        if tested and pair.found is not None and settings.method != "welch":
+        if tested and pair.found is not None and settings.tests[metric.name] != "t":
             waiting[i] = units, pair.found
         elif pair.found is not None:
             row = checked(row, metric, units, pair.found)
         rows.append(row)
     # Metrics over the same units share one set of weights; dropped users make other units.
-    together = [i for i in waiting if metrics[i].defined is None]
-    resample = _bootstrap if settings.method == "bootstrap" else _permute
+    batches: dict[tuple[str, int], list[int]] = {}
+    for i in waiting:
+        batches.setdefault((settings.tests[metrics[i].name], -1 if metrics[i].defined is None else i), []).append(i)
     unordered = data.users is None and data.clusters is None
-    for batch in [together, *([i] for i in waiting if i not in together)]:
-        if batch:
-            numbers = resample([rows[i] for i in batch], [waiting[i] for i in batch], unordered, settings)
-            for i, new in zip(batch, numbers, strict=True):
-                rows[i] = checked(but(rows[i], **new), metrics[i], *waiting[i])
+    for (test, _), batch in batches.items():
+        resample = _bootstrap if test == "bootstrap" else _permute
+        numbers = resample([rows[i] for i in batch], [waiting[i] for i in batch], unordered, settings)
+        for i, new in zip(batch, numbers, strict=True):
+            rows[i] = checked(but(rows[i], **new), metrics[i], *waiting[i])
     return rows
 
 
@@ -87,7 +89,7 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
     return row if not repeats or (guessed and effect < ALIKE) else but(row, "repeated_units", design_effect=effect)
 
 
-def _with_denominators(row: Row, metric: Metric, units: Units) -> Row:
+def _with_denominators(row: Row, metric: MetricRows, units: Units) -> Row:
     """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their difference."""
     den = both(lambda side: side.den, units.sides)
     if den[0] is None or den[1] is None or not (metric.ratio or units.clustered):
@@ -100,11 +102,11 @@ def _with_denominators(row: Row, metric: Metric, units: Units) -> Row:
     return but(row, **means, p_denominator=p)
 
 
-def _pair(metric: Metric, units: Units, settings: Settings) -> Pair:
+def _pair_of_units(metric: MetricRows, units: Units, settings: Settings) -> Pair:
     """Estimate both arms, unless there is nothing to estimate."""
     problem = _no_estimate(units)
-    found = None if problem else estimate(units)
-    as_shares = settings.tests.get(metric.name) == "proportion"  # Fisher's test is exact
+    found = None if problem else estimate_arms(units)
+    test = settings.tests[metric.name]
     return Pair(
         metric.name,
         units.n,
@@ -117,7 +119,7 @@ def _pair(metric: Metric, units: Units, settings: Settings) -> Pair:
         cap=metric.cap,
         n_covariate_missing=units.n_covariate_missing,
         warnings=units.warnings,
-        cautions=() if found is None or as_shares else _cautions(units, found, settings),
+        cautions=() if found is None or test == "proportion" else _unit_cautions(units, found, test),
     )
 
 
@@ -144,24 +146,24 @@ def _means(units: Units) -> tuple[float, float]:
     return both(mean, units.sides)
 
 
-def _cautions(units: Units, found: Estimate, settings: Settings) -> tuple[str, ...]:
+def _unit_cautions(units: Units, found: ArmsEstimate, test: VariantTest) -> tuple[str, ...]:
     """Warnings about the units that the test is made of."""
     dens = [side.den for side in units.sides if side.den is not None]
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands of views.
-    carried = any(len(den) >= TINY and effective_number(den) < CARRIED_BELOW for den in dens)
+    carried = any(len(den) >= TINY and effective_number(den) < FEW_UNITS_CARRY for den in dens)
     # Where the difference cannot be so skewed that its t interval is too far to one side, no value need be read.
-    lopsided = settings.method != "permutation" and may_be_skewed(*units.n, SKEWED)
+    lopsided = test != "permutation" and may_be_skewed(*units.n, SKEWED_SAMPLES)
     cautions = {
         "few_clusters": units.clustered and min(map(few_clusters, units.sides)) < TINY,
         "tiny": not units.clustered and units.n_counting < TINY,
         "mostly_zero_denominator": any((den == 0).mean() >= MOSTLY for den in dens),
-        "few_users_carry": settings.method == "welch" and not units.clustered and carried,
-        "skewed": lopsided and abs(skewness_of_means(*both(moments_of, residuals(units, found)))) > SKEWED,
+        "few_users_carry": test == "t" and not units.clustered and carried,
+        "skewed": lopsided and abs(skewness_of_means(*both(moments_of, residuals(units, found)))) > SKEWED_SAMPLES,
     }
     return tuple(word for word, holds in cautions.items() if holds)
 
 
-Waiting = Sequence[tuple[Units, Estimate]]
+Waiting = Sequence[tuple[Units, ArmsEstimate]]
 
 
 def _bootstrap(rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings) -> list[dict[str, float]]:

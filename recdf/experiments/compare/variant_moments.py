@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
 from ...inputs.per_user_columns import warn_of_weights
-from ...stats.moments import HUGE, Moments, add_up, moments_of
+from ...stats.moments import HUGE, Moments, add_moments, moments_of
 from ..choices import Columns, RaiseOrDrop, check_literal
 from ..experiment_columns import (
     Codes,
@@ -28,9 +28,9 @@ from ..experiment_columns import (
     metric_values,
     require,
 )
-from ..experiment_rows import ExperimentRows, read_rows
-from ..samples import Metric, read_metrics, subset
-from .two_sample import RESULT_COLUMNS
+from ..experiment_rows import ExperimentRows, read_experiment_rows
+from ..samples import MetricRows, read_metrics, subset
+from .two_sample import VARIANT_RESULT_COLUMNS
 
 __all__ = ["variant_moments"]
 
@@ -78,7 +78,7 @@ def label_columns(frame: pd.DataFrame, role: str, by: Any, variant_col: str) -> 
     require(frame, role, [variant_col])
     if variant_col in MOMENT_COLUMNS:
         raise OptionError(f"variant_col={variant_col!r} is also a column of moments; rename it in {role}")
-    by_cols = by_columns(frame, role, by, [*MOMENT_COLUMNS, *RESULT_COLUMNS])
+    by_cols = by_columns(frame, role, by, [*MOMENT_COLUMNS, *VARIANT_RESULT_COLUMNS])
     if variant_col in by_cols:
         raise OptionError(f"by={variant_col!r} is the column of the variant; name columns of segments")
     return by_cols
@@ -106,11 +106,11 @@ def read_moments(moments: pd.DataFrame, variant_col: str, by: Any, metrics: Colu
     moments, metric, names = _chosen(moments, metrics)
     variant, variants = group_codes(moments, "moments", [variant_col])
     group, groups = group_codes(moments, "moments", by_cols)
-    parts, n_null = _numbers(moments)
+    parts, n_null = _read_numbers(moments)
     shape = len(groups), len(variants), len(names)
     cell = np.ravel_multi_index((group, variant, metric), shape)
     size = int(np.prod(shape))
-    added = add_up(parts, cell, size)
+    added = add_moments(parts, cell, size)
     nulls = np.bincount(cell, weights=n_null, minlength=size).astype(np.float64)
     there = np.bincount(cell, minlength=size).reshape(shape) > 0
     table = MomentTable(
@@ -120,7 +120,7 @@ def read_moments(moments: pd.DataFrame, variant_col: str, by: Any, metrics: Colu
         Moments(*(np.asarray(values).reshape(shape) for values in added)),
         nulls.reshape(shape),
     )
-    _check_users(table, there)
+    _check_same_users(table, there)
     return table
 
 
@@ -143,7 +143,7 @@ def _chosen(moments: pd.DataFrame, metrics: Columns | None) -> tuple[pd.DataFram
     return moments[place >= 0], place[place >= 0], named
 
 
-def _numbers(moments: pd.DataFrame) -> tuple[Moments, Floats]:
+def _read_numbers(moments: pd.DataFrame) -> tuple[Moments, Floats]:
     """The moments of every row, and the number of nulls; NaN for what is not known."""
     unknown = np.full(len(moments), np.nan)
     read = {
@@ -154,26 +154,26 @@ def _numbers(moments: pd.DataFrame) -> tuple[Moments, Floats]:
     huge = np.fmax(np.abs(mean), np.fmax(np.abs(low), np.abs(high))) >= HUGE
     slack = 1e-9 * np.fmax(np.abs(low), np.abs(high))
     with np.errstate(invalid="ignore"):
-        _refuse(moments, "n", ~((n >= 0) & (n == np.floor(n))), "is not a number of users")
+        _refuse_moments(moments, "n", ~((n >= 0) & (n == np.floor(n))), "is not a number of users")
         counted = np.isnan(read["n_null"]) | ((read["n_null"] >= 0) & (read["n_null"] == np.floor(read["n_null"])))
-        _refuse(moments, "n_null", ~counted, "is not a number of users")
-        _refuse(moments, "mean", np.isnan(mean) & (n > 0), "is null beside users")
-        _refuse(moments, "std", np.isnan(std) & (n > 1) & ~huge, "is null beside two users or more")
-        _refuse(moments, "std", std < 0, "is negative")
-        _refuse(moments, "mean", (mean < low - slack) | (mean > high + slack), "is not between min and max")
+        _refuse_moments(moments, "n_null", ~counted, "is not a number of users")
+        _refuse_moments(moments, "mean", np.isnan(mean) & (n > 0), "is null beside users")
+        _refuse_moments(moments, "std", np.isnan(std) & (n > 1) & ~huge, "is null beside two users or more")
+        _refuse_moments(moments, "std", std < 0, "is negative")
+        _refuse_moments(moments, "mean", (mean < low - slack) | (mean > high + slack), "is not between min and max")
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         var = np.where(n > 1, std**2 * (n - 1) / n, np.where(n == 1, 0.0, np.nan))
     skewness = np.where(var == 0, 0.0, read["skewness"])
     return Moments(n, mean, var, skewness, low, high), read["n_null"]
 
 
-def _refuse(moments: pd.DataFrame, name: str, bad: Mask, what: str) -> None:
+def _refuse_moments(moments: pd.DataFrame, name: str, bad: Mask, what: str) -> None:
     if bad.any():
         shown = moments.loc[bad, name].head(3).tolist() if name in moments.columns else []
         raise DataError(f"moments[{name!r}] {what} in {int(bad.sum()):,} of {len(moments):,} rows ({examples(shown)})")
 
 
-def _check_users(table: MomentTable, there: Mask) -> None:
+def _check_same_users(table: MomentTable, there: Mask) -> None:
     """Refuse metrics of different users: of some parts only, or of several populations."""
     some = there.any(axis=2)
     users = table.n_users
@@ -283,14 +283,14 @@ def variant_moments(
     by_cols = label_columns(data, "data", by, variant_col)
     warn_of_weights(data, "data", [*by_cols, *(num for num, _ in specs.values())])
     columns = read_metrics(data, specs, {}, nan)
-    rows = read_rows(data, variant_col, by_cols, user_col)
+    rows = read_experiment_rows(data, variant_col, by_cols, user_col)
     repeated = None if rows.guessed else rows.repeated
     if repeated is not None and any(len(np.unique(repeated[cell])) < len(cell) for cell in rows.cells):
         raise DuplicateError("data has several rows of a user, whose values are not independent; use rd.roll_up first")
     return _moments_of_rows(rows, columns).frame()
 
 
-def _moments_of_rows(rows: ExperimentRows, metrics: list[Metric]) -> MomentTable:
+def _moments_of_rows(rows: ExperimentRows, metrics: list[MetricRows]) -> MomentTable:
     """The moments of every metric in every group and variant."""
     shape = len(rows.groups), len(rows.variants), len(metrics)
     moments, n_null = np.zeros((*shape, len(Moments._fields))), np.zeros(shape)

@@ -19,7 +19,7 @@ from ..decide.sample_ratio import SampleRatio
 from ..decide.verdict import Families, adjusted_columns, variant_verdicts
 from ..experiment_columns import Codes, Floats, Mask
 from ..units import UNEQUAL
-from .two_sample import RESULT_COLUMNS, Row, Settings
+from .two_sample import VARIANT_RESULT_COLUMNS, Row, Settings
 
 __all__: list[str] = []
 
@@ -83,7 +83,7 @@ def decide(
 ) -> pd.DataFrame:
     """Add what the checks found, the adjusted p-values and the verdicts, with which side of each metric is better."""
     result, group, _ = tested
-    by_cols = [name for name in result.columns if name not in RESULT_COLUMNS]
+    by_cols = [name for name in result.columns if name not in VARIANT_RESULT_COLUMNS]
     _add_warning(result, ratio.fails[group], "sample_ratio")
     moved = adjust(result["p_denominator"].to_numpy(), "holm") < UNEQUAL
     _add_warning(result, moved, "denominator_differs")
@@ -93,7 +93,7 @@ def decide(
     result["verdict"] = pd.Series(verdicts, dtype=str)
     result["srm_p"] = ratio.p[group]
     result["confidence"] = settings.confidence
-    result = result[[*by_cols, *RESULT_COLUMNS]]
+    result = result[[*by_cols, *VARIANT_RESULT_COLUMNS]]
     result.attrs["recdf_comparison"] = {
         "kind": "variants",
         "by": by_cols,

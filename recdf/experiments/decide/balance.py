@@ -17,9 +17,9 @@ from ...stats.shares import LEAST_EXPECTED, independence_test
 from ..estimates import around_pooled
 from ..experiment_columns import Codes, Floats, Mask, column_codes, require, split
 from ..experiment_rows import ExperimentRows
-from ..samples import Covariate, Metric, fill, sum_by
+from ..samples import Covariate, MetricRows, fill, sum_by
 from ..units import not_used
-from .verdict import ALPHA
+from .verdict import HEALTH_ALPHA
 
 __all__: list[str] = []
 
@@ -40,7 +40,7 @@ class Difference(NamedTuple):
 
 
 def unbalanced(
-    metrics: list[Metric], weight: Covariate | None, rows: ExperimentRows, control: int
+    metrics: list[MetricRows], weight: Covariate | None, rows: ExperimentRows, control: int
 ) -> tuple[list[Difference], dict[str, Floats]]:
     """Test every covariate, and the weights, of every variant against the control.
 
@@ -97,24 +97,26 @@ def shares_change(
     strata, times are compared within each. Without `time_col`, it is all columns of dates that are fixed for a unit.
     """
     names = [name for name in data.columns if name not in skip] if time_col is None else [time_col]
-    times = {name: _dates(data[name]) for name in require(data, "time_col: data", names)}
+    times = {name: _as_dates(data[name]) for name in require(data, "time_col: data", names)}
     found = []
     strata_of = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
     for name, dates in times.items():
         if time_col is None and dates is None:
             continue
         code = column_codes(data, "data", name)[0] if dates is None else np.unique(dates, return_inverse=True)[1]
-        first, fixed = _first_rows(code, rows)
+        first, fixed = _first_row_of_units(code, rows)
         if time_col is not None or fixed:
             ordered = dates is not None or pd.api.types.is_numeric_dtype(data[name].dtype)
-            found.append(Difference("shares_change", name, _p_of_times(code, strata_of, first, rows, ordered) < ALPHA))
+            found.append(
+                Difference("shares_change", name, _p_of_times(code, strata_of, first, rows, ordered) < HEALTH_ALPHA)
+            )
     if strata and time_col not in strata:
         p = _p_of_times(strata_of, 0 * strata_of, np.arange(len(data)), rows, ordered=False)
-        found.append(Difference("strata_differ", ", ".join(strata), p < ALPHA))
+        found.append(Difference("strata_differ", ", ".join(strata), p < HEALTH_ALPHA))
     return found
 
 
-def _dates(values: pd.Series) -> pd.Series | None:
+def _as_dates(values: pd.Series) -> pd.Series | None:
     """The dates of a column that holds nothing else, also as text; None for another column."""
     if not len(values) or values.isna().any():
         return None
@@ -127,7 +129,7 @@ def _dates(values: pd.Series) -> pd.Series | None:
     return None if dates.isna().any() else dates
 
 
-def _first_rows(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:
+def _first_row_of_units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:
     """The row of the least code of every unit in every group, and whether each unit has one code only."""
     units = rows.randomised
     if units is None:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ...errors import DataError, OptionError, examples
-from ...inputs.ids import Ids, read_ids
+from ...errors import DataError, OptionError, examples, renamed
+from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import as_columns
 from ...stats.shares import equal_shares_test, share_test
 from ..assigned_users import in_several_variants
@@ -20,7 +20,7 @@ from ..experiment_columns import (
     Codes,
     Mask,
     by_columns,
-    distinct,
+    distinct_codes,
     frame_of,
     group_codes,
     key_codes,
@@ -32,6 +32,7 @@ from ..experiment_columns import (
 __all__ = ["experiment_health"]
 
 
+@renamed(alpha=("confidence", lambda alpha: 1 - alpha))
 def experiment_health(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
@@ -40,7 +41,7 @@ def experiment_health(
     variant_col: str = "variant",
     expected: Mapping[Any, float] | None = None,
     by: str | Sequence[str] | None = None,
-    alpha: float = 0.001,
+    confidence: float = 0.999,
     cluster: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Check an experiment before reading its effects: sample ratio, missing metrics, users in two variants.
@@ -57,8 +58,8 @@ def experiment_health(
         Planned share (or weight, > 0) of every variant. Default: equal shares.
     by : str or list of str, optional
         Columns of `assignment` (country, week): every group is checked by itself.
-    alpha : float, default 0.001
-        Level of both flags.
+    confidence : float, default 0.999
+        Of both flags, whose level is alpha = 1 − confidence.
     cluster : str or list of str, optional
         Columns of `assignment` that were assigned as a whole, as in `compare_variants`: the person of several devices.
         Then `n_assigned`, `n_with_metrics` and both tests count clusters, of which one with metrics of any user has
@@ -98,7 +99,7 @@ def experiment_health(
     0       A          30      16.0  sample_ratio
     1       B          70      16.0  sample_ratio
     """
-    share("alpha", alpha)
+    share("confidence", confidence)
     frame_of("per_user", per_user)
     frame_of("assignment", assignment)
     keys = as_columns(user_col)
@@ -108,11 +109,11 @@ def experiment_health(
     if not len(assignment):
         raise DataError("assignment has no rows; expected one per assigned user")
     clusters = require(assignment, "assignment", as_columns(cluster))
-    counted = _count_users(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
-    return _health_table(*counted, alpha)
+    counted = _users_of_variants(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
+    return _health_table(*counted, 1 - confidence)
 
 
-def _count_users(
+def _users_of_variants(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
     keys: list[str],
@@ -146,7 +147,7 @@ def _count_users(
 
     def per_cell(own: Codes, n: int, chosen: Mask) -> Codes:
         """How many of the chosen rows' users or clusters each cell has; repeated rows count once."""
-        once = distinct(cell[chosen] * n + own[chosen], n_cells * n) // max(n, 1)
+        once = distinct_codes(cell[chosen] * n + own[chosen], n_cells * n) // max(n, 1)
         return np.bincount(once, minlength=n_cells).reshape(shape)
 
     hashed = hash_users(assignment[alone], counted, "assignment")
@@ -154,7 +155,7 @@ def _count_users(
         "n_assigned": per_cell(unit, n_units, alone),
         "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
         "n_multi_variant": per_cell(user, n_users, ~alone),
-        "n_unassigned": np.full(n_cells, n_users - len(distinct(user, n_users))),
+        "n_unassigned": np.full(n_cells, n_users - len(distinct_codes(user, n_users))),
         "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
     }  # fmt: skip
 
@@ -219,7 +220,7 @@ def hash_users(frame: pd.DataFrame, keys: list[str], role: str) -> Hashes:
     return np.asarray(hashed >> np.uint64(64 - 4 * _DIGITS))
 
 
-def _hash(ids: Ids) -> Hashes:
+def _hash(ids: IdColumn) -> Hashes:
     if ids.dictionary is not None:
         return np.asarray(_hash(ids.dictionary)[ids.values])
     values = ids.values

@@ -11,10 +11,10 @@ import pandas as pd
 
 from ...errors import OptionError, examples, kind_of
 from ...stats.shares import independence_test, share_test
-from ..experiment_columns import Codes, Floats, Mask, distinct, group_codes, key_codes, require
+from ..experiment_columns import Codes, Floats, Mask, distinct_codes, group_codes, key_codes, require
 from ..experiment_rows import ExperimentRows
 from .experiment_health import hash_users, key_of, others, planned_shares
-from .verdict import ALPHA
+from .verdict import HEALTH_ALPHA
 
 __all__: list[str] = []
 
@@ -63,7 +63,9 @@ def _from_plan(shares: Mapping[Any, float], variants: list[Any], counts: UnitCou
 
     p = np.array([p_value(units) for units in counts.by_group])
     overall = np.nan if counts.overall is None else p_value(counts.overall)
-    return SampleRatio((p < ALPHA) | (overall < ALPHA), ~np.isnan(p) | ~np.isnan(overall), np.fmin(p, overall))
+    return SampleRatio(
+        (p < HEALTH_ALPHA) | (overall < HEALTH_ALPHA), ~np.isnan(p) | ~np.isnan(overall), np.fmin(p, overall)
+    )
 
 
 class KnownUsers(NamedTuple):
@@ -91,7 +93,7 @@ def count_units(rows: ExperimentRows) -> UnitCounts:
     n_units = int(unit.max(initial=-1)) + 1
 
     def counts(cell: Codes, n: int) -> Floats:
-        once = distinct(cell * n_units + unit, n * n_variants * n_units)
+        once = distinct_codes(cell * n_units + unit, n * n_variants * n_units)
         return np.bincount(once // n_units, minlength=n * n_variants).reshape(n, -1).astype(np.float64)
 
     by_group = counts(rows.group * n_variants + rows.variant, n_groups)
@@ -134,7 +136,7 @@ def _from_health(
     flagged = (cells("srm_flag") != "").any(axis=1)
     tested = ~np.isnan(cells("srm_p").astype(np.float64)).all(axis=1)
     p = np.fmin(own.p, left_out)
-    return SampleRatio(flagged | own.fails | (left_out < ALPHA), tested | own.checked, p)
+    return SampleRatio(flagged | own.fails | (left_out < HEALTH_ALPHA), tested | own.checked, p)
 
 
 def _read_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]) -> tuple[pd.DataFrame, Codes]:

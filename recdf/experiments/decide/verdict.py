@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError
+from ...errors import OptionError, renamed
 from ...inputs.options import as_columns
 from ...metrics.direction import direction_of
 from ...stats.many_tests import adjust_within
@@ -20,15 +20,16 @@ from ..samples import subset
 __all__ = ["adjust_pvalues"]
 
 
+@renamed(method="correction", alpha=("confidence", lambda alpha: 1 - alpha))
 def adjust_pvalues(
     table: pd.DataFrame,
     *,
     p_col: str = "p_value",
-    method: Correction = "holm",
+    correction: Correction = "holm",
     family: str | Sequence[str] | None = None,
-    alpha: float = 0.05,
+    confidence: float = 0.95,
 ) -> pd.DataFrame:
-    """Adjust p-values for the number of tests read together, so that `alpha` holds for all of them.
+    """Adjust p-values for the number of tests read together, so that `confidence` holds for all of them.
 
     With p₍₁₎ ≤ .. ≤ p₍ₘ₎ the p-values of a family: holm (family-wise error) min(1, max_{j≤i} (m − j + 1)·p₍ⱼ₎);
     bonferroni min(1, m·p); bh (false discovery rate) min(1, min_{j≥i} m/j·p₍ⱼ₎).
@@ -39,13 +40,13 @@ def adjust_pvalues(
         A comparison, or any frame with a column of p-values. Null p-values are not tests and are not counted.
     p_col : str, default "p_value"
         Column of p-values in [0, 1].
-    method : {"holm", "bh", "bonferroni", "none"}, default "holm"
+    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
         Adjustment.
     family : str or list of str, optional
         Columns whose values tell families apart (`"metric"`: each metric is adjusted by itself). Default: the
         whole table is one family.
-    alpha : float, default 0.05
-        Level of `reject`.
+    confidence : float, default 0.95
+        `reject` is at the level alpha = 1 − confidence.
 
     Returns
     -------
@@ -58,7 +59,7 @@ def adjust_pvalues(
     ColumnError
         If a column is missing.
     OptionError
-        If `method` or `alpha` is not valid, or a p-value is outside [0, 1].
+        If `correction` or `confidence` is not valid, or a p-value is outside [0, 1].
 
     References
     ----------
@@ -73,8 +74,8 @@ def adjust_pvalues(
     1     0.04   0.06   False
     2     0.03   0.06   False
     """
-    check_literal("method", method, Correction)
-    share("alpha", alpha)
+    check_literal("correction", correction, Correction)
+    share("confidence", confidence)
     require(frame_of("table", table), "table", as_columns(family))
     p = metric_values(table, "table", p_col)
     outside = (p < 0) | (p > 1)
@@ -83,7 +84,7 @@ def adjust_pvalues(
             f"table[{p_col!r}] is outside [0, 1] in {int(outside.sum()):,} rows: {p[outside][:5].tolist()}"
         )
     result = table.copy()
-    result["p_adj"], result["reject"] = adjusted_columns(table, Families(method, family, alpha), p_col)
+    result["p_adj"], result["reject"] = adjusted_columns(table, Families(correction, family, 1 - confidence), p_col)
     return result
 
 
@@ -150,7 +151,7 @@ def effect_words(table: pd.DataFrame, reject: Mask, better: Mapping[str, Better 
 
 
 # Level of the checks of the data: an experiment with thousands of users finds a broken one far beyond it.
-ALPHA = 0.001
+HEALTH_ALPHA = 0.001
 
 # Warnings that withhold the verdict of a comparison of variants, the most serious first.
 WITHHELD = {
@@ -214,7 +215,7 @@ def variant_verdicts(
     rows = zip(effect_words(table, reject, better), table["warning"], table["diff"], table["balance_p"], strict=True)
     for (word, warning, diff, balance_p), checked in zip(rows, ratio_checked, strict=True):
         named = warning.split("; ")
-        if "covariate_differs" in named and balance_p >= ALPHA:  # only a remark
+        if "covariate_differs" in named and balance_p >= HEALTH_ALPHA:  # only a remark
             named.remove("covariate_differs")
         reason = next((text for name, text in WITHHELD.items() if name in named), "")
         if not reason and "zero_variance" in named and diff != 0:

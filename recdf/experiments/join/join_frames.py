@@ -21,7 +21,7 @@ from ..assigned_users import Users, match_users
 from ..choices import Columns, Missing, RaiseOrDrop, Roll, check_literal
 from ..experiment_columns import Codes, Mask, group_codes, named_frame, require, some_keys
 from .first_exposure import Exposure, read_exposure, refuse_unexposed
-from .missing_users import fill_values, take_rows
+from .missing_users import fill_values, take_or_fill
 from .roll_up import roll_up
 
 __all__: list[str] = []
@@ -87,19 +87,19 @@ def join_frames(frames: Frames, options: JoinOptions, by_values: pd.DataFrame | 
     """
     per_user, assignment, users = frames
     keys, missing, exposure_col, time_col = options.keys, options.missing, options.exposure_col, options.time_col
-    _refuse(users, per_user, assignment, options)
+    _refuse_users(users, per_user, assignment, options)
     exposure = read_exposure(users, per_user, assignment, exposure_col, time_col)
     if exposure is not None and options.unexposed == "raise":
         refuse_unexposed(exposure, users, assignment, keys, exposure_col)
     assigned = _assigned_rows(users, exposure)
-    cells = _cells(per_user, options, users, assigned, _groups(per_user, options.by, by_values), exposure)
+    cells = _cells(per_user, options, users, assigned, _by_groups(per_user, options.by, by_values), exposure)
     if missing == "raise":
         _refuse_missing(cells, assigned, assignment, keys)
     fills: dict[str, float | None] = {}
     if missing in ("zero", "worst") and not cells.found.all():
         named = options.smaller_is_better, options.larger_is_better
         fills = fill_values(cells.metrics, cells.carried, missing, *named, options.known)
-    result = _joined(assignment, cells, missing, fills)
+    result = _joined_frame(assignment, cells, missing, fills)
     if time_col is not None:
         result["n_before_exposure"] = cells.n_early[cells.kept(missing)]
     result.attrs = copy.deepcopy(per_user.attrs)
@@ -131,7 +131,7 @@ def no_common_user(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[
     return DataError(f"no user of assignment is in per_user: {', '.join(empty or shown)}")
 
 
-def _refuse(users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinOptions) -> None:
+def _refuse_users(users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinOptions) -> None:
     """Raise for users that the options do not allow."""
     if users.several.any() and options.multi_variant == "raise":
         raise DataError(
@@ -146,7 +146,7 @@ def _refuse(users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, opti
         )
 
 
-def _groups(per_user: pd.DataFrame, by: list[str], by_values: pd.DataFrame | None) -> tuple[Codes, pd.DataFrame]:
+def _by_groups(per_user: pd.DataFrame, by: list[str], by_values: pd.DataFrame | None) -> tuple[Codes, pd.DataFrame]:
     """The code of each row's `by` value, and the values by code: those of the rows, or the given ones."""
     if by_values is None or not by:
         return group_codes(per_user, "per_user", by)
@@ -239,14 +239,14 @@ def _refuse_missing(cells: _Cells, assigned: Codes, assignment: pd.DataFrame, ke
         )
 
 
-def _joined(
+def _joined_frame(
     assignment: pd.DataFrame, cells: _Cells, missing: Missing, fills: Mapping[str, float | None]
 ) -> pd.DataFrame:
     """Labels, columns of assignment, metrics and `has_metrics`."""
     keep = cells.kept(missing)
     labels = cells.labels[keep].reset_index(drop=True)
     carried_over = assignment.iloc[cells.assigned[keep]].reset_index(drop=True)
-    taken = {name: take_rows(cells.metrics[name], cells.row[keep], fills.get(name)) for name in cells.carried}
+    taken = {name: take_or_fill(cells.metrics[name], cells.row[keep], fills.get(name)) for name in cells.carried}
     result = pd.concat([labels, carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1)
     result["has_metrics"] = cells.found[keep]
     return result
@@ -286,6 +286,6 @@ def _metric_rows(
         raise DuplicateError(
             f"per_user has several rows per {what}: {len(np.unique(cell[twice])):,} users have more than one "
             f"({some_keys(metrics, twice, options.keys)}); roll them up first with "
-            f"rd.roll_up(per_user, unit={options.keys}), pass how=, or name the columns that tell the rows apart in by="
+            f"rd.roll_up(per_user, unit_col={options.keys}), pass how=, or name in by= what tells the rows apart"
         )
     return row, metrics

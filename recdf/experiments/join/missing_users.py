@@ -84,7 +84,7 @@ def zero_is_worst(name: str) -> bool:
     return _registered(name, "zero") is not None
 
 
-def take_rows(values: pd.Series, rows: Codes, fill: float | None) -> pd.Series:
+def take_or_fill(values: pd.Series, rows: Codes, fill: float | None) -> pd.Series:
     """Values at rows; row −1 takes `fill`, or null where that is None."""
     dtype = values.dtype
     values = values.reset_index(drop=True)

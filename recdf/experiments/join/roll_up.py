@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, OptionError
+from ...errors import DataError, OptionError, renamed
 from ...inputs.frames import read_numbers
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
@@ -21,9 +21,10 @@ from ..experiment_columns import Codes, Floats, first_rows, frame_of, is_metric,
 __all__ = ["roll_up"]
 
 
+@renamed(unit="unit_col")
 def roll_up(
     per_user: pd.DataFrame,
-    unit: str | Sequence[str] = "user_id",
+    unit_col: str | Sequence[str] = "user_id",
     how: Roll | Mapping[str, Roll] = "mean",
     *,
     over: str | Sequence[str] | None = None,
@@ -43,7 +44,7 @@ def roll_up(
     ----------
     per_user : DataFrame
         One row per list, such as `result.per_user` evaluated with `user_col=["user_id", "session_id"]`.
-    unit : str or list of str, default "user_id"
+    unit_col : str or list of str, default "user_id"
         Columns that name a unit. Add the `by` columns (`["model", "user_id"]`): rows of two models must not mix.
     how : {"mean", "sum", "min", "max"} or mapping, default "mean"
         One rule for every numeric column (bool counts as 0 and 1), or column → rule for the columns to keep.
@@ -72,7 +73,7 @@ def roll_up(
     OptionError
         If `how` is unknown, or a frame rolled up by sums is now to be averaged (or the reverse).
     DataError
-        If a metric is infinite or not numeric; if `per_user` was evaluated `by` columns that `unit` lacks; if a
+        If a metric is infinite or not numeric; if `per_user` was evaluated `by` columns that `unit_col` lacks; if a
         merge has lost what tells sessions from models and ids from counts, and neither `over` nor `how` says it.
 
     Examples
@@ -85,7 +86,7 @@ def roll_up(
     1        2       1      10      NaN           0
     """
     frame_of("per_user", per_user)
-    units = require(per_user, "per_user", as_columns(unit))
+    units = require(per_user, "per_user", as_columns(unit_col))
     rolled_over = require(per_user, "per_user", as_columns(over))
     _check_rule(per_user, how, rolled_by)
     rules = _rules(per_user, units, how, rolled_over)
@@ -93,7 +94,7 @@ def roll_up(
     first = first_rows(codes, n)
     order = np.argsort(first)
     result = per_user[units].iloc[first[order]].reset_index(drop=True)
-    rows = _counts(per_user, "n_rows", codes, n)
+    rows = _summed_counts(per_user, "n_rows", codes, n)
     data: dict[str, Any] = {"n_rows": np.bincount(codes, minlength=n) if rows is None else rows}
     for name, rule in rules.items():
         if name == "n_rows" or _counted_metric(name, per_user):
@@ -148,15 +149,15 @@ def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) 
     mixed = [name for name in by if name in per_user.columns and name not in units]
     if mixed:
         raise DataError(
-            f"per_user was evaluated by {mixed}, which unit={units} lacks; a unit would mix them: "
-            f"pass unit={[*mixed, *units]}, or select one of them first"
+            f"per_user was evaluated by {mixed}, which unit_col={units} lacks; a unit would mix them: "
+            f"pass unit_col={[*mixed, *units]}, or select one of them first"
         )
     known = (*as_columns(spec.get("user_col")), *spec.get("carry", {}), spec.get("weight"))
     unknown = [name for name in listed if name not in known]
     if unknown:
         raise DataError(
-            f"per_user has {unknown} before n_true, beside unit={units}; name in over= the columns that the rows of a "
-            "unit are rolled up over (sessions, days), and add to unit= those that must not be mixed (models)"
+            f"per_user has {unknown} before n_true, beside unit_col={units}; name in over= the columns that the rows "
+            "of a unit are rolled up over (sessions, days), and add to unit_col= those that must not be mixed (models)"
         )
 
 
@@ -184,7 +185,7 @@ def _counted_metric(name: str, per_user: pd.DataFrame) -> bool:
     return name.endswith("__n") and name[:-3] in per_user.columns
 
 
-def _counts(per_user: pd.DataFrame, name: str, codes: Codes, n: int) -> Codes | None:
+def _summed_counts(per_user: pd.DataFrame, name: str, codes: Codes, n: int) -> Codes | None:
     """Sums of an integer column of counts, None if there is no such column."""
     if name not in per_user.columns:
         return None
@@ -210,7 +211,7 @@ def _rolled(per_user: pd.DataFrame, name: str, rule: Roll, codes: Codes, n: int)
         seen = np.unique(codes[defined])
         found[seen] = _extreme(values[defined], rule, codes[defined], n)[seen]
         return {name: found}
-    earlier = _counts(per_user, f"{name}__n", codes, n)
+    earlier = _summed_counts(per_user, f"{name}__n", codes, n)
     per_row = defined.astype(np.float64)
     if earlier is not None and rule == "mean":
         per_row *= metric_values(per_user, "per_user", f"{name}__n")

@@ -16,7 +16,7 @@ from ...stats.power import detectable, detectable_t
 from ...stats.regression import residuals_of_both
 from ..choices import RaiseOrDrop, check_literal
 from ..experiment_columns import Codes, count, frame_of, metric_specs, share
-from ..samples import Metric, covariate_specs, fill, read_metrics
+from ..samples import MetricRows, covariate_specs, fill, read_metrics
 
 __all__ = ["plan_experiment"]
 
@@ -114,7 +114,7 @@ def plan_experiment(
     return pd.DataFrame(rows)
 
 
-def _past(metric: Metric, n_rows: int) -> tuple[float, float, float]:
+def _past(metric: MetricRows, n_rows: int) -> tuple[float, float, float]:
     """Mean and standard deviation per user of the past: as they are, and the one that the experiment will see."""
     kept = metric.kept(np.arange(n_rows))
     if len(kept) < 2:
@@ -126,7 +126,7 @@ def _past(metric: Metric, n_rows: int) -> tuple[float, float, float]:
     return float(plain.mean), std, std_planned
 
 
-def _adjusted(metric: Metric, sample: Sample, kept: Codes) -> Arm:
+def _adjusted(metric: MetricRows, sample: Sample, kept: Codes) -> Arm:
     """The sample as the experiment will see it, adjusted by its covariates."""
     taken = [one.take(kept) for one in metric.covariates]
     gaps = [one.missing for one in taken]

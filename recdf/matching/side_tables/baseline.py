@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...inputs.codes import Coded, Codes
+from ...inputs.codes import Coded, IdCodes
 from ...inputs.options import Options
-from ...inputs.true_and_pred import Table
+from ...inputs.true_and_pred import ReadRows
 from ..ranked import joined, pred_blocks, rank_pred, refuse_duplicates, refuse_ties, repeats, tied_rows
 
 
@@ -22,7 +22,7 @@ class BaseLists:
 
 
 def base_lists(
-    table: Table, code: Coded, item: Coded, items: Codes, key: np.ndarray, n_keys: int, options: Options
+    table: ReadRows, code: Coded, item: Coded, items: IdCodes, key: np.ndarray, n_keys: int, options: Options
 ) -> BaseLists:
     """Rank the baseline's lists, each item once, and find which of them belongs to each list of the population."""
     blocks = pred_blocks(table, code, None, n_keys, item)

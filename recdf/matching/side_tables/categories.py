@@ -39,7 +39,7 @@ class Labels:
 
 def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
     """Read categories from a column of plain values, of strings that `separator` splits, or of lists of values."""
-    if is_nested(series):
+    if holds_collections(series):
         values, length = flatten(series)
         codes, names = pd.factorize(check_labels(as_series(values), where))
     else:
@@ -61,7 +61,7 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
     return Labels(pd.Index(names), offsets(length), codes)
 
 
-def is_nested(series: pd.Series) -> bool:
+def holds_collections(series: pd.Series) -> bool:
     """Tell whether the column holds lists, arrays or sets."""
     present = series.dropna()
     return len(present) > 0 and isinstance(present.iloc[0], list | tuple | set | frozenset | np.ndarray)

@@ -16,7 +16,7 @@ import pyarrow as pa
 DIGEST_BYTES = 8
 
 
-class Described(TypedDict):
+class DescribedSide(TypedDict):
     """A side table as `spec` records it. A similarity that is a function has no rows, and its name is its digest."""
 
     columns: list[str]
@@ -24,7 +24,7 @@ class Described(TypedDict):
     digest: str
 
 
-def described(columns: Sequence[pd.Series]) -> Described:
+def described(columns: Sequence[pd.Series]) -> DescribedSide:
     """Describe the columns of a side table by their names, their number of rows, and a digest of their values."""
     total = blake2b(digest_size=DIGEST_BYTES)
     for series in columns:
@@ -37,7 +37,7 @@ def described(columns: Sequence[pd.Series]) -> Described:
     }
 
 
-def described_function(function: Any) -> Described:
+def described_function(function: Any) -> DescribedSide:
     """Describe a similarity that is the caller's own function."""
     return {"columns": [], "rows": None, "digest": str(getattr(function, "__name__", type(function).__name__))}
 

@@ -14,11 +14,11 @@ import pandas as pd
 
 from ...errors import ColumnError, DataError, OptionError
 from ...inputs.frames import as_frame, column
-from ...inputs.ids import Ids, read_ids
+from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import Options, as_columns
-from ...inputs.true_and_pred import Table, order_source, read_catalogue, read_keyed, read_pred
+from ...inputs.true_and_pred import ReadRows, order_source, read_catalogue, read_keyed, read_pred
 from ..overlap import samples_of
-from .digest import Described, described, described_function
+from .digest import DescribedSide, described, described_function
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Door:
     """
 
     frame: pd.DataFrame
-    item: Ids | None
+    item: IdColumn | None
     item_col: str = ""
-    table: Table | None = None
+    table: ReadRows | None = None
     keys: tuple[str, ...] = ()
     similarity: Callable[..., Any] | None = None
 
@@ -52,7 +52,7 @@ class Doors(dict[str, Door]):
         return {name: n for table in tables for name, n in table.counts.items()}
 
     @property
-    def item_ids(self) -> dict[str, Ids]:
+    def item_ids(self) -> dict[str, IdColumn]:
         """The item columns, by the name of the table."""
         return {name: door.item for name, door in self.items() if door.item is not None}
 
@@ -63,7 +63,7 @@ class Doors(dict[str, Door]):
         found = [samples_of(name, keys.get(name, []), ids) for name, ids in self.item_ids.items()]
         return {what: some for one in found for what, some in one.items()}
 
-    def described(self) -> dict[str, Described]:
+    def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it."""
         return {
             name: described(door.columns) if door.similarity is None else described_function(door.similarity)

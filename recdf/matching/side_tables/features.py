@@ -16,7 +16,7 @@ import pandas as pd
 from ...errors import DataError, OptionError
 from ...inputs.frames import read_numbers
 from ..grouping import offsets
-from .categories import flatten, is_nested, read_labels
+from .categories import flatten, holds_collections, read_labels
 
 # The values of all positions become indicators only if that makes at most so many of them.
 WIDEST = 1024
@@ -28,7 +28,7 @@ Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass
-class Features:
+class FeatureTable:
     """Feature columns of items, or a function that returns the similarity of rows of the frame."""
 
     row_of: np.ndarray
@@ -151,7 +151,7 @@ def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return one column as a matrix, and which of its rows are null."""
     null = series.isna().to_numpy(dtype=bool)
-    if is_nested(series):
+    if holds_collections(series):
         values, length = flatten(series)
         kind = pd.api.types.infer_dtype(values, skipna=True) if values else "empty"
         if kind in ("integer", "floating", "mixed-integer-float", "boolean"):

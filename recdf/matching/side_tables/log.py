@@ -18,7 +18,7 @@ from ..grouping import offsets, pair_within
 
 
 @dataclass
-class Log:
+class LogCodes:
     """Past interactions: the codes of user and item per row, and the user of each list, -1 if it is not in the log."""
 
     user: np.ndarray

@@ -78,7 +78,7 @@ def _features(data: Any, options: Options, name: str) -> Any:
     return data
 
 
-ROWS = "DataFrame, mapping or Arrow stream"
+ROWS_EXPECTED = "DataFrame, mapping or Arrow stream"
 
 
 class SideTableArguments(TypedDict, total=False):
@@ -102,7 +102,7 @@ class SideTableArguments(TypedDict, total=False):
         SideTable(
             about="past interactions: one row per user and item",
             hint="Rows",
-            kind=ROWS,
+            kind=ROWS_EXPECTED,
             meaning="Past interactions: one row per (user, item), with those columns of the list key that it has.",
             door=keyed_door,
             codes=log_codes,
@@ -143,7 +143,7 @@ class SideTableArguments(TypedDict, total=False):
         SideTable(
             about="the baseline's recommendations",
             hint="Rows",
-            kind=ROWS,
+            kind=ROWS_EXPECTED,
             meaning="The baseline's recommendations, in the columns of `pred`.",
             door=lists_door,
             codes=base_codes,

@@ -14,16 +14,16 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, IdTypeError, OptionError
-from ...inputs.codes import Codes, encode_keys
+from ...inputs.codes import IdCodes, encode_keys
 from ...inputs.frames import column
 from ...inputs.ids import check_labels, read_ids
 from .aspects import Aspects
 from .baseline import BaseLists
 from .catalogue import Catalogue, unique_rows
-from .digest import Described
+from .digest import DescribedSide
 from .doors import Doors
-from .features import Features
-from .log import Log
+from .features import FeatureTable
+from .log import LogCodes
 
 # What makes the codes of each side table, and what messages say of it: the argument and its meaning.
 Coders = Mapping[str, tuple[Callable[["Sides", str], Any], str]]
@@ -38,9 +38,9 @@ class Sides:
     """
 
     items: Catalogue
-    log: Log
+    log: LogCodes
     aspects: Callable[..., Aspects]
-    features: Features
+    features: FeatureTable
     popular: np.ndarray
     base: BaseLists
 
@@ -49,7 +49,7 @@ class Sides:
         coders: Coders,
         doors: Doors,
         codes: dict[str, np.ndarray],
-        items: Codes,
+        items: IdCodes,
         keys: pd.DataFrame | None,
         base: BaseLists | None,
     ) -> None:
@@ -105,7 +105,7 @@ class Sides:
         found |= {"base": self._made["base"].list_base} if "base" in self._made else {}
         return {name: int(np.count_nonzero(one >= 0)) for name, one in found.items() if isinstance(one, np.ndarray)}
 
-    def described(self) -> dict[str, Described]:
+    def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it."""
         return self.doors.described()
 
@@ -118,15 +118,15 @@ def catalogue_codes(sides: Sides, name: str) -> Catalogue:
     return Catalogue(sides.doors[name].frame, sides.needed(name), sides.n_items)
 
 
-def log_codes(sides: Sides, name: str) -> Log:
+def log_codes(sides: Sides, name: str) -> LogCodes:
     """Return past interactions."""
     item, (user, list_user) = sides.needed(name), sides.users[name]
     assert user is not None
     assert list_user is not None
-    return Log(user, item, list_user, sides.n_items, sides.item_rank)
+    return LogCodes(user, item, list_user, sides.n_items, sides.item_rank)
 
 
-def features_codes(sides: Sides, name: str) -> Features:
+def features_codes(sides: Sides, name: str) -> FeatureTable:
     """Return what items are compared by, which may be positions in the catalogue and nothing else."""
     door, row_of = sides.doors.get(name), None
     if name in sides.codes:
@@ -134,7 +134,7 @@ def features_codes(sides: Sides, name: str) -> Features:
     elif not sides.has("items"):
         sides.needed(name)
     columns, function = ([], None) if door is None else (door.columns[1:], door.similarity)
-    return Features(sides.items.row_of if row_of is None else row_of, columns, function)
+    return FeatureTable(sides.items.row_of if row_of is None else row_of, columns, function)
 
 
 def marked_codes(sides: Sides, name: str) -> np.ndarray:

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ..given_tables import Floats, check_model, count_text, rows_by, values_of
+from ..given_tables import FloatArray, check_model, count_text, model_values, rows_by
 from . import style
 from .style import Axes
 
 __all__ = ["users", "winners"]
 
-POINTS = 200  # of a curve of shares; a million users need no more ink than these
-TIE = 1e-12  # as in compare_models
+USER_POINTS = 200  # of a curve of shares; a million users need no more ink than these
+TIED_BELOW = 1e-12  # as in compare_models
 
 
 # ------------------------------------------------------------------------------------------ distribution
@@ -29,13 +29,13 @@ def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd
         `share` of the lists of a model have at most `value`; the first row of a model is its smallest value.
     """
     parts = []
-    for model, values in values_of(result, metric, model_col).by_model.items():
+    for model, values in model_values(result, metric, model_col).by_model.items():
         ordered = np.sort(values[~np.isnan(values)])
         if not len(ordered):
             continue
         steps = ordered[np.append(True, ordered[1:] != ordered[:-1])]
-        if len(steps) > POINTS:
-            steps = steps[np.linspace(0, len(steps) - 1, POINTS).astype(np.int64)]
+        if len(steps) > USER_POINTS:
+            steps = steps[np.linspace(0, len(steps) - 1, USER_POINTS).astype(np.int64)]
         below = np.searchsorted(ordered, steps, side="right") / len(ordered)
         parts.append(pd.DataFrame({"model": model, "value": steps, "share": below, "n": len(ordered)}))
     if not parts:
@@ -110,7 +110,7 @@ def _winners_data(result: Any, metric: str, *, model: Any, baseline: Any, bins: 
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 2:
         raise OptionError(f"bins={bins!r}; expected an integer of at least 2")
     difference = _differences(result, metric, model, baseline)
-    tied = np.abs(difference) <= TIE
+    tied = np.abs(difference) <= TIED_BELOW
     moved = difference[~tied]
     reach = float(np.abs(moved).max()) if len(moved) else 1.0
     half = max(bins // 2, 1)
@@ -124,12 +124,12 @@ def _winners_data(result: Any, metric: str, *, model: Any, baseline: Any, bins: 
     })  # fmt: skip
 
 
-def _differences(result: Any, metric: str, model: Any, baseline: Any) -> Floats:
+def _differences(result: Any, metric: str, model: Any, baseline: Any) -> FloatArray:
     """Return the difference of two models for every list that has a value for both.
 
     The rows of two models of one evaluation stand in the same order of lists, which is checked.
     """
-    found = values_of(result, metric).by_model
+    found = model_values(result, metric).by_model
     pair = [check_model(name, label, list(found)) for name, label in (("model", model), ("baseline", baseline))]
     if pair[0] == pair[1]:
         raise OptionError(f"model and baseline are both {pair[0]!r}; expected two models")

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Unpack
+from typing import Any, ParamSpec, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError
+from ..errors import DataError, DeprecatedWarning, OptionError, warn_user
 from ..inputs.accepted import OptionArguments
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.options import Options, takes_options
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
-from ..metrics.compute import defined_values, mean, settled
-from ..metrics.metric import find
+from ..metrics.compute import defined_values, mean, settle_undefined
+from ..metrics.metric import Metric, find
 from ..progress import Progress
 
 __all__ = ["compare_conventions"]
@@ -25,14 +26,33 @@ __all__ = ["compare_conventions"]
 REFUSALS = (DataError, OptionError)
 METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
+ConventionArguments = ParamSpec("ConventionArguments")
+
+
+def _k_third(function: Callable[ConventionArguments, pd.DataFrame]) -> Callable[ConventionArguments, pd.DataFrame]:
+    """Take k as the third argument too, where it stood before, with a warning."""
+
+    @functools.wraps(function)
+    def with_metrics_third(*args: Any, **kwargs: Any) -> pd.DataFrame:
+        if len(args) == 3 and isinstance(k := args[2], int | np.integer):
+            warn_user(
+                f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in evaluate; pass k={k}",
+                DeprecatedWarning,
+            )
+            return function(*args[:2], k=k, **kwargs)  # type: ignore[arg-type]
+        return function(*args, **kwargs)
+
+    return with_metrics_third
+
 
 @takes_options
+@_k_third
 def compare_conventions(
     true: Any,
     pred: Any,
+    metrics: str | Metric | Sequence[str | Metric] = METRICS_IN_COMMON,
     k: int = 10,
     *,
-    metrics: Sequence[str] = METRICS_IN_COMMON,
     conventions: Sequence[str | Convention] = tuple(CONVENTIONS),
     **options: Unpack[OptionArguments],
 ) -> pd.DataFrame:
@@ -42,10 +62,10 @@ def compare_conventions(
     ----------
     true, pred : DataFrame, mapping or Arrow stream
         As for `evaluate`, without `by`.
+    metrics : str, Metric or list of them
+        Names of metrics. The parameters are those of each convention.
     k : int, default 10
         Cut-off.
-    metrics : list of str
-        Names of metrics.
     conventions : list of str or Convention, default all
         Conventions to compare; the others are compared with the first one.
     {options}
@@ -66,7 +86,7 @@ def compare_conventions(
     Examples
     --------
     >>> import recdf as rd
-    >>> table = rd.compare_conventions({"u": ["a"]}, {"u": ["a", "x"]}, metrics=["precision"])
+    >>> table = rd.diagnostics.compare_conventions({"u": ["a"]}, {"u": ["a", "x"]}, ["precision"])
     >>> table.set_index("convention").loc["rs_metrics", "rule"]
     'divisor=shown (+0.4)'
     """
@@ -77,22 +97,23 @@ def compare_conventions(
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:
         raise OptionError("conventions is empty; name at least one")
+    asked = [metrics] if isinstance(metrics, str | Metric) else metrics
+    names = [one.name if isinstance(one, Metric) else find(one).name for one in asked]
     for record in records:
         Options.of({**options, "like": record})  # raise for a wrong option here, since it is no refusal of data
     with ExitStack() as stack:
-        progress = stack.enter_context(Progress(len(metrics), "compare_conventions"))
-        rows = _compared(_Measure(true, pred, check_k(k), options, stack), metrics, records, k, progress)
-    names = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
-    return pd.DataFrame(rows, columns=names).astype({"k": "Int64", "n": "int64", "n_undefined": "int64"})
+        progress = stack.enter_context(Progress(len(names), "compare_conventions"))
+        rows = _convention_rows(_Measure(true, pred, check_k(k), options, stack), names, records, k, progress)
+    columns = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
+    return pd.DataFrame(rows, columns=columns).astype({"k": "Int64", "n": "int64", "n_undefined": "int64"})
 
 
-def _compared(
-    measure: _Measure, metrics: Sequence[str], records: list[Convention], k: int, progress: Progress
+def _convention_rows(
+    measure: _Measure, metrics: list[str], records: list[Convention], k: int, progress: Progress
 ) -> list[tuple[Any, ...]]:
     """Make one row per metric and convention that has it."""
     rows: list[tuple[Any, ...]] = []
-    for name in metrics:
-        metric = find(name).name
+    for metric in metrics:
         having = [record for record in records if metric in record.metrics]
         base, start = None, float("nan")
         for record in having:
@@ -125,7 +146,7 @@ class _Measure:
             self.matched[key] = self.stack.enter_context(Call(options).match(*self.frames))
         request = find(metric).request({}, self.k, options)
         found = next(iter(defined_values(self.matched[key], request, options).values()))
-        values = settled(found, request, options)
+        values = settle_undefined(found, request, options)
         n = int(np.count_nonzero(~np.isnan(values)))
         return mean(values, self.matched[key].weight), n, int(np.isnan(found).sum())
 

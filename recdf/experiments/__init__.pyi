@@ -1,0 +1,29 @@
+"""The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
+
+from ..experiments.compare.bootstrap_ci import bootstrap_ci as bootstrap_ci
+from ..experiments.compare.compare_from_moments import compare_variants_from_moments as compare_variants_from_moments
+from ..experiments.compare.compare_models import compare_models as compare_models
+from ..experiments.compare.compare_variants import compare_variants as compare_variants
+from ..experiments.compare.variant_moments import variant_moments as variant_moments
+from ..experiments.decide.experiment_health import experiment_health as experiment_health
+from ..experiments.decide.verdict import adjust_pvalues as adjust_pvalues
+from ..experiments.join.join_experiment import join_experiment as join_experiment
+from ..experiments.join.roll_up import roll_up as roll_up
+from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
+from ..tables.comparisons import report_table as report_table
+from ..tables.shown_frames import ReportTable as ReportTable
+
+__all__ = [
+    "ReportTable",
+    "adjust_pvalues",
+    "bootstrap_ci",
+    "compare_models",
+    "compare_variants",
+    "compare_variants_from_moments",
+    "experiment_health",
+    "join_experiment",
+    "plan_experiment",
+    "report_table",
+    "roll_up",
+    "variant_moments",
+]

@@ -1,0 +1,19 @@
+"""The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
+
+from ..inputs.frames import from_dict as from_dict
+from ..inputs.frames import from_labelled as from_labelled
+from ..logs.impressions import Impressions as Impressions
+from ..logs.impressions import from_impressions as from_impressions
+from ..logs.log_checks import check_log as check_log
+from ..logs.time_slices import time_slice as time_slice
+from ..partitions.impressions_parquet import impressions_parquet as impressions_parquet
+
+__all__ = [
+    "Impressions",
+    "check_log",
+    "from_dict",
+    "from_impressions",
+    "from_labelled",
+    "impressions_parquet",
+    "time_slice",
+]

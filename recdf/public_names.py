@@ -1,0 +1,144 @@
+"""The public names: where each stands, and in which namespace users find it. All load when they are first used.
+
+To add a public name, write it into a row here, and run `python tests/generated.py`, which writes the stubs that type
+checkers read. A row is a module and its names; "estimate as ope_estimate" is the name `estimate` under another one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from . import errors
+
+NamesByModule = Mapping[str, Sequence[str]]
+
+# Modules that are attributes of `recdf`.
+NAMESPACES = {
+    "experiments": "experiments",
+    "ope": "ope",
+    "logs": "logs",
+    "diagnostics": "diagnostics",
+    "metrics": "metrics",
+    "errors": "errors",
+    "plot": "display.plot",
+    "spark": "partitions.spark",
+    "dask": "partitions.dask",
+    "engines": "partitions.engines",
+}
+
+PUBLIC: dict[str, NamesByModule] = {
+    # What `dir(recdf)` lists, beside the metrics. Classes are here if users make or annotate them: a result of their
+    # own, the options of a project, a convention, and what the function of a metric takes.
+    "recdf": {
+        "errors": [name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, Exception)],
+        "datasets": ["sample_shop"],
+        "diagnostics.data_checks": ["check"],
+        "display.leaderboard": ["leaderboard"],
+        "display.report.page": ["report"],
+        "evaluation.evaluate": ["evaluate"],
+        "evaluation.result": ["Evaluation", "read_parquet"],
+        "evaluation.summary": ["summarize"],
+        "experiments.compare.compare_models": ["compare_models"],
+        "experiments.compare.compare_variants": ["compare_variants"],
+        "experiments.join.join_experiment": ["join_experiment"],
+        "inputs.conventions": ["Convention", "conventions_table"],
+        "logs.impressions": ["from_impressions"],
+        "matching.counts": ["Counts"],
+        "matching.hits": ["Hits"],
+        "matching.lists": ["Lists"],
+        "metrics.metric": ["Metric", "metric", "metrics_table"],
+        "partitions.evaluate_parquet": ["evaluate_parquet"],
+    },
+    "recdf.experiments": {
+        "experiments.compare.bootstrap_ci": ["bootstrap_ci"],
+        "experiments.compare.compare_from_moments": ["compare_variants_from_moments"],
+        "experiments.compare.compare_models": ["compare_models"],
+        "experiments.compare.compare_variants": ["compare_variants"],
+        "experiments.compare.variant_moments": ["variant_moments"],
+        "experiments.decide.experiment_health": ["experiment_health"],
+        "experiments.decide.verdict": ["adjust_pvalues"],
+        "experiments.join.join_experiment": ["join_experiment"],
+        "experiments.join.roll_up": ["roll_up"],
+        "experiments.plan.plan_experiment": ["plan_experiment"],
+        "tables.comparisons": ["report_table"],
+        "tables.shown_frames": ["ReportTable"],
+    },
+    "recdf.ope": {
+        "off_policy.compare_targets": ["ope_compare as compare"],
+        "off_policy.estimate_value": ["ope_estimate as estimate"],
+        "off_policy.propensity_check": ["popularity_propensity", "propensity_check"],
+        "off_policy.reward_table": ["reward_table"],
+        "off_policy.target_from_recs": ["target_from_recs"],
+        "off_policy.weight_diagnostics": ["ope_diagnostics as diagnostics"],
+    },
+    "recdf.logs": {
+        "inputs.frames": ["from_dict", "from_labelled"],
+        "logs.impressions": ["Impressions", "from_impressions"],
+        "logs.log_checks": ["check_log"],
+        "logs.time_slices": ["time_slice"],
+        "partitions.impressions_parquet": ["impressions_parquet"],
+    },
+    "recdf.diagnostics": {
+        "diagnostics.conventions_compared": ["compare_conventions"],
+        "diagnostics.count_tables": ["exposure_table", "hit_table", "position_table", "user_gap"],
+        "diagnostics.data_checks": ["check"],
+        "metrics.sampled": ["sampled_values"],
+    },
+}
+
+# Names at the top that `dir(recdf)` does not list: those of the namespaces, registries, and classes of results.
+ALIASES: NamesByModule = {
+    "datasets": ["Shop"],
+    "diagnostics": [
+        "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
+    ],
+    "display.leaderboard": ["Leaderboard"],
+    "experiments": [
+        "ReportTable", "adjust_pvalues", "bootstrap_ci", "compare_variants_from_moments", "experiment_health",
+        "plan_experiment", "report_table", "roll_up", "variant_moments",
+    ],
+    "inputs.conventions": ["CONVENTIONS"],
+    "logs": ["Impressions", "check_log", "from_dict", "from_labelled", "impressions_parquet", "time_slice"],
+    "metrics.metric": ["METRICS"],
+    "off_policy.compare_targets": ["ope_compare"],
+    "off_policy.estimate_value": ["ope_estimate"],
+    "off_policy.weight_diagnostics": ["ope_diagnostics"],
+    "ope": ["popularity_propensity", "propensity_check", "reward_table", "target_from_recs"],
+}  # fmt: skip
+
+
+def places(rows: NamesByModule) -> Iterator[tuple[str, str, str]]:
+    """Yield the module of each name, its name there and its public name."""
+    for module, names in rows.items():
+        for name in names:
+            own, _, public = name.partition(" as ")
+            yield module, own, public or own
+
+
+def late_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package whose public names load when they are first used."""
+    top = package == "recdf"
+    found = {public: (module, own) for module, own, public in places(PUBLIC[package])}
+    listed = sorted(found, key=lambda name: (name.lower() == name, name))
+    if top:
+        found |= {public: (module, own) for module, own, public in places(ALIASES)}
+        found |= {name: (module, "") for name, module in NAMESPACES.items()}
+
+    def get(name: str) -> Any:
+        if name not in found:
+            held = sys.modules[package]
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=held)
+        module, own = found[name]
+        loaded = importlib.import_module(f"recdf.{module}")
+        thing = getattr(loaded, own) if own else loaded
+        setattr(sys.modules[package], name, thing)  # the next use finds it at once
+        return thing
+
+    def names() -> list[str]:
+        own = [name for name in vars(sys.modules[package]) if name.startswith("__")]
+        return sorted({*own, *sys.modules[package].__all__, *(NAMESPACES if top else ())})
+
+    return get, names, listed
