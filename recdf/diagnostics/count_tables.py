@@ -20,8 +20,8 @@ from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.groups import first_rows
 from ..inputs.options import as_columns, says_as, takes_options
+from ..inputs.sorting import spans
 from ..matching.counts import ListCounts
-from ..matching.grouping import spans
 from ..matching.hits import ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..errors import DataError
 from ..inputs.frames import column
 from ..inputs.ids import is_nested, label_codes
-from ..matching.grouping import spans
+from ..inputs.sorting import spans
 from ..matching.lists import Matched
 from ..metrics.call import CarryRule
 from ..metrics.per_user import label_frame

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
-from ..inputs.sorting import run_heads
+from ..inputs.groups import CodeColumn
+from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
 from ..inputs.threads import each, rows_at_a_time
-from .grouping import offsets, order_of_codes, spans
 
 # A block has about so many rows, or fewer where there are many threads; lists are not split.
 BLOCK_ROWS = 2**18
@@ -57,13 +57,6 @@ class Block:
         return found
 
 
-class Column(Protocol):
-    """A column that gives the values of a slice of its rows: an array, or a `codes.Coded`, which computes them then."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice, /) -> np.ndarray: ...
-
-
 @dataclass(frozen=True)
 class Blocks:
     """The `n` blocks of a table, in groups: the values of one group of blocks are distributed at a time.
@@ -80,7 +73,7 @@ class Blocks:
 
 
 def list_blocks(
-    code: Column, heads: np.ndarray | None, n_rows: int, n_codes: int, columns: Sequence[Column]
+    code: CodeColumn, heads: np.ndarray | None, n_rows: int, n_codes: int, columns: Sequence[CodeColumn]
 ) -> Blocks:
     """Return the blocks, which together hold every list. Rows of code -1 are left out.
 
@@ -105,7 +98,7 @@ def _all_differ(code: np.ndarray) -> bool:
     return int(np.count_nonzero(seen)) == len(code)
 
 
-def _standing(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) -> Blocks:
+def _standing(code: np.ndarray, start: np.ndarray, columns: Sequence[CodeColumn]) -> Blocks:
     block_rows = rows_at_a_time(BLOCK_ROWS)
     cuts = np.searchsorted(start[:-1], np.arange(block_rows, start[-1], block_rows))
     edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(code))]).tolist(), len(code)]
@@ -113,7 +106,7 @@ def _standing(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) ->
     return Blocks(len(makes), lambda: [makes])
 
 
-def _stood(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) -> Block:
+def _stood(code: np.ndarray, start: np.ndarray, columns: Sequence[CodeColumn]) -> Block:
     rows = slice(int(start[0]), int(start[-1]))
     values = [column[rows] for column in columns]
     inside = code >= 0
@@ -124,7 +117,7 @@ def _stood(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) -> Bl
     return Block(code[inside], offsets(length), row, [value.take(row - rows.start) for value in values])
 
 
-def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> Blocks:
+def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blocks:
     """Distribute the rows to blocks by the high bits of their codes; each block then sorts its rows by the low bits.
 
     Every chunk of rows sorts its rows by block, and keeps their places in the chunk. The values are distributed later,
@@ -149,7 +142,7 @@ def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> Blocks:
     return Blocks(n_blocks, groups)
 
 
-def _deal(code: Column, n_blocks: int, chunk_rows: int, shift: int, columns: Sequence[Column]) -> _Dealt:
+def _deal(code: CodeColumn, n_blocks: int, chunk_rows: int, shift: int, columns: Sequence[CodeColumn]) -> _Dealt:
     """Sort the rows of every chunk by block."""
     place = np.empty(len(code), np.uint16 if chunk_rows <= 2**16 else np.int32)
     low = np.empty(len(code), np.uint16 if shift <= 16 else np.int64)
@@ -181,7 +174,7 @@ class _Dealt:
     edges: np.ndarray
     chunk_rows: int
     shift: int
-    columns: Sequence[Column]
+    columns: Sequence[CodeColumn]
 
     def group(self, first: int, last: int) -> list[Callable[[], Block]]:
         """Return functions that make the blocks from `first` to `last` - 1, whose values are distributed here.
@@ -214,7 +207,7 @@ class _Dealt:
         return [partial(make, i) for i in range(first, last)]
 
 
-def _sorted_all(code: Column, n_codes: int, columns: Sequence[Column]) -> Block:
+def _sorted_all(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Block:
     codes, values = code[:], [column[:] for column in columns]
     if codes.min(initial=0) >= 0:
         return _sorted(None, codes, n_codes, 0, values)

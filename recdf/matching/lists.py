@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
+from ..inputs.sorting import offsets, rank_within
 from ..inputs.sums import exact_sums
 from ..inputs.true_and_pred import Order
-from .grouping import offsets, rank_within
 from .hits import HitArrays, Hits, ratio
 from .overlap import Overlap
 from .pred_lists import PredLists

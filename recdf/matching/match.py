@@ -18,6 +18,7 @@ import pandas as pd
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import Coded, IdCodes, encode, encode_keys
 from ..inputs.frames import as_frame, column, read_order
+from ..inputs.groups import first_rows
 from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
 from ..inputs.order_hints import Hints, hints_of, is_rank
@@ -40,7 +41,6 @@ from .list_keys import (
     ListCodes,
     at_heads,
     encode_by,
-    first_row_or_none,
     key_frame,
     key_run_heads,
     place_of,
@@ -308,7 +308,7 @@ def _first_row_of_lists(
             first[of_list] = rows.pred.frame_rows(ranked.pred.first)
         else:
             assert codes.users_key is not None
-            first = first_row_or_none(codes.users_key, codes.n_keys).take(key)
+            first = first_rows(codes.users_key, codes.n_keys).take(key)
         found[role] = first
     return found
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..inputs.codes import IdCodes
 from ..inputs.options import Options
+from ..inputs.sorting import offsets
 from ..inputs.true_and_pred import ReadRows
 from .blocks import Block, Blocks
-from .grouping import offsets
 from .ranked import Ranked, joined, rank_pred, refuse_duplicates, refuse_ties, settle_pairs, tied_rows
 from .true_lists import TrueByKey
 

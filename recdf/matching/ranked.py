@@ -15,12 +15,13 @@ import numpy as np
 
 from ..errors import DuplicateError, TieError
 from ..inputs.codes import Coded, IdCodes
+from ..inputs.groups import CodeColumn
 from ..inputs.options import Options
-from ..inputs.sorting import distinct
+from ..inputs.sorting import at, distinct, offsets, rank_within, sort_within, spans
 from ..inputs.true_and_pred import ReadRows
-from .blocks import Block, Blocks, Column, list_blocks
-from .grouping import Pairs, at, offsets, pair_within, rank_within, sort_within, spans
+from .blocks import Block, Blocks, list_blocks
 from .item_weights import refuse_two_propensities
+from .pairing import Pairs, pair_within
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ def refuse_ties(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> 
     raise TieError(f'pred has {n:,} items with the score of the item before them, first in list {where}; ties="raise"')
 
 
-def pred_blocks(table: ReadRows, code: Column, heads: np.ndarray | None, n_codes: int, item: Coded) -> Blocks:
+def pred_blocks(table: ReadRows, code: CodeColumn, heads: np.ndarray | None, n_codes: int, item: Coded) -> Blocks:
     """Return the blocks of recommended lists which `rank_pred` takes."""
     number = [] if table.number is None else [table.number]
     return list_blocks(code, heads, len(table), n_codes, [item, *number])

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import renamed
+from ..inputs.sorting import offsets
 from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
-from ..matching.grouping import offsets
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels

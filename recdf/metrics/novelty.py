@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from ..errors import OptionError, renamed
-from ..matching.grouping import pair_within
 from ..matching.hits import ratio
 from ..matching.lists import Lists
+from ..matching.pairing import pair_within
 from .diversity import SimilarityArgument
 from .metric import metric
 from .similarity import nearest

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ...errors import IdTypeError, OptionError
-from ..grouping import offsets, pair_within
+from ...inputs.sorting import offsets
+from ..pairing import pair_within
 
 
 @dataclass
