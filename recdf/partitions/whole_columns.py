@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ..evaluation.part import Part, PartResult, measure
 from ..inputs.threads import each, rows_at_a_time
 from ..progress import Progress
-from .local import FileLabels
+from .needed import NeededOfFiles
 from .source import Source, frame_of_arrow, labels_as
 from .work import rows_table
 
@@ -52,31 +52,31 @@ class _ColumnPiece(NamedTuple):
     placed: bool
 
 
-def measure_whole(files: FileLabels, progress: Progress, together_rows: int) -> PartResult:
+def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) -> PartResult:
     """Read both frames and measure them. The labels have the dtypes that pandas would give them."""
-    needed, sources = files.needed, files.sources
+    sources = files.sources
     tables = {
-        role: _WholeRead(source, together_rows).table(needed.schemas[role].names, files.ids[role])
+        role: _WholeRead(source, together_rows).table(files.schemas[role].names, files.ids[role])
         for role, source in sources.items()
     }
     progress.add(files.n_rows)
-    found = measure(needed.call, Part(frame_of_arrow(tables["true"]), frame_of_arrow(tables["pred"])))
+    found = measure(files.call, Part(frame_of_arrow(tables["true"]), frame_of_arrow(tables["pred"])))
     if found.measured is None:
         return found
     by = found.measured.by
-    if needed.by:
+    if files.by:
         kinds = sources["pred"].schema
-        columns = {name: labels_as(pa.array(by[name].array), kinds.field(name).type) for name in needed.by}
+        columns = {name: labels_as(pa.array(by[name].array), kinds.field(name).type) for name in files.by}
         by = sources["pred"].as_pandas(pa.table(columns))
     ((bucket, rows),) = found.rows.items()
     # The first row, in the types of the files.
     heads = {role: table.slice(0, 1).cast(sources[role].fields(table.column_names)) for role, table in tables.items()}
-    keys = [] if needed.given is not None else list(needed.key_fields)
-    labels = rows_table(rows, pa.schema([*keys, *(needed.other_fields.field(name) for name in needed.call.carry)]))
+    keys = [] if files.given is not None else list(files.key_fields)
+    labels = rows_table(rows, pa.schema([*keys, *(files.other_fields.field(name) for name in files.call.carry)]))
     carried = files.carried(labels, bool((rows.columns["n_pred"] == 0).any()))
     rows = replace(
         rows,
-        keys=files.keys(labels.select(needed.keys), heads) if keys else rows.keys,
+        keys=files.key_labels(labels.select(files.keys), heads) if keys else rows.keys,
         by=by,
         carried={name: carried[name] for name in carried.columns},
     )
