@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError
-from ..inputs.options import Options, as_columns, check_choice, check_shared
+from ..inputs.constraints import Constraint, a_number, check_value
+from ..inputs.options import Options, as_columns, check_shared
 from ..inputs.row_rules import BrokenRows
 from ..matching.lists import Matched
 from ..matching.match import match
@@ -173,7 +173,7 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
     carry = carry if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
     rules: dict[str, CarryRule] = dict(carry)
     for name, rule in rules.items():
-        check_choice(f"carry[{name!r}]", rule, get_args(CarryRule))
+        check_value(f"carry[{name!r}]", rule, CarryRule)
         if name in (*as_columns(options.by), *as_columns(options.user_col)):
             raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
         if name in ("n_true", "n_pred", options.weight_name, *taken):
@@ -191,9 +191,9 @@ def _refuse_propensities(request: Request) -> None:
         )
 
 
+CUT_OFF = Constraint("a positive integer below 2**31", a_number(1, 2**31 - 1, whole=True).holds, "int")
+
+
 def check_k(k: Any) -> int:
     """Return k as an int, or raise."""
-    if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k < 2**31:
-        most = " below 2**31" if isinstance(k, int | np.integer) and k > 1 else ""
-        raise OptionError(f"k={k!r}; expected a positive integer{most}")
-    return int(k)
+    return int(CUT_OFF.check("k", k))
