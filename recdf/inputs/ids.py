@@ -68,10 +68,11 @@ class IdColumn:
 
 
 def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
-    """Take rows of an array. Arrow would first join all chunks, which may hold more strings than fit into one."""
+    """Take rows, chunk by chunk. Arrow would join all chunks, which may hold more strings than fit into one."""
+    order = None
     if not (rows[1:] >= rows[:-1]).all():
         order = np.argsort(rows, kind="stable")
-        return _take_chunks(array, rows[order]).take(pa.array(np.argsort(order)))
+        rows = rows[order]
     start = np.cumsum([0, *map(len, array.chunks)])
     edges = pairwise(np.searchsorted(rows, start).tolist())
     parts = [
@@ -79,7 +80,8 @@ def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
         for chunk, first, (a, z) in zip(array.chunks, start[:-1], edges, strict=True)
         if a < z
     ]
-    return pa.chunked_array(parts, array.type)
+    found = pa.chunked_array(parts, array.type)
+    return found if order is None else found.take(pa.array(np.argsort(order)))
 
 
 def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:

@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, get_type_hints
+from inspect import signature
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from ..evaluation.carry import nullable
 from ..evaluation.evaluate import evaluate
-from ..evaluation.evaluate_arguments import EvaluateArguments, call_of
+from ..evaluation.evaluate_arguments import call_of
 from ..evaluation.part import PartResult
 from ..inputs.constraints import a_number, check_value
 from ..inputs.options import check_names
@@ -100,7 +101,8 @@ def evaluate_frames(
 def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     """Check the arguments and return the call. Side tables and `users=` may be frames of the engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
-    check_names(asked.options, ["k", *asked.own, *get_type_hints(EvaluateArguments)], what)
+    by_name = [name for name, one in signature(evaluate).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    check_names(asked.options, ["k", *asked.own, *by_name], what)
     options = {name: engine.local(value) for name, value in asked.options.items()}
     call = call_of(evaluate, asked.metrics, asked.k, options, true)
     refuse_ties_by_row(call.options, asked.options, engine.name)
