@@ -13,7 +13,8 @@ import pandas as pd
 from ..errors import DataError, DeprecatedWarning, OptionError, warn_user
 from ..inputs.accepted import OptionArguments
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
-from ..inputs.options import Options, takes_options
+from ..inputs.door import takes_options
+from ..inputs.options import Options
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..metrics.compute import defined_values, mean, settle_undefined
@@ -45,8 +46,8 @@ def _k_third(function: Callable[ConventionArguments, pd.DataFrame]) -> Callable[
     return with_metrics_third
 
 
-@takes_options
 @_k_third
+@takes_options
 def compare_conventions(
     true: Any,
     pred: Any,

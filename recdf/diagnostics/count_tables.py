@@ -17,9 +17,10 @@ import pandas as pd
 from ..errors import ColumnError
 from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
 from ..inputs.accepted import OptionArguments
+from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.groups import first_rows
-from ..inputs.options import as_columns, says_as, takes_options
+from ..inputs.options import as_columns, says_as
 from ..matching.counts import ListCounts
 from ..matching.grouping import spans
 from ..matching.hits import ratio

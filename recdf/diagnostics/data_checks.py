@@ -11,8 +11,9 @@ import pandas as pd
 
 from ..errors import EmptyPopulationError, RecdfWarning, examples
 from ..inputs.accepted import OptionArguments
+from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
-from ..inputs.options import Options, takes_options
+from ..inputs.options import Options
 from ..inputs.order_hints import argument_of, hints_of
 from ..inputs.row_rules import OF_PROPENSITY
 from ..inputs.true_and_pred import broken_of_true, gains, order_source, read_relevance, relevance_source

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from ..inputs.accepted import OptionArguments
-from ..inputs.options import takes_options
+from ..inputs.door import takes_options
 from ..matching.side_tables.given import Given
 from ..metrics.call import Call
 from ..metrics.metric import Metric

@@ -13,6 +13,7 @@ from ..errors import OptionError
 from ..evaluation.carry import Carry, carry_rules
 from ..evaluation.evaluate import evaluate
 from ..inputs.accepted import OptionArguments
+from ..inputs.door import through_the_door
 from ..inputs.options import DESCRIPTION, NAMES, Options
 from ..inputs.order_hints import argument_of, hints_of
 from ..matching.side_tables.given import Given
@@ -136,7 +137,8 @@ def takes_evaluate_options(engine: str = "") -> Callable[[EngineFunction], Engin
     def shown(function: EngineFunction) -> EngineFunction:
         known, signature = inspect.signature(evaluate).parameters, inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        more = [known[name] for name in (*SIDE_TABLES, "item_by", "carry", *NAMES)]
+        more = [known[name] for name in (*SIDE_TABLES, "item_by", "carry", *NAMES, "options")]
+        function = through_the_door(function)
         function.__signature__ = signature.replace(parameters=own + more)  # type: ignore[attr-defined]
         text = inspect.getdoc(function) or ""
         for word, meaning in texts.items():

@@ -125,9 +125,9 @@ class _WholeRead:
     def _stored_columns(self, name: str) -> Iterator[Any]:
         """Yield what each row group of each file says of one column."""
         for fragment, places in zip(self.source.fragments, self._places, strict=True):
-            if name in places:
+            if (there := self.source.in_files(name)) in places:
                 for number in range(fragment.metadata.num_row_groups):
-                    yield fragment.metadata.row_group(number).column(places[name])
+                    yield fragment.metadata.row_group(number).column(places[there])
 
     def _is_narrow(self, name: str) -> bool:
         """Tell whether the smallest and the largest integers that the files name fit into 32 bits."""
@@ -171,9 +171,10 @@ class _WholeRead:
                 [pa.repeat(pa.scalar(known[name], self.source.schema.field(name).type), group.n_rows)], False
             )
         # Positions in a dictionary are read only where there is an array for them.
-        texts = stored if array is not None and self.source.schema.field(name).type in TEXT else []
+        there = self.source.in_files(name)
+        texts = [there] if array is not None and self.source.schema.field(name).type in TEXT else []
         with pq.ParquetFile(fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True) as file:
-            column = file.read_row_groups(group.numbers, columns=stored, use_threads=False)[name]
+            column = file.read_row_groups(group.numbers, columns=[there], use_threads=False)[there]
         if array is None or column.null_count:
             return _ColumnPiece(column.chunks, False)
         if texts:
