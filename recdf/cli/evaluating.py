@@ -17,7 +17,7 @@ from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import RESULT_FILES, sweep
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
-from ..inputs.options import CHOICES, NAMES, Options, as_columns
+from ..inputs.options import NAMES, OPTIONS, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
@@ -101,11 +101,11 @@ def _evaluate(given: argparse.Namespace) -> None:
     options = given_options(given)
     names = [name for name, one in SIDE_TABLES.items() if one.shape != "features"]
     paths = {name: path for name in names if (path := getattr(given, name)) is not None}
-    if options.get("users", "true") not in CHOICES["users"]:
+    populations = OPTIONS["users"].constraint.values
+    if options.get("users", "true") not in populations:
         paths["users"] = options.pop("users")
         if not _is_file(paths["users"]):
-            known = ", ".join(CHOICES["users"])
-            raise OptionError(f"--users {paths['users']}: neither one of {known} nor a file of ids")
+            raise OptionError(f"--users {paths['users']}: neither one of {', '.join(populations)} nor a file of ids")
     if given.features and len(given.features) == 1 and _is_file(given.features[0]):
         paths["features"] = given.features[0]
     elif given.features:

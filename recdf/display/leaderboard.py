@@ -12,7 +12,7 @@ import pandas as pd
 from ..errors import OptionError, closest, kind_of
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
-from ..experiments.choices import Correction, check_literal
+from ..experiments.choices import NATURAL, Correction, check_value
 from ..experiments.decide.adjustment import adjustment
 from ..experiments.decide.verdict import PAIR_WARNINGS, warning_sentences
 from ..tables.cells import (
@@ -228,10 +228,8 @@ def leaderboard(
     """
     if not isinstance(result, Evaluation):
         raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
-    if correction is not None:
-        check_literal("correction", correction, Correction)
-    if isinstance(digits, bool) or not isinstance(digits, int) or digits < 0:
-        raise OptionError(f"digits={digits!r}; expected an integer of at least 0")
+    check_value("correction", correction, Correction | None)
+    check_value("digits", digits, NATURAL)
     result = with_units(result, unit_col)
     table = summary_of(result)
     columns = _columns_in_order(table, metrics, k)

@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, renamed
+from ...inputs.constraints import NATURAL, POSITIVE, SHARE, a_number
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...tables.comparisons import Comparison
-from ..choices import Alternative, Correction, PairMissing, PairTest, check_literal, check_test, in_new_word, new_word
+from ..choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value, in_new_word, new_word
 from ..decide.verdict import Families, adjusted_columns, directions, model_verdicts
-from ..experiment_columns import Floats, count, require, share
+from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
 from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
@@ -166,10 +167,10 @@ def compare_models(
     """
     test = check_test("test", test, PairTest)
     missing = in_new_word("missing", missing)
-    check_literal("missing", missing, PairMissing)
-    check_literal("alternative", alternative, Alternative)
-    check_literal("correction", correction, Correction)
-    alpha = 1 - share("confidence", confidence)
+    check_value("missing", missing, PairMissing)
+    check_value("alternative", alternative, Alternative)
+    check_value("correction", correction, Correction)
+    alpha = 1 - check_value("confidence", confidence, SHARE)
     if weight_col is not None and test == "wilcoxon":
         raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
@@ -177,7 +178,7 @@ def compare_models(
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
     keys += units
     names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
-    counts = count("n_resamples", n_resamples), count("seed", seed, 0)
+    counts = check_value("n_resamples", n_resamples, POSITIVE), check_value("seed", seed, NATURAL)
     settings = PairSettings(test, missing, alternative, confidence, *counts, _margins(margin, names))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
@@ -294,8 +295,7 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
     for name, value in margins.items():
         if name not in names:
             raise OptionError(f"margin names {name!r}, which is not compared; metrics are {names}")
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-            raise OptionError(f"margin={value!r} for {name!r}; expected a number above 0")
+        check_value(f"margin[{name!r}]" if isinstance(margin, Mapping) else "margin", value, a_number(above=0))
     return {name: float(value) for name, value in margins.items()}
 
 

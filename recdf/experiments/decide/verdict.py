@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, renamed
+from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...metrics.direction import direction_of
 from ...stats.many_tests import adjust_within
-from ..choices import Better, Correction, check_literal
-from ..experiment_columns import Floats, Mask, frame_of, group_codes, metric_values, require, share
+from ..choices import Better, Correction, check_value
+from ..experiment_columns import Floats, Mask, frame_of, group_codes, metric_values, require
 from ..samples import subset
 
 __all__ = ["adjust_pvalues"]
@@ -74,8 +75,8 @@ def adjust_pvalues(
     1     0.04   0.06   False
     2     0.03   0.06   False
     """
-    check_literal("correction", correction, Correction)
-    share("confidence", confidence)
+    check_value("correction", correction, Correction)
+    check_value("confidence", confidence, SHARE)
     require(frame_of("table", table), "table", as_columns(family))
     p = metric_values(table, "table", p_col)
     outside = (p < 0) | (p > 1)

@@ -15,7 +15,7 @@ from ...inputs.options import as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
 from ...inputs.sums import exact_sums
 from ...metrics.direction import direction_of
-from ..choices import Roll, check_literal
+from ..choices import Roll, check_value
 from ..experiment_columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
 
 __all__ = ["roll_up"]
@@ -129,9 +129,9 @@ def _rules(
     if isinstance(how, Mapping):
         require(per_user, "per_user", list(how))
         for name, rule in how.items():
-            check_literal(f"how[{name!r}]", rule, Roll)
+            check_value(f"how[{name!r}]", rule, Roll)
         return dict(how)
-    check_literal("how", how, Roll)
+    check_value("how", how, Roll)
     keys = {*units, *over}
     listed = [name for name in list_columns(per_user) if name not in keys]
     _refuse_mixing(per_user, units, listed)
