@@ -21,6 +21,7 @@ from ..inputs.options import NAMES, OPTIONS, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
+from ..tables.findings import finding_of
 from .arguments import FILES_HELP, add_arguments, add_options, add_out, as_pairs, check_out, given_options, in_flags
 from .expected import add_expected, check_age, check_expected
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
@@ -238,10 +239,12 @@ def _check(given: argparse.Namespace) -> int:
 def _findings(found: pd.DataFrame) -> str:
     """Write each finding as a few lines: severity, finding, count, examples, effect."""
     lines = []
-    for finding, severity, count, part, examples, effect in zip(*(found[name] for name in found.columns), strict=True):
+    for row in found.to_dict("records"):
+        part = row["share"]
         share = "" if pd.isna(part) else f" ({part:.1%})" if part >= 0.001 else " (below 0.1%)"
-        lines.append(f"{severity:<9}{finding}: {count:,}{share}")
-        lines += [f"{'':9}{name}: {text}" for name, text in (("seen", examples), ("effect", effect)) if text]
+        lines.append(f"{row['severity']:<9}{finding_of(row)}: {row['count']:,}{share}")
+        said = (("seen", row["examples"]), ("effect", row["effect"]))
+        lines += [f"{'':9}{name}: {text}" for name, text in said if text]
     counts = found["severity"].value_counts()
     words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]
     return "\n".join([*lines, "", f"found: {', '.join(words)}"])

@@ -13,6 +13,7 @@ from ..errors import OptionError, closest, kind_of
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
 from ..experiments.choices import NATURAL, Correction, check_value
+from ..experiments.compare.where_both import BUT, sentence_of_both
 from ..experiments.decide.adjustment import adjustment
 from ..experiments.decide.verdict import PAIR_WARNINGS, warning_sentences
 from ..tables.cells import (
@@ -347,7 +348,7 @@ def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list
     for (segment, group), table in compared.items():
         for row in table.itertuples(index=False):
             sign = str(row.verdict).split(",")[0].split(" ")[0]
-            if not row.reject or sign not in ("better", "worse"):
+            if not row.reject or sign not in ("better", "worse") or BUT in str(row.verdict):
                 continue
             if baseline is not None:
                 found[segment, group, str(row.model), str(row.metric)] = "+" if sign == "better" else "−"
@@ -398,6 +399,8 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
     if not len(tests):
         return tuple(found)
     withheld = tests["verdict"][tests["verdict"].astype(str).str.startswith("check")]
+    whole = tests[tests["segment"] == EVERYONE] if "segment" in tests.columns else tests
+    found += [text for row in whole.to_dict("records") if BUT in row["verdict"] and (text := sentence_of_both(row))]
     if len(withheld):
         why = ", ".join(f"{n} {str(text).removeprefix('check: ')}" for text, n in withheld.value_counts().items())
         of_all = f"{len(withheld)} of {len(tests)} comparisons"

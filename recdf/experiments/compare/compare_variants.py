@@ -215,8 +215,8 @@ def compare_variants(
     >>> table = rd.compare_variants(users, metrics, control="A", expected={"A": 1, "B": 1})
     >>> table[["metric", "treatment", "diff", "ci_low", "ci_high", "verdict"]].round(3)
       metric treatment  diff  ci_low  ci_high verdict
-    0   hits         B  1.50   0.863    2.137  higher
-    1    ctr         B  0.15   0.086    0.214  better
+    0   hits         B  1.50   0.765    2.235  higher
+    1    ctr         B  0.15   0.076    0.224  better
     """
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
