@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from ..inputs.accepted import OptionArguments
 from ..inputs.door import takes_options
+from ..inputs.options import CallArguments
 from ..matching.side_tables.given import Given
 from ..metrics.call import Call
 from ..metrics.metric import Metric
@@ -35,7 +35,7 @@ def evaluate(
     popular: Any = None,
     item_by: str | None = None,
     carry: Carry = None,
-    **options: Unpack[OptionArguments],
+    **options: Unpack[CallArguments],
 ) -> Evaluation:
     """Evaluate recommendations: one row per list and one row per metric.
 

@@ -9,18 +9,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, closest, kind_of
 from .frames import as_frame
-from .options import DESCRIPTION, NAMES, Options, parameters
-
-# What functions of per-user tables and of logs take from `options=`. The other options are about `true` and `pred`.
-COLUMNS = ("user_col", "item_col", "value_col", "weight_col", "by", "null_keys")
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from .options import DESCRIPTION, NAMES, NAMES_OF, Function, Options, parameters
 
 
 class NamedFiles(NamedTuple):
@@ -36,7 +31,8 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dic
     project = found.pop("options", None)
     if project is not None:
         if not isinstance(project, Options):
-            raise OptionError(f"options is {kind_of(project)}; expected rd.Options(user_col=..., ...)")
+            words = f"options is {kind_of(project)}; expected rd.Options(user_col=..., ...)"
+            raise OptionError(words, argument="options", value=project)
         stated = project.given if takes is NAMES else project.given | {"weight_col": project.weight_name}
         found = {name: value for name, value in stated.items() if name in takes} | found
     for role in ("true", "pred"):
@@ -50,9 +46,7 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dic
 
 def check_names_of_columns(names: Any, role: str) -> None:
     """Raise unless this is a mapping of standard names to names of columns, each of them once."""
-    if not isinstance(names, Mapping) or not all(isinstance(one, str) for pair in names.items() for one in pair):
-        example = {"user_id": "uid"}
-        raise OptionError(f"{role}_cols={names!r}; expected a mapping of standard names to those of {role}: {example}")
+    NAMES_OF.check(f"{role}_cols", names)
     for own in names.values():
         twice = [name for name, one in names.items() if one == own]
         if len(twice) > 1:
@@ -113,6 +107,6 @@ def takes_options(function: Function) -> Function:
     return found
 
 
-def takes_columns(function: Function) -> Function:
-    """Let a function with `options=None` take those of its columns from there that a call does not name."""
-    return through_the_door(function, [name for name in COLUMNS if name in inspect.signature(function).parameters])
+def takes_columns(*names: str) -> Callable[[Function], Function]:
+    """Let a function of per-user tables or logs take from `options=` those of these arguments that are not given."""
+    return functools.partial(through_the_door, takes=names)

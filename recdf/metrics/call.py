@@ -54,7 +54,7 @@ class Call:
     def of(cls, function: Callable[..., Any], options: Mapping[str, Any], given: Given = NOTHING) -> Call:
         """Check the names and values of the options that the function was called with."""
         check_shared(options, function)
-        return cls(Options.of(dict(options)), given=given)
+        return cls(Options(**options), given=given)
 
     def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
         """Return the call with these requests; raises if an argument that one of them needs is missing."""

@@ -48,7 +48,7 @@ class Metric(MetricRecord, ABC):
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Any, Any]:
         """What is asked by these arguments, and `true` and `pred` among them."""
         given = at_the_door(self._bind(args, kwargs))
-        shared = Options.of({name: value for name, value in given.items() if name in NAMES})
+        shared = Options(**{name: value for name, value in given.items() if name in NAMES})
         params = {name: value for name, value in given.items() if name in self.defaults}
         k = given.get("k", self.default_k)
         whole = k is None and self.default_k is None

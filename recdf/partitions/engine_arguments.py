@@ -12,9 +12,8 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.carry import Carry, carry_rules
 from ..evaluation.evaluate import evaluate
-from ..inputs.accepted import OptionArguments
 from ..inputs.door import through_the_door
-from ..inputs.options import DESCRIPTION, NAMES, Options
+from ..inputs.options import DESCRIPTION, NAMES, CallArguments, Options
 from ..inputs.order_hints import argument_of, hints_of
 from ..matching.side_tables.given import Given
 from ..matching.side_tables.records import SIDE_TABLES
@@ -22,7 +21,7 @@ from ..metrics.call import Call
 from ..metrics.strings import parse
 
 
-class EvaluateArguments(OptionArguments, total=False):
+class EvaluateArguments(CallArguments, total=False):
     """Side tables, `item_by`, `carry` and the shared options as keyword arguments. Side tables may be engine frames."""
 
     items: Any

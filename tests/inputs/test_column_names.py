@@ -54,7 +54,8 @@ def test_frames_of_other_libraries(kind):
 
 def test_a_project_states_them():
     project = rd.Options(**NAMES, ties="row")
-    assert rd.evaluate(OTHER_TRUE, OTHER_PRED, "ndcg@2", options=project) == rd.evaluate(TRUE, PRED, "ndcg@2", ties="row")
+    found = rd.evaluate(OTHER_TRUE, OTHER_PRED, "ndcg@2", options=project)
+    assert found == rd.evaluate(TRUE, PRED, "ndcg@2", ties="row")
     assert rd.ndcg(TRUE, OTHER_PRED, k=2, options=project, true_cols=None) == rd.ndcg(TRUE, PRED, k=2)
 
 
@@ -62,7 +63,7 @@ def test_names_are_those_that_options_give():
     true, pred = TRUE.rename(columns={"user_id": "customer"}), PRED.rename(columns={"user_id": "uid"})
     found = rd.evaluate(true, pred, "ndcg@2", user_col="customer", pred_cols={"customer": "uid"})
     assert found == rd.evaluate(true, pred.rename(columns={"uid": "customer"}), "ndcg@2", user_col="customer")
-    assert list(found.per_user.columns)[0] == "customer"
+    assert next(iter(found.per_user.columns)) == "customer"
 
 
 def test_two_columns_may_swap_their_names():
@@ -94,7 +95,7 @@ def test_no_column_is_copied():
 @pytest.mark.parametrize(
     ("how", "error", "words"),
     [
-        ({"pred_cols": {"user_id": "uuid"}}, rd.ColumnError, ["pred has no column 'uuid'", "did you mean 'uid'", "pred_cols"]),
+        ({"pred_cols": {"user_id": "uuid"}}, rd.ColumnError, ["pred has no column 'uuid'", "did you mean 'uid'"]),
         ({"true_cols": {"user_id": "clientele"}}, rd.ColumnError, ["true has no column 'clientele'", "true_cols"]),
         ({"pred_cols": {"user_id": "uid", "item_id": "uid"}}, rd.OptionError, ["'user_id' and 'item_id'", "'uid'"]),
         ({"pred_cols": {"yhat": "uid"}}, rd.ColumnError, ["'yhat'", "'uid'", "pred has a column 'yhat' too"]),
