@@ -100,7 +100,7 @@ def evaluate_frames(
 def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     """Check the arguments and return the call. Side tables and `users=` may be frames of the engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
-    check_names(asked.options, ["k", *asked.own, *SIDE_TABLES, "item_by", "carry", *NAMES], what)
+    check_names(asked.options, ["k", *asked.own, *SIDE_TABLES, "item_by", "carry", *NAMES, "options"], what)
     options = {name: engine.local(value) for name, value in asked.options.items()}
     call = call_of(evaluate, asked.metrics, asked.k, options, true)
     refuse_ties_by_row(call.options, asked.options, engine.name)
