@@ -17,6 +17,9 @@ from ..errors import ColumnError, OptionError, closest, kind_of
 from .frames import as_frame
 from .options import DESCRIPTION, NAMES, NAMES_OF, Function, Options, parameters
 
+# What orders `pred`: an option of a call replaces the other one of its project.
+ONE_OF_TWO = {"score_col": "rank_col", "rank_col": "score_col"}
+
 
 class NamedFiles(NamedTuple):
     """Files whose columns have other names: `names` has the name in the files for each standard name."""
@@ -34,7 +37,8 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dic
             words = f"options is {kind_of(project)}; expected rd.Options(user_col=..., ...)"
             raise OptionError(words, argument="options", value=project)
         stated = project.given if takes is NAMES else project.given | {"weight_col": project.weight_name}
-        found = {name: value for name, value in stated.items() if name in takes} | found
+        replaced = [name for name, rival in ONE_OF_TWO.items() if found.get(rival) is not None]
+        found = {name: value for name, value in stated.items() if name in takes and name not in replaced} | found
     for role in ("true", "pred"):
         names, argument = found.pop(f"{role}_cols", None), role if role in found else f"{role}_path"
         if names is not None and found.get(argument) is not None:

@@ -68,6 +68,13 @@ def test_what_the_call_says_comes_first_then_the_project_then_the_convention():
     assert rd.evaluate(TRUE, ONE, "ndcg", options=SHOP, like="ranx").spec["options"]["ties"] == "row"
 
 
+def test_another_order_of_pred_replaces_that_of_the_project():
+    ranked = ONE.assign(place=ONE.groupby("customer").cumcount() + 1)
+    spec = rd.evaluate(TRUE, ranked, "ndcg", options=SHOP, rank_col="place").spec
+    assert spec["order"] == {"by": "rank", "column": "place"}
+    assert rd.evaluate(TRUE, ranked, "ndcg", options=SHOP, rank_col=None).spec["order"]["column"] == "yhat"
+
+
 def test_the_spec_is_that_of_the_same_options():
     one = rd.evaluate(TRUE, PRED, "ndcg", options=SHOP.replace(by="model"))
     assert one == rd.evaluate(TRUE, PRED, "ndcg", by="model", **COLUMNS)
