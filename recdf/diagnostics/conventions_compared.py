@@ -93,14 +93,14 @@ def compare_conventions(
     for name in ("by", "like"):
         if options.get(name) is not None:
             raise OptionError(f"compare_conventions takes no {name}=")
-    Call.of(compare_conventions, options)  # checks their names and values
+    Call.from_arguments(compare_conventions, options)  # checks their names and values
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:
         raise OptionError("conventions is empty; name at least one")
     asked = [metrics] if isinstance(metrics, str | Metric) else metrics
     names = [one.name if isinstance(one, Metric) else find(one).name for one in asked]
     for record in records:
-        Call.of(compare_conventions, {**options, "like": record})  # a wrong option raises here, as no refusal of data
+        Call.from_arguments(compare_conventions, {**options, "like": record})  # a wrong option is no refusal of data
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(len(names), "compare_conventions"))
         rows = _convention_rows(_Measure(true, pred, check_k(k), options, stack), names, records, k, progress)
