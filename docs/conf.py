@@ -85,7 +85,8 @@ def write_handbook(folder):
     listed = [*NAMES_TABLE]
     for family, words in FAMILIES.items():
         own = [metric for metric in metrics if metric.family == family]
-        lines = [*heading(family.capitalize(), "="), words, "", "``**options`` are the :doc:`options` of all metrics.", ""]
+        shared = "``**options`` are the :doc:`options` of all metrics."
+        lines = [*heading(family.capitalize(), "="), words, "", shared, ""]
         for metric in own:
             lines += [*heading(metric.name, "-"), *facts(metric, names.get(metric.name, {})), ""]
             lines += [f".. autofunction:: recdf.{metric.name}{own_signature(metric)}", "   :no-index-entry:", ""]
@@ -93,8 +94,9 @@ def write_handbook(folder):
         links = ", ".join(f"``{metric.name}``" for metric in own)
         listed += [f"   * - :doc:`{family.capitalize()} <{family}>`", f"     - {words.partition(': ')[2]} {links}"]
     write(folder / "options.rst", options_page())
-    index = [*heading("Metric handbook", "="), "One page a family, written from the package. :doc:`../metrics` says which one to",
-             "take, and :doc:`options` what all of them take beside their own parameters.", "", *listed, ""]  # fmt: skip
+    words = """One page a family, written from the package. :doc:`../metrics` says which one to take, and :doc:`options`
+what all of them take beside their own parameters."""
+    index = [*heading("Metric handbook", "="), words, "", *listed, ""]
     pages = ["../metrics", *FAMILIES, "options"]
     write(folder / "index.rst", [*index, ".. toctree::", "   :hidden:", "", *(f"   {name}" for name in pages)])
 
@@ -113,8 +115,9 @@ def own_signature(metric):
 
 def options_page():
     """The options of every metric, of `evaluate` and of the tables of diagnostics, once."""
-    lines = [*heading("Options", "="), "What every metric takes, and ``rd.evaluate``, ``rd.check`` and the tables of",
-             "``rd.diagnostics`` too. Each is a keyword. :doc:`../own_frames` shows most of them at work.", ""]  # fmt: skip
+    words = """What every metric takes, and ``rd.evaluate``, ``rd.check`` and the tables of ``rd.diagnostics`` too.
+Each is a keyword. :doc:`../own_frames` shows most of them at work."""
+    lines = [*heading("Options", "="), words, ""]
     for name, option in OPTIONS.items():
         lines += [f"``{name}`` : default ``{option.default!r}``", f"   {plain(option.doc)}", ""]
     return lines
@@ -156,7 +159,8 @@ def write_api(lists, folder):
         pages = []
         for name in held.__all__:
             thing = getattr(held, name)
-            if isinstance(thing, rd.Metric) or (held is not rd and thing is getattr(rd, name, None) and name in rd.__all__):
+            at_the_top = held is not rd and name in rd.__all__ and thing is getattr(rd, name)
+            if isinstance(thing, rd.Metric) or at_the_top:
                 continue
             if isinstance(thing, type) and issubclass(thing, Exception):
                 errors += [f".. autoexception:: recdf.{name}", ""]

@@ -15,7 +15,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def first_screen(target: Path) -> bool:
-    """Write a report, open it as a reader does, and save what the first screen shows. Return whether that was possible."""
+    """Save what a reader sees first of a report of the sample shop, and return whether that was possible."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     try:
         from playwright.sync_api import sync_playwright
