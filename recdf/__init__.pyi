@@ -66,6 +66,7 @@ from .experiments.join.join_experiment import join_experiment as join_experiment
 from .inputs.conventions import CONVENTIONS as CONVENTIONS
 from .inputs.conventions import Convention as Convention
 from .inputs.conventions import conventions_table as conventions_table
+from .inputs.options import Options as Options
 from .logs import Impressions as Impressions
 from .logs import check_log as check_log
 from .logs import from_dict as from_dict
@@ -117,6 +118,7 @@ __all__ = [
     "NoOverlapWarning",
     "NullKeyError",
     "OptionError",
+    "Options",
     "OrderWarning",
     "RankWarning",
     "RecdfError",

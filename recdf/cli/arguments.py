@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from ..errors import WORDS, Mention, OptionError
 from ..inputs.conventions import CONVENTIONS
-from ..inputs.options import NAMES, OPTIONS
+from ..inputs.options import AT_THE_DOOR, NAMES, OPTIONS
 
 __all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags"]
 
@@ -191,6 +191,8 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
                 shape = {"metavar": "{" + ",".join(one.constraint.values) + "} or FILE", "type": file}
             elif one.flag_alone:
                 shape["nargs"] = "*"
+            elif name in AT_THE_DOOR:
+                shape = {"metavar": "NAME=COLUMN", "nargs": "+"}
             _add_documented(group, name, one.doc, one.default, shape)
 
 
@@ -219,11 +221,12 @@ def _add_documented(group: Any, name: str, text: str, default: Any, shape: Mappi
 def given_options(given: argparse.Namespace) -> dict[str, Any]:
     """Return the shared options that were given, as the functions take them."""
     options = {name: value for name, value in vars(given).items() if name in NAMES}
+    pairs = {name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN") for name in AT_THE_DOOR}
     one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
     words: dict[Any, bool] = {"True": True, "False": False}
     return {
         name: words.get(str(value), value or True) if OPTIONS[name].flag_alone else value for name, value in one.items()
-    }
+    } | {name: found for name, found in pairs.items() if found}
 
 
 def _parameter_texts(doc: str) -> dict[str, str]:

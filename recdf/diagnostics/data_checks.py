@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import EmptyPopulationError, RecdfWarning, examples
-from ..inputs.accepted import OptionArguments
+from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
-from ..inputs.options import Options, takes_options
+from ..inputs.options import CallArguments, Options
 from ..inputs.order_hints import argument_of, hints_of
 from ..inputs.row_rules import OF_PROPENSITY
 from ..inputs.true_and_pred import broken_of_true, gains, order_source, read_relevance, relevance_source
@@ -36,7 +36,7 @@ LEAK = "train and test overlap, or users want again what they had: a model that 
 
 @takes_options
 def check(
-    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Unpack[OptionArguments]
+    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:
     """Find what is unusual in the data, and how it affects the metrics: one row per finding, none for clean data.
 

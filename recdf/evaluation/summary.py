@@ -15,6 +15,7 @@ import pandas as pd
 from ..errors import ColumnError, DataError, NullKeyError, closest, kind_of, renamed
 from ..experiments.compare.runs import unit_of
 from ..inputs.constraints import SHARE, check_value
+from ..inputs.door import takes_columns
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
@@ -51,6 +52,7 @@ def per_user_table(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
 
 
 @renamed(unit="unit_col")
+@takes_columns("user_col", "by", "weight_col")
 def summarize(
     per_user: pd.DataFrame | HasPerUser,
     by: str | Sequence[str] | None = None,
@@ -60,6 +62,7 @@ def summarize(
     confidence: float = CONFIDENCE,
     weight_col: str | None = None,
     unit_col: str | Sequence[str] | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Mean of each metric over groups of per-user rows, with its interval.
 
@@ -98,6 +101,8 @@ def summarize(
         Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
         a user are alike, so that an interval that takes them for independent is too narrow. Default: where more columns
         than `by` precede `n_true` (or are in `user_col`), the one called "user_id", or else the first of them.
+    options : Options, optional
+        `user_col`, `by` and `weight_col` of a project, where they are not given here.
 
     Returns
     -------

@@ -10,7 +10,8 @@ import pandas as pd
 
 from ..errors import DuplicateWarning, NoOverlapWarning, OptionError, closest, warn_user
 from ..inputs.constraints import a_number, check_record, check_value
-from ..inputs.options import as_columns
+from ..inputs.door import takes_columns
+from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from .impression_rows import SESSION, Rules, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
@@ -84,6 +85,7 @@ class Impressions:
         return "\n".join(lines)
 
 
+@takes_columns("user_col", "item_col", "value_col", "null_keys")
 def from_impressions(
     log: Any,
     *,
@@ -105,6 +107,7 @@ def from_impressions(
     clock_skew: Any = None,
     value: Literal["paid", "shown"] = "paid",
     null_keys: Literal["raise", "drop"] = "raise",
+    options: Options | None = None,
 ) -> Impressions:
     """Turn a raw log of impressions, with its clicks and purchases, into `true` and `pred`.
 
@@ -153,6 +156,8 @@ def from_impressions(
     null_keys : {"raise", "drop"}, default "raise"
         What happens to rows with a null user, item, list column, position or time: they raise an error, or they are
         dropped and counted.
+    options : Options, optional
+        `user_col`, `item_col`, `value_col` and `null_keys` of a project, where they are not given here.
 
     Returns
     -------

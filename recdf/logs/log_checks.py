@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, RecdfError
+from ..inputs.door import takes_columns
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.groups import first_rows
-from ..inputs.options import as_columns
+from ..inputs.options import Options, as_columns
 from ..inputs.sorting import dense_codes, run_heads, stable_order
 from ..tables.findings import Findings, row_objects
 from .clock_checks import check_clocks
@@ -29,6 +30,7 @@ FAR = 4.0
 MUCH, ENOUGH_USERS = 0.05, 100
 
 
+@takes_columns("user_col", "item_col", "value_col")
 def check_log(
     log: Any,
     *,
@@ -46,6 +48,7 @@ def check_log(
     propensity_col: str | None = None,
     n_actions: int | None = None,
     many: int = 1000,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Find what is unusual in a log of impressions, and what it does to the numbers: one row per finding.
 
@@ -64,6 +67,8 @@ def check_log(
         How many items there were to choose from. Default: the number of items in the log.
     many : int, default 1000
         A user with more impressions than this is reported, since it is probably a program.
+    options : Options, optional
+        `user_col`, `item_col` and `value_col` of a project, where they are not given here.
 
     Returns
     -------

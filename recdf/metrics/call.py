@@ -69,7 +69,7 @@ class Call:
         given = {name: value for name, value in arguments.items() if name in SIDES and value is not None}
         options = {name: value for name, value in arguments.items() if name not in (*SIDES, "item_by", "carry")}
         check_shared(options, function)
-        call = cls(Options.of(options), given=given)
+        call = cls(Options(**options), given=given)
         call = call.asking(requests(call.options), true, arguments.get("item_by"))
         return replace(call, carry=carry_rules(arguments.get("carry"), call.options, call.columns))
 

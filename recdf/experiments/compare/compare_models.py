@@ -11,7 +11,8 @@ import pandas as pd
 
 from ...errors import OptionError, renamed
 from ...inputs.constraints import a_number
-from ...inputs.options import as_columns
+from ...inputs.door import takes_columns
+from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ..choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value, in_new_word, new_word
@@ -33,6 +34,7 @@ PAIRS_AT_ONCE = 32
 
 
 @renamed(users=("missing", new_word))
+@takes_columns("user_col", "weight_col")
 def compare_models(
     per_user: pd.DataFrame | Mapping[str, pd.DataFrame],
     metrics: str | Sequence[str] | None = None,
@@ -55,6 +57,7 @@ def compare_models(
     progress: bool | None = None,
     weight_col: str | None = None,
     unit_col: str | Sequence[str] | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -114,6 +117,8 @@ def compare_models(
         Column of the users' weights, at least 0 and the same for all models of a user; users of weight 0 do not count.
         `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights. Without it every
         user counts alike, and `WeightWarning` says so if `per_user` was evaluated with weights.
+    options : Options, optional
+        `user_col` and `weight_col` of a project, where they are not given here.
 
     Returns
     -------

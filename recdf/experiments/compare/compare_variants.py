@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from ...errors import OptionError, renamed
-from ...inputs.options import as_columns
+from ...inputs.door import takes_columns
+from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...stats.arms import Sample
@@ -29,6 +30,7 @@ __all__ = ["compare_variants"]
 
 
 @renamed(method=("test", new_word))
+@takes_columns("user_col", "by", "weight_col")
 def compare_variants(
     data: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],
@@ -60,6 +62,7 @@ def compare_variants(
     progress: bool | None = None,
     weight_col: str | None = None,
     covariate_time_col: str | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Compare every variant with the control, metric by metric, on independent users.
 
@@ -149,6 +152,8 @@ def compare_variants(
         evaluated with weights.
     covariate_time_col : str, optional
         Time at which the covariates were measured. One after `time_col` withholds the verdict.
+    options : Options, optional
+        `user_col`, `by` and `weight_col` of a project, where they are not given here.
 
     Returns
     -------

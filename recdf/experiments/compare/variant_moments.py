@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
+from ...inputs.door import takes_columns
+from ...inputs.options import Options
 from ...inputs.per_user_columns import warn_of_weights
 from ...stats.moments import HUGE, Moments, add_moments, moments_of
 from ..choices import Columns, RaiseOrDrop, check_value
@@ -204,6 +206,7 @@ GIVE_ROWS = (
 )
 
 
+@takes_columns("user_col", "by")
 def variant_moments(
     data: pd.DataFrame,
     metrics: str | Sequence[str],
@@ -212,6 +215,7 @@ def variant_moments(
     by: Columns | None = None,
     nan: RaiseOrDrop = "raise",
     user_col: Columns | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Reduce users to the moments of each variant, from which `compare_variants_from_moments` makes its table.
 
@@ -233,6 +237,8 @@ def variant_moments(
         Users whose metric is null: error, or leave them out of that metric and count them in `n_null`.
     user_col : str or list of str, optional
         Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users.
+    options : Options, optional
+        `user_col` and `by` of a project, where they are not given here.
 
     Returns
     -------
