@@ -41,8 +41,8 @@ def add_report(commands: Any) -> None:
         usage="%(prog)s [RESULTS] [options]",
         help="write one HTML file: verdict, leaderboard, pictures, data health",
         description="Write one HTML file about a result: which model to take, by how much, for whom it is worse, and "
-        "whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It needs no network and "
-        "holds aggregates only.",
+        "whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It needs no network "
+        "and holds aggregates only.",
         epilog=FILES_HELP,
     )
     files = command.add_argument_group("files")

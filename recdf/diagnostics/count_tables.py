@@ -16,15 +16,14 @@ import pandas as pd
 
 from ..errors import ColumnError
 from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
-from ..inputs.accepted import OptionArguments
+from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.groups import first_rows
-from ..inputs.options import as_columns, says_as, takes_options
+from ..inputs.options import CallArguments, as_columns, says_as
+from ..inputs.sorting import spans
 from ..matching.counts import ListCounts
-from ..matching.grouping import spans
 from ..matching.hits import ratio
 from ..matching.lists import Matched
-from ..matching.side_tables.given import Given
 from ..metrics.call import Call, check_k
 from ..metrics.per_user import label_frame
 
@@ -33,7 +32,7 @@ __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 
 def _call(function: Callable[..., Any], pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:
     """Return the call of a function, and `pred` as a frame, which gives the labels at the end."""
-    call = Call.of(function, options, Given(items=items))
+    call = Call.from_arguments(function, {**options, "items": items})
     return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)
 
 
@@ -46,7 +45,7 @@ def _refuse_names(labels: Iterable[Any], own: Sequence[str]) -> None:
 
 @takes_options
 def hit_table(
-    true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Unpack[OptionArguments]
+    true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:
     """List the recommended rows of the first k with their ranks and hits, as a metric reads them.
 
@@ -105,7 +104,7 @@ def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> p
 @says_as(hit_table)
 @takes_options
 def position_table(
-    true: Any, pred: Any, k: int = 10, *, position_col: str | None = None, **options: Unpack[OptionArguments]
+    true: Any, pred: Any, k: int = 10, *, position_col: str | None = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:
     """Hits and hit rate by rank, or by position on the page, with intervals.
 
@@ -199,7 +198,7 @@ def _with_rates(matched: Matched, name: str, labels: np.ndarray, shown: np.ndarr
 @says_as(hit_table)
 @takes_options
 def exposure_table(
-    pred: Any, k: int | None = 10, *, items: Any = None, true: Any = None, **options: Unpack[OptionArguments]
+    pred: Any, k: int | None = 10, *, items: Any = None, true: Any = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:
     """How often and how high each item is shown: the table behind the metrics of exposure.
 
@@ -246,7 +245,7 @@ def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_co
     everywhere = matched.item[np.sort(spans(matched.start, lists.n_shown))]
     labels, codes = [], np.empty(0, np.int32)
     if matched.sides.has("items"):
-        catalogue = matched.sides.catalogue
+        catalogue = matched.sides.items
         codes = catalogue.codes
         labels.append(catalogue.frame[item_col].take(catalogue.row_of_first[codes]))
     others = pd.unique(everywhere)

@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 
 from ..errors import EmptyPopulationError, RecdfWarning, examples
-from ..inputs.accepted import OptionArguments
+from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
-from ..inputs.options import Options, takes_options
+from ..inputs.options import CallArguments, Options
 from ..inputs.order_hints import argument_of, hints_of
 from ..inputs.row_rules import OF_PROPENSITY
 from ..inputs.true_and_pred import broken_of_true, gains, order_source, read_relevance, relevance_source
 from ..matching.lists import Matched
-from ..matching.side_tables.given import Given
 from ..metrics.call import Call, check_k
 from ..progress import Progress
 from ..tables.findings import Severity
@@ -37,7 +36,7 @@ LEAK = "train and test overlap, or users want again what they had: a model that 
 
 @takes_options
 def check(
-    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Unpack[OptionArguments]
+    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:
     """Find what is unusual in the data, and how it affects the metrics: one row per finding, none for clean data.
 
@@ -74,7 +73,7 @@ def check(
                              finding severity  count  share examples
     0  lists without recommendations  warning      1    0.5      'v'
     """
-    shared = Call.of(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
+    shared = Call.from_arguments(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
     k = check_k(k)
     true_frame = as_frame(true, "true", shared.user_col, shared.item_col)
     pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
@@ -84,9 +83,9 @@ def check(
     found.add("true is empty", "error", not len(data.true), 1, "0 rows", effect)
     found.add("pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0")
     hints = hints_of(data.true, data.pred, shared)
-    effect = "each value is scored with all rows of true; by_in_true=True scores it with those of the same value"
+    effect = "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those of the same value"
     found.add("true has columns of by", "warning", len(hints.true_by), 0, hints.true_by, effect)
-    effect = "true comes first, then pred; score_col=False says that the rows of pred are in order"
+    effect = "true comes first, then pred; ⟦+score_col=False⟧ says that the rows of pred are in order"
     found.add("true and pred look swapped", "warning", hints.swapped and len(data.true), len(data.true), "", effect)
     with Progress(4, "check") as progress:
         pred_ids = check_ids(found, data.true, data.pred, shared)
@@ -125,7 +124,8 @@ def _forgiving(options: Options) -> Options:
 def _forgiving_match(data: Data, items: pd.DataFrame | None) -> Matched:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecdfWarning)
-        return Call(_forgiving(data.options), given=Given(items=items)).match(data.true, data.pred)
+        given = {} if items is None else {"items": items}
+        return Call(_forgiving(data.options), given=given).match(data.true, data.pred)
 
 
 # ---------------------------------------------------------------------------------------------- numbers
@@ -138,7 +138,7 @@ def _check_order_column(found: ListFindings, data: Data) -> None:
         return
     number = read_numbers(column(data.pred, name, "pred"), f"pred[{name!r}]").astype(np.float64)
     null, infinite = np.isnan(number), np.isinf(number)
-    effect = 'evaluate raises; nan_score="last" or "drop" decides'
+    effect = 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
     found.add(f"null {what}s", "error", null.sum(), len(data.pred), f"pred[{name!r}]", effect)
     effect = "they rank before or after all others"
     found.add(f"infinite {what}s", "warning", infinite.sum(), len(data.pred), f"pred[{name!r}]", effect)
@@ -153,7 +153,7 @@ def _check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[A
         floats = isinstance(series, pd.Series) and pd.api.types.is_float_dtype(series.dtype)
         if name in used or not (likely or floats):
             continue
-        argument = argument_of(name) if likely else "score_col= or rank_col="
+        argument = argument_of(name) if likely else "⟦score_col=⟧ or ⟦rank_col=⟧"
         effect = f"the order of the rows decides; if this column ranks the items, pass {argument}"
         n = len(series)
         severity: Severity = "warning" if likely else "info"
@@ -176,7 +176,7 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
         severity: Severity = "info" if gain[0] > 0 else "warning"
         found.add("constant relevance", severity, len(gain), len(gain), [float(gain[0])], effect)
     elif not bad.any() and len(gain) > 1 and gain.min() > 0:
-        effect = "no row is judged and not relevant: judged_only=True keeps hits alone, and bpref is undefined or 0"
+        effect = "no row is judged and not relevant: ⟦judged_only=True⟧ keeps hits alone, and bpref is undefined or 0"
         found.add("every judged row is relevant", "info", len(gain), len(gain), f"true[{name!r}]", effect)
 
 
@@ -198,7 +198,7 @@ def _check_unused_labels(found: ListFindings, data: Data) -> None:
         if name in used or not isinstance(series, pd.Series) or not _is_label(series):
             continue
         zero = int((series.fillna(0) == 0).sum())
-        effect = "every row of true counts as relevant; if this column says which are, pass relevance_col="
+        effect = "every row of true counts as relevant; if this column says which are, pass ⟦+relevance_col=⟧"
         found.add("a column of 0 and 1 in true is not used", "warning", zero, len(series), f"true[{name!r}]", effect)
 
 
@@ -215,7 +215,7 @@ def _is_label(series: pd.Series) -> bool:
 
 def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
     """Report items of both frames that the catalogue does not have."""
-    inside = matched.sides.catalogue.inside
+    inside = matched.sides.items.inside
     for role, codes, rows, frame in (
         ("pred", matched.item, matched.rows, data.pred),
         ("true", matched.true_lists.item, matched.true_lists.rows, data.true),

@@ -52,6 +52,8 @@ class Coded:
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         codes = self.values[rows]
+        if codes.dtype == np.int16:  # a difference may not fit into it
+            codes = codes.astype(np.int32)
         if self.low:
             out = np.empty(len(codes), np.int32)
             codes = np.subtract(codes, codes.dtype.type(self.low), out=out, casting="unsafe")
@@ -141,7 +143,8 @@ def check_kinds(columns: Sequence[IdColumn]) -> None:
             first = known[0]
             raise IdTypeError(
                 f"{first.where} holds {first.kind} ids ({_sample(first)}) and {ids.where} {ids.kind} ids "
-                f"({_sample(ids)}); they can never match. Convert one of them, e.g. {_cast_hint(first, ids)}"
+                f"({_sample(ids)}); they can never match. Convert one of them, e.g. {_cast_hint(first, ids)}",
+                column=ids.where,
             )
 
 
@@ -153,11 +156,11 @@ def _sample(ids: IdColumn) -> str:
 def _cast_hint(first: IdColumn, second: IdColumn) -> str:
     text, other = (first, second) if first.kind == "string" else (second, first)
     if text.kind == "string":
-        return f"{other.where}.astype(str)"
+        return f"⟦{other.where}.astype(str)⟧"
     if {first.kind, second.kind} == {"decimal.Decimal", "integer"}:
         whole = first if first.kind == "decimal.Decimal" else second
-        return f"{whole.where}.astype('int64') if all are whole numbers"
-    return f"both with .astype(str) on {other.where}"
+        return f"⟦{whole.where}.astype('int64')⟧ if all are whole numbers"
+    return f"⟦both {other.where}.astype(str)⟧"
 
 
 def encode(columns: Sequence[IdColumn]) -> IdCodes:
@@ -191,10 +194,12 @@ def _encode_leaves(leaves: list[IdColumn]) -> IdCodes:
         return IdCodes([], 0)
     arrays = [leaf.values for leaf in leaves]
     if all(isinstance(array, pa.ChunkedArray) for array in arrays):
-        if len({array.type for array in arrays}) > 1:  # strings that UTF-8 cannot encode are bytes
-            arrays = [array.cast(pa.large_binary()) for array in arrays]
         numbers = read_digits(arrays)
-        return _encode_arrow(arrays) if numbers is None else encode_integers(numbers)
+        if numbers is not None:
+            return encode_integers(numbers)
+        text = all(pa.types.is_string(array.type) or pa.types.is_large_string(array.type) for array in arrays)
+        wide = pa.large_string() if text else pa.large_binary()  # strings that UTF-8 cannot encode are bytes
+        return _encode_arrow([array.cast(wide) for array in arrays])
     if any(isinstance(array, pa.ChunkedArray) or array.dtype.kind == "O" for array in arrays):
         return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
     if any(array.dtype.kind == "M" for array in arrays):

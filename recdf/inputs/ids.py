@@ -23,8 +23,8 @@ from ..errors import IdTypeError, examples
 class IdColumn:
     """One id column as an array, without its pandas dtype.
 
-    `values` is an int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or bytes.
-    Where there is a `dictionary`, `values` are positions in it. `null` marks nulls; it is None if there are none.
+    `values` is an int16, int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or
+    bytes. Where there is a `dictionary`, they are positions in it. `null` marks nulls; it is None if there are none.
     """
 
     where: str
@@ -68,9 +68,11 @@ class IdColumn:
 
 
 def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
-    """Take rows of an array. Arrow would first join all chunks of strings, which ascending rows do not need."""
+    """Take rows, chunk by chunk. Arrow would join all chunks, which may hold more strings than fit into one."""
+    order = None
     if not (rows[1:] >= rows[:-1]).all():
-        return array.take(pa.array(rows))
+        order = np.argsort(rows, kind="stable")
+        rows = rows[order]
     start = np.cumsum([0, *map(len, array.chunks)])
     edges = pairwise(np.searchsorted(rows, start).tolist())
     parts = [
@@ -78,7 +80,8 @@ def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
         for chunk, first, (a, z) in zip(array.chunks, start[:-1], edges, strict=True)
         if a < z
     ]
-    return pa.chunked_array(parts, array.type)
+    found = pa.chunked_array(parts, array.type)
+    return found if order is None else found.take(pa.array(np.argsort(order)))
 
 
 def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
@@ -106,7 +109,7 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
         categories = read_ids(pd.Series(series.cat.categories), where)
         return _dictionary_ids(where, series.cat.codes.to_numpy(), categories)
     if pd.api.types.is_bool_dtype(dtype):
-        raise IdTypeError(f"{where} is bool; ids are integers, strings, dates or other hashable labels, never bool")
+        raise IdTypeError(f"{where} is bool; ids are integers, strings, dates or other labels", column=where)
     if pd.api.types.is_integer_dtype(dtype):
         return _integer_ids(series, where)
     if pd.api.types.is_float_dtype(dtype):
@@ -198,7 +201,7 @@ def _refuse_nested(dtype: Any, where: str) -> None:
     if is_nested(dtype):
         raise IdTypeError(
             f"{where} is {dtype.pyarrow_dtype}, whose values cannot tell rows apart; expected strings, numbers, dates "
-            "or other hashable labels. Convert the column, e.g. with .astype(str)"
+            "or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧", column=where,
         )
 
 
@@ -216,7 +219,7 @@ def label_codes(series: pd.Series, where: str) -> tuple[np.ndarray, Any]:
     except TypeError as error:  # lists, arrays and dicts as Python objects
         raise IdTypeError(
             f"{where} holds values that cannot tell rows apart ({error}); expected strings, numbers, dates or other "
-            "hashable labels. Convert the column, e.g. with .astype(str)"
+            "hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧", column=where,
         ) from error
 
 
@@ -228,6 +231,8 @@ def is_nested(dtype: Any) -> bool:
 
 
 def _nulls(series: pd.Series) -> np.ndarray | None:
+    if isinstance(series.dtype, pd.ArrowDtype) and not _ids_to_arrow(series).null_count:
+        return None  # without an array of bools
     null = series.isna().to_numpy(dtype=bool)
     return null if null.any() else None
 
@@ -246,8 +251,8 @@ def _integer_ids(series: pd.Series, where: str) -> IdColumn:
     name = str(series.dtype).lower().removesuffix("[pyarrow]")
     unsigned = name == "uint64"
     fill: dict[str, Any] = {} if null is None else {"na_value": 0}
-    # int32 stays, since a copy of a long column would take memory and time. Other integers become int64.
-    values = series.to_numpy(dtype=np.dtype(name) if name in ("int32", "uint64") else np.int64, **fill)
+    # These stay, since a copy of a long column would take memory and time. Other integers become int64.
+    values = series.to_numpy(dtype=np.dtype(name) if name in ("int16", "int32", "uint64") else np.int64, **fill)
     if unsigned and (not len(values) or values.max() <= np.iinfo(np.int64).max):
         values = values.astype(np.int64)
     return IdColumn(where, "integer", values, null)
@@ -262,8 +267,9 @@ def _float_ids(series: pd.Series, where: str) -> IdColumn:
         raise IdTypeError(
             f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers below 2**{digits} "
             f"({examples(values[~whole])}); ids that went through float may have lost digits: "
-            "read them as integers or strings"
-        )
+            "read them as integers or strings",
+            column=where, count=int(np.count_nonzero(~whole)), examples=values[~whole][:5].tolist(),
+        )  # fmt: skip
     integers = np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
     kind = "empty" if null.all() else "integer"
     return IdColumn(where, kind, integers, null if null.any() else None)
@@ -285,7 +291,6 @@ def _ids_to_arrow(series: pd.Series) -> Any:
 def _arrow_ids(series: pd.Series, where: str) -> IdColumn:
     array = _ids_to_arrow(series)
     text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
-    array = array.cast(pa.large_string() if text else pa.large_binary())
     null = array.is_null().to_numpy(zero_copy_only=False).astype(bool) if array.null_count else None
     return IdColumn(where, "string" if text else "bytes", array, null)
 
@@ -328,7 +333,7 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
             return _odd_strings(series, where)
         return IdColumn(where, "string", array, _nulls(series))
     if inferred == "boolean":
-        raise IdTypeError(f"{where} holds bool objects; ids are never bool")
+        raise IdTypeError(f"{where} holds bool objects; ids are never bool", column=where)
     null = _nulls(series)
     present = series.to_numpy() if null is None else series.to_numpy()[~null]
     if not len(present):
@@ -350,12 +355,12 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
     kinds = set(map(type, present))
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type")
+        raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type", column=where)
     kind = kinds.pop()
     if kind.__hash__ is None:
         mend = "expected hashable labels"
         if issubclass(kind, list | set | np.ndarray):
             mend = f"expected one id in a row: DataFrame.explode({series.name!r}) makes a row of each"
-        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; {mend}")
+        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; {mend}", column=where)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     return IdColumn(where, name, series.to_numpy(), null)

@@ -12,14 +12,13 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError, in_new_words, valid
+from ..inputs.door import at_the_door
 from ..inputs.options import NAMES, Options, check_names
 from ..matching.counts import ListCounts
-from ..matching.side_tables.given import Given
-from ..matching.side_tables.records import SIDES
 from .call import Call, check_k
 from .compute import compute, compute_counts, mean, settle_undefined
 from .per_user import per_user_frame
-from .record import Kernel, MetricRecord, show
+from .record import Kernel, MetricRecord, Request, show
 
 __all__ = ["METRICS", "Metric", "metric", "metrics_table"]
 
@@ -46,16 +45,17 @@ class Metric(MetricRecord, ABC):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Any, Any]:
         """What is asked by these arguments, and `true` and `pred` among them."""
-        given = self._bind(args, kwargs)
-        shared = Options.of({name: value for name, value in given.items() if name in NAMES})
+        given = at_the_door(self._bind(args, kwargs))
         params = {name: value for name, value in given.items() if name in self.defaults}
         k = given.get("k", self.default_k)
         whole = k is None and self.default_k is None
-        request = self.request(params, check_k(k) if self.cut and not whole else None, shared)
-        taken = {*self.arguments, *self.sides}
-        sides = Given(**{name: value for name, value in given.items() if name in SIDES and name in taken})
-        true = given.get("true")
-        return Call(shared, given=sides).asking([request], true), true, given["pred"]
+        taken, true = {*self.arguments, *self.sides, *NAMES} - {"true", "pred"}, given.get("true")
+        arguments = {name: value for name, value in given.items() if name in taken}
+
+        def requests(options: Options) -> list[Request]:
+            return [self.request(params, check_k(k) if self.cut and not whole else None, options)]
+
+        return Call.from_arguments(self, arguments, true, requests), true, given["pred"]
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by name, as Python binds them."""
@@ -65,7 +65,7 @@ class Metric(MetricRecord, ABC):
                 f"but {len(args)} were given"
             )
         given = dict(zip(self.positional, args, strict=False))
-        known = [*self.positional, *self.defaults, *self.sides, *NAMES]
+        known = [*self.positional, *self.defaults, *self.sides, *NAMES, "options"]
         for name, value in in_new_words(kwargs, self.renamed, self.name).items():
             if name in given:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
@@ -85,7 +85,7 @@ class ListMetric(Metric):
         call, true, pred = self._call(args, kwargs)
         with call.match(true, pred) as matched:
             if call.options.by:
-                raise OptionError(f"{self.name}(...) is one number; with by= use {self.name}.per_user or evaluate")
+                raise OptionError(f"{self.name}(...) is one number; with ⟦+by=⟧ use {self.name}.per_user or evaluate")
             columns = compute(matched, call.requests[0], call.options)
             found = {name: mean(values, matched.weight) for name, values in columns.items()}
         return found if len(found) > 1 else next(iter(found.values()))
@@ -105,7 +105,7 @@ class ExposureMetric(Metric):
         (request,) = call.requests
         with call.match(true, pred) as matched:
             if call.options.by:
-                raise OptionError(f"{self.name}(...) is one number; with by= use evaluate")
+                raise OptionError(f"{self.name}(...) is one number; with ⟦+by=⟧ use evaluate")
             value = compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
             if isinstance(value, dict):
                 return {

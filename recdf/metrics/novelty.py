@@ -11,9 +11,9 @@ import numpy as np
 
 from ..errors import renamed
 from ..inputs.constraints import Natural
-from ..matching.grouping import pair_within
 from ..matching.hits import ratio
 from ..matching.lists import Lists
+from ..matching.pairing import pair_within
 from ..matching.side_tables.log import Head
 from .diversity import SimilarityArgument
 from .metric import metric
@@ -184,7 +184,7 @@ def serendipity(
     """
     matched, log = lists.matched, lists.sides.log
     if relevant:
-        matched.needs_true("or relevant=False")
+        matched.needs_true("or ⟦relevant=False⟧")
     largest = nearest(lists, similarity, separator)
     # The margin keeps rounding from making 0.7 smaller than 0.7.
     found = (largest < threshold - 1e-12) & ~matched.seen()

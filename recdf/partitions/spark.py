@@ -18,11 +18,12 @@ from typing import Any, Unpack
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, MissingExtraError, OptionError, RecdfError
+from ..errors import ColumnError, Mention, MissingExtraError, OptionError, RecdfError
+from ..evaluation.evaluate_arguments import EvaluateArguments
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
-from .engine_arguments import EvaluateArguments, not_a_frame, takes_evaluate_options
-from .engine_errors import engine_error, reword
+from .engine_arguments import not_a_frame, takes_engine_arguments
+from .engine_errors import engine_error
 from .engine_methods import OnBucket, OnChunk, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import Packing
@@ -37,16 +38,11 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# What messages advise for pandas frames, and the same for frames of Spark.
-ADVICE = {
-    "both with .astype(str) on": 'both with .cast("string"), as',
-    ".astype(str)": '.cast("string")',
-    ".astype('int64')": '.cast("long")',
-}
+SPARK_TYPES = {"str": "string", "'int64'": "long"}
 SPARK_ARGUMENTS = ("partitions", "cache")  # arguments that `rd.evaluate` does not have
 
 
-@takes_evaluate_options("Spark")
+@takes_engine_arguments("Spark")
 def evaluate(
     true: Any,
     pred: Any,
@@ -65,7 +61,8 @@ def evaluate(
         The same columns as for `rd.evaluate`. Frames of Spark Connect are taken too. `true` may be None if no metric
         needs it. The rows of a Spark frame have no order, so `pred` needs a score or a rank, `ties="row"` is refused,
         and the summary has the `by` values in ascending order.
-    {arguments}
+    {metrics}
+    {side_tables}
     partitions : int, optional
         Number of buckets that the lists are distributed to. One task evaluates one bucket in memory. The default is
         `spark.sql.shuffle.partitions`. A million rows of `pred` in a bucket is a good size.
@@ -92,12 +89,18 @@ def evaluate(
             engine, true, pred, Asked(metrics, k, options, partitions, SPARK_ARGUMENTS), engine.n_partitions
         )
     except RecdfError as error:
-        reword(error, ADVICE)
+        error.reword(_spark_words)
         engine.unpersist()
         raise
     except BaseException:
         engine.unpersist()
         raise
+
+
+def _spark_words(part: Mention) -> str:
+    """Write a conversion as frames of Spark have it, and other parts of messages as Python does."""
+    casts = part.kind == "convert" and part.name in SPARK_TYPES
+    return part.converted(f'.cast("{SPARK_TYPES[part.name]}")') if casts else str(part)
 
 
 def _spark() -> Any:

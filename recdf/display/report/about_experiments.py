@@ -88,9 +88,10 @@ def _one_metric(table: pd.DataFrame) -> tuple[str, ...]:
 def _checked(tables: ReportTables) -> list[Sentence]:
     """Say which checks of the experiment stand behind its tables, and which do not."""
     table = next(iter(tables.experiment.values()), pd.DataFrame())
+    health = pd.DataFrame() if tables.health is None else tables.health
     known = {
-        "the sample ratio": _has_values(table, "srm_p") or (tables.health is not None and _has_values(tables.health, "srm_p")),
-        "users without metrics": tables.health is not None and _has_values(tables.health, "missing_p"),
+        "the sample ratio": _has_values(table, "srm_p") or _has_values(health, "srm_p"),
+        "users without metrics": _has_values(health, "missing_p"),
         "covariates": _has_values(table, "balance_p"),
         "denominators": _has_values(table, "p_denominator"),
         "effects over time": tables.over_time is not None,

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.frames import read_numbers
-from ..grouping import offsets
+from ...inputs.sorting import offsets
 from .categories import flatten, holds_collections, read_labels
 
 # The values of all positions become indicators only if that makes at most so many of them.
@@ -61,7 +61,7 @@ class FeatureTable:
 
     def _numbers(self, separator: str, one_hot: bool = True) -> tuple[np.ndarray, np.ndarray]:
         if not self.columns:
-            raise OptionError("needs feature columns; features= names none")
+            raise OptionError("needs feature columns; ⟦+features=⟧ names none")
         blocks, null = zip(*(_numbers_of(series, separator, one_hot) for series in self.columns), strict=True)
         return np.concatenate(blocks, axis=1), np.logical_or.reduce(null)
 
