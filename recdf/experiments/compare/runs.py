@@ -149,23 +149,16 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, 
 
     def show(cells: Codes) -> str:
         """Keys of up to five cells."""
-        ends = np.cumsum([len(frame) for _, frame in parts])
-        shown = []
-        for one in cells[:5]:
-            row = int(np.argmax(cell == one))
-            part = int(np.searchsorted(ends, row, side="right"))
-            frame = parts[part][1]
-            at = row - int(ends[part]) + len(frame)
-            shown.append(some_keys(frame, [at], [*keys, *folds]))
-        return ", ".join(shown)
+        names, rows = [*keys, *folds], [int(np.argmax(cell == one)) for one in cells[:5]]
+        return some_keys(pd.concat([frame[names] for _, frame in parts], ignore_index=True), rows, names)
 
     counts = np.bincount(place, minlength=len(models) * n_cells)
     if (counts > 1).any():
         twice = np.unique(np.flatnonzero(counts > 1) % max(n_cells, 1))
         raise DuplicateError(
             f"per_user has several rows for one model and {' and '.join([*keys, *folds])}, in {len(twice):,} cases "
-            f"such as {show(twice)}. "
-            "Name the columns that tell them apart in user_col= or fold=, or roll them up first with rd.roll_up"
+            f"such as {show(twice)}. Name the columns that tell them apart in ⟦+user_col=⟧ or ⟦+fold=⟧, or roll them "
+            "up first with rd.roll_up"
         )
     list_of_cell = unit_of_list = None
     n_lists = n_cells
@@ -202,7 +195,7 @@ def paired_values(
         first, second = (runs.models[i] for i in pair)
         raise DataError(
             f"{metric!r} has a value for {first!r} only in {n_only[0]:,} users and for {second!r} only in "
-            f'{n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass missing="drop" to leave '
+            f'{n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass ⟦+missing="drop"⟧ to leave '
             'them out, or "zero" to count 0 for the model that lacks them'
         )
     if missing == "zero":

@@ -1,8 +1,8 @@
 """One treatment against the control: the estimates of both arms in, a row of numbers out.
 
-Contract: estimates come from the users of both arms (`user_pairs`), or from moments of their values
-(`compare_from_moments`), and the row is the same. It is begun by `first_row`; `compare_pair` adds what the estimates
-tell, or `without_estimate` why there are none.
+Contract: estimates come from the users of both arms (`arms_of_users`), or from moments of their values
+(`compare_from_moments`), and the row is the same. It is begun by `first_row`; `compare_pair` adds what the
+estimates tell, or `without_estimate` why there are none.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def measured_means(specs: Mapping[str, MetricColumns]) -> dict[str, str]:
 def no_share(metric: str) -> DataError:
     """Return the error for a metric that is to be compared as a share and is none."""
     return DataError(
-        f'metric {metric!r} has values other than 0 and 1; test="proportion" compares shares of users, so give it a '
+        f'metric {metric!r} has values other than 0 and 1; ⟦+test="proportion"⟧ compares shares of users, so give it a '
         "column such as hitrate@10"
     )
 
