@@ -20,6 +20,10 @@ import pandas as pd
 class RecdfError(Exception):
     """Base of every error that recdf raises on purpose."""
 
+    def __init__(self, message: str = "", *, argument: str | None = None, value: Any = None) -> None:
+        super().__init__(message)
+        self.argument, self.value = argument, value
+
 
 class ColumnError(RecdfError, KeyError):
     """A column that a call names is not in the frame."""

@@ -8,13 +8,11 @@ import textwrap
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
 import recdf as rd
-from recdf.cli import option_texts
-from recdf.inputs.options import CHOICES, Options
+from recdf.inputs.options import OPTIONS
 from recdf.metrics.docstrings import ARGUMENTS
 from recdf.public_names import ALIASES, NAMESPACES, PUBLIC, late_names, places
 
@@ -169,12 +167,11 @@ def metrics_table():
 
 def options_table():
     """Rows of the table of options, from the text that all docstrings share."""
-    texts = option_texts()
     rows = ["| option | values (default first) | meaning |", "|---|---|---|"]
-    for field in fields(Options):
-        values = ", ".join(f'`"{choice}"`' for choice in CHOICES.get(field.name, ()))
-        values = values or f"`{field.default!r}`".replace("'", '"')
-        rows.append(f"| `{field.name}` | {values} | {texts[field.name]} |")
+    for name, option in OPTIONS.items():
+        values = ", ".join(f'`"{choice}"`' for choice in option.constraint.values if option.default is not None)
+        values = values or f"`{option.default!r}`".replace("'", '"')
+        rows.append(f"| `{name}` | {values} | {option.doc} |")
     return rows
 
 

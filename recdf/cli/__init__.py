@@ -32,13 +32,13 @@ from ..errors import (
     warn_user,
 )
 from . import deciding, demo, estimating, evaluating, reading_logs, reporting
-from .arguments import Parser, in_flags, option_texts
+from .arguments import Parser, in_flags
 from .config import add_config, with_config
 from .expected import Unexpected
 from .output import add_output, complain
 from .run_record import RunRecord, can_be_retried
 
-__all__ = ["main", "option_texts", "run"]
+__all__ = ["main", "run"]
 
 # Errors that tell of the call, of its files or of the machine.
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)

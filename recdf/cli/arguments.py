@@ -9,15 +9,14 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import OptionError
 from ..inputs.conventions import CONVENTIONS
-from ..inputs.options import CHOICES, DESCRIPTION, NAMES, Options
+from ..inputs.options import NAMES, OPTIONS
 
-__all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags", "option_texts"]
+__all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags"]
 
 FILES_HELP = (
     "A FILE is a .parquet, .csv or .tsv file (also .csv.gz), a folder of them, a quoted glob ('pred/*.parquet'), or an "
@@ -165,24 +164,16 @@ def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> Non
 # ------------------------------------------------------------------------------------- the shared options
 
 
-# Options that take a column, or True or False. A flag without a column stands for True.
-OR_FALSE = ("score_col", "relevance_col", "by_in_true")
-
-
 def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
-    """Add one argument for each of these fields of `Options`; options that are not given are left out of the result."""
-    texts, hints = option_texts(), typing.get_type_hints(Options)
-    for field in fields(Options):
-        name = field.name
-        if name not in names:
-            continue
-        shape = _shape(hints[name], "COLUMN" if name != "like" else "{" + ",".join(CONVENTIONS) + "}")
-        if name == "users":
-            shape = {"metavar": "{" + ",".join(CHOICES[name]) + "} or FILE", "type": file}
-        elif name in OR_FALSE and "nargs" in shape:
-            shape["nargs"] = "*"
-        shown = name in CHOICES or name in ("user_col", "item_col")
-        _add_documented(group, name, texts.get(name, ""), f"Default {field.default}." if shown else "", shape)
+    """Add one argument for each of these shared options; those that are not given are left out of the result."""
+    for name, one in OPTIONS.items():
+        if name in names:
+            shape = _shape(one.hint, "COLUMN" if name != "like" else "{" + ",".join(CONVENTIONS) + "}")
+            if name == "users":
+                shape = {"metavar": "{" + ",".join(one.constraint.values) + "} or FILE", "type": file}
+            elif one.flag_alone:
+                shape["nargs"] = "*"
+            _add_documented(group, name, one.doc, one.default, shape)
 
 
 def _shape(kind: Any, metavar: str) -> dict[str, Any]:
@@ -199,10 +190,12 @@ def _shape(kind: Any, metavar: str) -> dict[str, Any]:
     return next(({"type": one, "metavar": sign} for one, sign in numbers.items() if one in kinds), {"metavar": metavar})
 
 
-def _add_documented(group: Any, name: str, text: str, default: str, shape: Mapping[str, Any]) -> None:
+def _add_documented(group: Any, name: str, text: str, default: Any, shape: Mapping[str, Any]) -> None:
     """Add an argument of a function: one that is not given does not reach the function."""
-    words = " ".join(filter(None, (text, default))).replace("%", "%%")
-    group.add_argument(flag(name), dest=name, default=argparse.SUPPRESS, help=words, **shape)
+    shown = f" Default {default}." if isinstance(default, str | int | float) else ""
+    group.add_argument(
+        flag(name), dest=name, default=argparse.SUPPRESS, help=(text + shown).replace("%", "%%"), **shape
+    )
 
 
 def given_options(given: argparse.Namespace) -> dict[str, Any]:
@@ -210,13 +203,9 @@ def given_options(given: argparse.Namespace) -> dict[str, Any]:
     options = {name: value for name, value in vars(given).items() if name in NAMES}
     one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
     words: dict[Any, bool] = {"True": True, "False": False}
-    return {name: words.get(str(value), value or True) if name in OR_FALSE else value for name, value in one.items()}
-
-
-def option_texts() -> dict[str, str]:
-    """Return the help of each option, from the docstring that all calls share."""
-    own = {"user_col": "Column or columns of the list key.", "item_col": "Column of the item id."}
-    return _parameter_texts(DESCRIPTION) | own
+    return {
+        name: words.get(str(value), value or True) if OPTIONS[name].flag_alone else value for name, value in one.items()
+    }
 
 
 def _parameter_texts(doc: str) -> dict[str, str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError, closest
-from .arguments import OR_FALSE, add_arguments
+from ..inputs.options import OPTIONS
+from .arguments import add_arguments
 
 __all__ = ["add_config", "with_config"]
 
@@ -91,7 +92,7 @@ def _as_arguments(action: argparse.Action, key: str, value: Any, path: str) -> l
         if not isinstance(value, bool):
             raise OptionError(f"--config {path}: {key} = {value!r}; expected true or false")
         return [flag] if value else []
-    if isinstance(value, bool) and action.dest in OR_FALSE:
+    if isinstance(value, bool) and action.dest in OPTIONS and OPTIONS[action.dest].flag_alone:
         return [f"{flag}={value}"]
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in values):

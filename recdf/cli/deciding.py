@@ -12,6 +12,7 @@ from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.compare_variants import compare_variants
+from ..experiments.compare.where_both import sentence_of_both
 from ..experiments.decide.adjustment import adjustment
 from ..experiments.decide.experiment_health import experiment_health
 from ..experiments.decide.verdict import warning_sentences
@@ -93,7 +94,8 @@ def _run_compare(given: argparse.Namespace) -> int:
     )
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
-    said = "".join(f"\n{sentence}" for sentence in warning_sentences(table))
+    both = filter(None, (sentence_of_both(row) for row in table.to_dict("records")))
+    said = "".join(f"\n{sentence}" for sentence in [*warning_sentences(table), *both])
     wrote = _write_decision(given, {"comparison": table}, result)
     print_tables(given, f"{head}\n\n{_compact(table)}{said}", {"comparison": table})
     note(given, wrote)

@@ -16,10 +16,11 @@ from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import RESULT_FILES, sweep
 from ..inputs.frames import column
-from ..inputs.options import CHOICES, NAMES, Options, as_columns
+from ..inputs.options import NAMES, OPTIONS, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
+from ..tables.findings import finding_of
 from .arguments import FILES_HELP, add_arguments, add_options, add_out, as_pairs, check_out, given_options, in_flags
 from .expected import add_expected, check_age, check_expected
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
@@ -100,11 +101,11 @@ def _evaluate(given: argparse.Namespace) -> None:
     options = given_options(given)
     names = [name for name, one in SIDE_TABLES.items() if one.shape != "features"]
     paths = {name: path for name in names if (path := getattr(given, name)) is not None}
-    if options.get("users", "true") not in CHOICES["users"]:
+    populations = OPTIONS["users"].constraint.values
+    if options.get("users", "true") not in populations:
         paths["users"] = options.pop("users")
         if not _is_file(paths["users"]):
-            known = ", ".join(CHOICES["users"])
-            raise OptionError(f"--users {paths['users']}: neither one of {known} nor a file of ids")
+            raise OptionError(f"--users {paths['users']}: neither one of {', '.join(populations)} nor a file of ids")
     if given.features and len(given.features) == 1 and _is_file(given.features[0]):
         paths["features"] = given.features[0]
     elif given.features:
@@ -235,10 +236,12 @@ def _check(given: argparse.Namespace) -> int:
 def _findings(found: pd.DataFrame) -> str:
     """Write each finding as a few lines: severity, finding, count, examples, effect."""
     lines = []
-    for finding, severity, count, part, examples, effect in zip(*(found[name] for name in found.columns), strict=True):
+    for row in found.to_dict("records"):
+        part = row["share"]
         share = "" if pd.isna(part) else f" ({part:.1%})" if part >= 0.001 else " (below 0.1%)"
-        lines.append(f"{severity:<9}{finding}: {count:,}{share}")
-        lines += [f"{'':9}{name}: {text}" for name, text in (("seen", examples), ("effect", effect)) if text]
+        lines.append(f"{row['severity']:<9}{finding_of(row)}: {row['count']:,}{share}")
+        said = (("seen", row["examples"]), ("effect", row["effect"]))
+        lines += [f"{'':9}{name}: {text}" for name, text in said if text]
     counts = found["severity"].value_counts()
     words = [f"{counts.get(what, 0):,} {plural}" for what, plural in PLURALS.items()]
     return "\n".join([*lines, "", f"found: {', '.join(words)}"])

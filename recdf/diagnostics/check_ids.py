@@ -100,9 +100,10 @@ def _check_by(found: Findings, what: str, labels: pd.DataFrame, by: np.ndarray, 
     silent[by[known & (by >= 0)]] = False
     if silent.any():
         first = first_rows(by, len(rows) + 1)[:-1]  # rows with a null, of code -1, fill the last place
-        examples = row_objects(labels.take(first[silent][:5]))
-        effect = f"every list of {', '.join(map(str, labels.columns))} = {examples[0]!r} scores 0"
-        found.add(f"no {what} in common", "error", int(rows[silent].sum()), len(by), examples, effect)
+        for code, values in zip(np.flatnonzero(silent), row_objects(labels.take(first[silent])), strict=True):
+            name = " · ".join(map(str, values)) if isinstance(values, tuple) else str(values)
+            effect = f"every list of {', '.join(map(str, labels.columns))} = {values!r} scores 0"
+            found.add(f"no {what} in common", "error", int(rows[code]), len(by), [values], effect, name)
 
 
 def _check_common(found: Findings, what: str, true_ids: IdColumn, pred_ids: IdColumn) -> tuple[np.ndarray, np.ndarray]:

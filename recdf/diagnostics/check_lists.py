@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..matching.lists import Matched
 from ..tables.findings import row_objects
-from .checked_data import Data, ListFindings
+from .checked_data import Data, ListFindings, labels_where, parts_by
 
 
 def check_lists(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -44,14 +44,14 @@ def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[An
 
 
 def _check_population(found: ListFindings, data: Data, matched: Matched) -> None:
-    """Report users who are in only one of the frames, or who have no relevant item."""
+    """Report lists that are in only one of the frames, or that have no relevant item."""
     judged, served = matched.true_list >= 0, matched.n_pred > 0
     effect = 'they score 0; users="both" leaves them out'
-    found.lists("users without recommendations", "warning", matched, judged & ~served, judged.sum(), effect)
+    found.lists("lists without recommendations", "warning", matched, judged & ~served, judged, effect)
     effect = 'not evaluated; users="pred" counts them'
-    found.lists("users without truth", "info", matched, served & ~judged, served.sum(), effect)
+    found.lists("lists without truth", "info", matched, served & ~judged, served, effect)
     effect = "recall and ndcg are undefined there and skipped by the mean"
-    found.lists("users without a relevant item", "info", matched, judged & (matched.n_true == 0), judged.sum(), effect)
+    found.lists("lists without a relevant item", "info", matched, judged & (matched.n_true == 0), judged, effect, True)
 
 
 def _check_lengths(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -59,17 +59,18 @@ def _check_lengths(found: ListFindings, data: Data, matched: Matched) -> None:
     k, judged, served = data.k, matched.true_list >= 0, matched.n_pred > 0
     short = served & (matched.n_pred < k)
     effect = f"precision@{k} counts the missing ranks as misses"
-    found.lists(f"lists shorter than {k}", "info", matched, short, served.sum(), effect)
+    found.lists(f"lists shorter than {k}", "info", matched, short, served, effect)
     long, n_true = matched.n_true > k, matched.n_true[judged]
     if long.any():
         limit = (np.minimum(n_true, k) / np.maximum(n_true, 1))[n_true > 0].mean()
         effect = f"mean recall@{k} cannot pass {limit:.4g}; precision@{k} is not limited there"
-        found.lists(f"more than {k} relevant items", "info", matched, long, judged.sum(), effect)
+        found.lists(f"more than {k} relevant items", "info", matched, long, judged, effect, True)
 
 
 # Candidates look sampled if there are so many lists, and nearly all of them have all their relevant items beside the
 # same number of others.
 MANY_LISTS, NEARLY_ALL = 20, 0.95
+SAMPLED = "candidates look sampled"
 # Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few, and the same items
 # stand in many slates, while random items are spread evenly: the variance of their counts is about the mean.
 MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
@@ -78,21 +79,23 @@ MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
 def _check_sampled(found: ListFindings, matched: Matched) -> None:
     """Report lists that look like the relevant items of a user among a few sampled ones."""
     lists = matched.at(None)
-    served = (matched.n_true > 0) & (matched.n_pred > 0)
-    if served.sum() < MANY_LISTS:
-        return
     others = matched.n_pred - lists.n_hits.astype(np.int64)
-    usual = int(np.bincount(others[served]).argmax())
-    alike = served & (lists.n_hits == matched.n_true) & (others == usual)
     counts = np.bincount(matched.item) / len(matched.by)  # recommenders mostly rank the same candidates
     counts = counts[counts > 0]
-    even = counts.var() < EVEN * counts.mean() and (matched.n_true[alike] == 1).all()
-    all_items = len(counts) <= matched.n_pred[served].max()
-    if alike.sum() < NEARLY_ALL * served.sum() or all_items or usual < (FEW_OTHERS if even else MANY_OTHERS):
-        return
-    effect = (
-        f"lists hold all relevant items and {usual:,} others. If these were sampled, metrics may order models "
-        "otherwise than over all items: rank all items, or correct lists of one relevant item with "
-        f"rd.sampled_values(metric, n_items=..., n_sampled={usual})"
-    )
-    found.lists("candidates look sampled", "warning", matched, alike, served.sum(), effect)
+    for name, own in parts_by(matched):
+        served = own & (matched.n_true > 0) & (matched.n_pred > 0)
+        if served.sum() < MANY_LISTS:
+            continue
+        usual = int(np.bincount(others[served]).argmax())
+        alike = served & (lists.n_hits == matched.n_true) & (others == usual)
+        even = counts.var() < EVEN * counts.mean() and (matched.n_true[alike] == 1).all()
+        all_items = len(counts) <= matched.n_pred[served].max()
+        if alike.sum() < NEARLY_ALL * served.sum() or all_items or usual < (FEW_OTHERS if even else MANY_OTHERS):
+            continue
+        effect = (
+            f"lists hold all relevant items and {usual:,} others. If these were sampled, metrics may order models "
+            "otherwise than over all items: rank all items, or correct lists of one relevant item with "
+            f"rd.sampled_values(metric, n_items=..., n_sampled={usual})"
+        )
+        some = labels_where(matched, alike)
+        found.add(SAMPLED, "warning", alike.sum(), served.sum(), some, effect, name)

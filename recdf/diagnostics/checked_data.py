@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +46,32 @@ class ListFindings(Findings):
     """Findings of which some concern lists, whose labels are then the examples."""
 
     def lists(
-        self, finding: str, severity: Severity, matched: Matched, where: np.ndarray, of: Any, effect: str
-    ) -> None:
-        """Add a finding that concerns the lists for which `where` is true, of `of` lists, with the labels of some."""
-        self.add(finding, severity, where.sum(), of, labels_where(matched, where), effect)
+        self, finding: str, severity: Severity, matched: Matched, where: np.ndarray, of: np.ndarray,
+        effect: str | Callable[[np.ndarray], tuple[str, str]], once: bool = False,
+    ) -> None:  # fmt: skip
+        """Add a finding for each recommender with lists for which `where` is true, of those for which `of` is.
+
+        What is true of a list whatever was recommended is said `once`. An effect that depends on the lists is a
+        function of them; it returns its words and the ranges of metrics.
+        """
+        for name, own in [("", next(parts_by(matched))[1])] if once else parts_by(matched):
+            found = where & own
+            if found.any():
+                words, ranges = (effect, "") if isinstance(effect, str) else effect(own)
+                some = labels_where(matched, found)
+                self.add(finding, severity, found.sum(), (of & own).sum(), some, words, name, ranges)
+
+
+def parts_by(matched: Matched) -> Iterator[tuple[str, np.ndarray]]:
+    """Return every recommender by its label with its lists; all lists without a name where there is no `by`."""
+    if not len(matched.by.columns):
+        yield "", np.ones(len(matched), bool)
+        return
+    for code, values in enumerate(matched.by.astype(object).to_numpy().tolist()):
+        yield " · ".join(map(str, values)), matched.list_by == code
 
 
 def labels_where(matched: Matched, where: np.ndarray) -> list[Any]:
-    """Return the labels of the first lists for which `where` is true."""
-    return row_objects(label_frame(matched).take(np.flatnonzero(where)[:5]))
+    """Return the keys of the first lists for which `where` is true."""
+    keys = label_frame(matched).drop(columns=list(matched.by.columns))
+    return row_objects(keys.take(np.flatnonzero(where)[:5]))

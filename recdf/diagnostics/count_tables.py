@@ -75,7 +75,7 @@ def hit_table(
     Examples
     --------
     >>> import recdf as rd
-    >>> rd.hit_table({"ann": ["a", "b"]}, {"ann": ["a", "x", "b"]}, k=2)
+    >>> rd.diagnostics.hit_table({"ann": ["a", "b"]}, {"ann": ["a", "x", "b"]}, k=2)
       user_id item_id  rank    hit  gain
     0     ann       a     1   True   1.0
     1     ann       x     2  False   0.0
@@ -138,7 +138,8 @@ def position_table(
     Examples
     --------
     >>> import recdf as rd
-    >>> rd.position_table({"u": ["a"], "v": ["b"]}, {"u": ["a", "x"], "v": ["y"]}, k=2)[["rank", "shown", "hits"]]
+    >>> table = rd.diagnostics.position_table({"u": ["a"], "v": ["b"]}, {"u": ["a", "x"], "v": ["y"]}, k=2)
+    >>> table[["rank", "shown", "hits"]]
        rank  shown  hits
     0     1      2     1
     1     2      1     0
@@ -224,7 +225,7 @@ def exposure_table(
     Examples
     --------
     >>> import recdf as rd
-    >>> rd.exposure_table({"u": ["a", "b"], "v": ["a"]}, items=["a", "b", "c"]).round(3)
+    >>> rd.diagnostics.exposure_table({"u": ["a", "b"], "v": ["a"]}, items=["a", "b", "c"]).round(3)
       item_id  shown  share  first_shown  exposure
     0       a      2  0.667            2     2.000
     1       b      1  0.333            0     0.631
@@ -311,7 +312,7 @@ def user_gap(
     >>> import pandas as pd, recdf as rd
     >>> result = rd.evaluate({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, "mrr@1")
     >>> users = pd.DataFrame({"user_id": ["u", "v"], "segment": ["new", "old"]})
-    >>> rd.user_gap(result.per_user.merge(users, on="user_id", validate="many_to_one"), by="segment")
+    >>> rd.diagnostics.user_gap(result.per_user.merge(users, on="user_id", validate="many_to_one"), by="segment")
       metric  k  gap  mad  low  high  n_groups
     0    mrr  1  1.0  1.0  0.0   1.0         2
     """

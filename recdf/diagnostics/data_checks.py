@@ -24,7 +24,7 @@ from ..tables.findings import Severity
 from .check_ids import check_ids, check_side
 from .check_lists import check_lists
 from .check_order import check_order
-from .checked_data import Data, ListFindings, labels_where
+from .checked_data import Data, ListFindings, labels_where, parts_by
 
 __all__ = ["check"]
 
@@ -58,7 +58,8 @@ def check(
     DataFrame
         `finding`, `severity` ("error": `evaluate` refuses or scores nothing; "warning": numbers change; "info":
         worth knowing), `count`, `share` (of the rows or lists that it concerns), `examples` (text), `effect` (what
-        it does to the metrics). Errors first.
+        it does to the metrics), `by` (whose lists it is about, where `by=` tells recommenders apart: one row for each),
+        `ranges` (of ties: JSON of each metric with its mean for the worst and the best order, else ""). Errors first.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def check(
     >>> found = rd.check({"u": ["a"], "v": ["b"]}, {"u": ["a", "x"]}, k=2)
     >>> found[["finding", "severity", "count", "share", "examples"]]
                              finding severity  count  share examples
-    0  users without recommendations  warning      1    0.5      'v'
+    0  lists without recommendations  warning      1    0.5      'v'
     """
     shared = Call.of(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
     k = check_k(k)
@@ -247,7 +248,8 @@ def _check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
             except EmptyPopulationError:  # the log has no user of these lists
                 continue
         with known:
-            seen, n_rows = known.at(k).n_hits, int(known.at(k).n_shown.sum())
-            names = labels_where(known, seen > 0)
-        severity: Severity = "warning" if n_rows and seen.sum() > MANY_SEEN * n_rows else "info"
-        found.add(f"{what} already in the log", severity, seen.sum(), n_rows, names, effect)
+            seen, shown = known.at(k).n_hits, known.at(k).n_shown
+            for name, own in parts_by(known):
+                n_rows, n_seen, some = int(shown[own].sum()), seen[own].sum(), labels_where(known, own & (seen > 0))
+                severity: Severity = "warning" if n_rows and n_seen > MANY_SEEN * n_rows else "info"
+                found.add(f"{what} already in the log", severity, n_seen, n_rows, some, effect, name)

@@ -12,7 +12,8 @@ import pandas as pd
 from ..errors import OptionError, closest, kind_of
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
-from ..experiments.choices import Correction, check_literal
+from ..experiments.choices import NATURAL, Correction, check_value
+from ..experiments.compare.where_both import BUT, sentence_of_both
 from ..experiments.decide.adjustment import adjustment
 from ..experiments.decide.verdict import PAIR_WARNINGS, warning_sentences
 from ..tables.cells import (
@@ -228,10 +229,8 @@ def leaderboard(
     """
     if not isinstance(result, Evaluation):
         raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
-    if correction is not None:
-        check_literal("correction", correction, Correction)
-    if isinstance(digits, bool) or not isinstance(digits, int) or digits < 0:
-        raise OptionError(f"digits={digits!r}; expected an integer of at least 0")
+    check_value("correction", correction, Correction | None)
+    check_value("digits", digits, NATURAL)
     result = with_units(result, unit_col)
     table = summary_of(result)
     columns = _columns_in_order(table, metrics, k)
@@ -349,7 +348,7 @@ def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list
     for (segment, group), table in compared.items():
         for row in table.itertuples(index=False):
             sign = str(row.verdict).split(",")[0].split(" ")[0]
-            if not row.reject or sign not in ("better", "worse"):
+            if not row.reject or sign not in ("better", "worse") or BUT in str(row.verdict):
                 continue
             if baseline is not None:
                 found[segment, group, str(row.model), str(row.metric)] = "+" if sign == "better" else "−"
@@ -400,6 +399,8 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
     if not len(tests):
         return tuple(found)
     withheld = tests["verdict"][tests["verdict"].astype(str).str.startswith("check")]
+    whole = tests[tests["segment"] == EVERYONE] if "segment" in tests.columns else tests
+    found += [text for row in whole.to_dict("records") if BUT in row["verdict"] and (text := sentence_of_both(row))]
     if len(withheld):
         why = ", ".join(f"{n} {str(text).removeprefix('check: ')}" for text, n in withheld.value_counts().items())
         of_all = f"{len(withheld)} of {len(tests)} comparisons"

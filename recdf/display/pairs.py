@@ -7,7 +7,7 @@ lists are paired by their place, so that their ids need not be coded again. Othe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,10 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import unit_codes
-from ..experiments.choices import Correction
+from ..experiments.choices import Better, Correction
 from ..experiments.compare.compare_models import compare_models
-from ..experiments.decide.verdict import adjust_pvalues
+from ..experiments.compare.where_both import temper
+from ..experiments.decide.verdict import Families, read_together
 from .given_tables import confidence_of, direction_word, rows_by
 
 __all__: list[str] = []
@@ -77,6 +78,8 @@ def compare(
     # Integers stand for models and lists: coding millions of labels again would take longer than the tests.
     values = {name: result.per_user[name].array for name in columns}
     labelled = {MODEL: codes, LIST: list_places(result, rows).of_row, **values}
+    if "n_pred" in result.per_user.columns:
+        labelled["n_pred"] = result.per_user["n_pred"].array
     weight = result.spec.get("weight")
     if weight is not None:
         labelled[WEIGHT] = result.per_user[weight].array
@@ -96,7 +99,8 @@ def compare(
         parts[-1].insert(0, "group", group)
     if not parts:
         raise OptionError("no group has lists of two models; nothing can be compared within groups")
-    return _with_labels(_one_family(parts, correction), models)
+    better: dict[str, Any] = {name: direction_word(result, name) or None for name in columns}
+    return _with_labels(_one_family(parts, correction, better), models)
 
 
 def _compare_codes(
@@ -122,7 +126,9 @@ def _with_labels(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
     return table
 
 
-def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.DataFrame:
+def _one_family(
+    parts: Sequence[pd.DataFrame], correction: Correction, better: Mapping[str, Better | None]
+) -> pd.DataFrame:
     """Join several tables, and correct p-values and verdicts for all of their tests."""
     confidence = confidence_of(parts[0]) or 0.95
     plain = []
@@ -132,9 +138,9 @@ def _one_family(parts: Sequence[pd.DataFrame], correction: Correction) -> pd.Dat
         plain.append(bare)
     table = pd.concat(plain, ignore_index=True)
     unadjusted = table["reject"].to_numpy(dtype=bool)
-    table = adjust_pvalues(table, correction=correction, confidence=confidence)
+    read_together(table, Families(correction, None, 1 - confidence), "two-sided")
     lost = unadjusted & ~table["reject"].to_numpy(dtype=bool) & ~table["verdict"].str.startswith("check").to_numpy()
     table["verdict"] = np.where(lost, "no difference shown", table["verdict"].to_numpy(dtype=object))
-    table["verdict"] = table["verdict"].astype(str)
+    temper(table, better)
     table.attrs["recdf_comparison"] = {"confidence": confidence, "correction": correction}
     return table

@@ -14,15 +14,15 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, DataError, OptionError
+from ..inputs.constraints import check_value
 from ..inputs.frames import column
 from ..inputs.ids import is_nested, label_codes
-from ..inputs.options import Options, as_columns, check_choice
+from ..inputs.options import Options, as_columns
 from ..matching.grouping import spans
 from ..matching.lists import Matched
 from ..metrics.per_user import label_frame
 
 CarryRule = Literal["constant", "first", "last", "min", "max"]
-CARRY_RULES = ("constant", "first", "last", "min", "max")
 
 Carry = str | Sequence[str] | Mapping[str, CarryRule] | None
 
@@ -35,7 +35,7 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
         dict(carry) if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
     )
     for name, rule in rules.items():
-        check_choice(f"carry[{name!r}]", rule, CARRY_RULES)
+        check_value(f"carry[{name!r}]", rule, CarryRule)
         if name in (*as_columns(options.by), *as_columns(options.user_col)):
             raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
         if name in ("n_true", "n_pred", options.weight_name, *taken):

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
-from ..inputs.options import CHOICES, as_columns
+from ..inputs.options import OPTIONS, as_columns
 from .spec import Spec
 from .summary import SUMMARY, means
 
@@ -61,10 +61,9 @@ def _columns_misfit(per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[st
     if not spec["user_col"] or len(set(keys)) < len(keys):
         return f"the spec has by = {spec['by']} and user_col = {spec['user_col']}; expected names that differ"
     options = spec["options"]
-    for name, allowed in CHOICES.items():
-        if name != "users" and options.get(name) not in allowed:
-            known = ", ".join(map(repr, allowed))
-            return f"spec['options'][{name!r}] is {options.get(name)!r}; expected one of {known}"
+    for name, one in OPTIONS.items():
+        if one.constraint.only_words and not one.constraint.holds(options.get(name)):
+            return f"spec['options'][{name!r}] is {options.get(name)!r}; expected one of {one.constraint.words}"
     for name in ("by", "user_col"):
         if list(map(str, as_columns(options.get(name)))) != spec[name]:
             return f"{name} is {spec[name]} in the spec and {options.get(name)!r} among its options"

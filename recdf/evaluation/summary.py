@@ -12,8 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, OptionError, closest, kind_of, renamed
+from ..errors import ColumnError, DataError, NullKeyError, closest, kind_of, renamed
 from ..experiments.compare.runs import unit_of
+from ..inputs.constraints import SHARE, check_value
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
@@ -152,8 +153,7 @@ def summarize(
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
             raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
-    if not 0 < confidence < 1:
-        raise OptionError(f"confidence={confidence}; expected a share between 0 and 1")
+    check_value("confidence", confidence, SHARE)
     for name in by:
         check_labels(per_user[name], f"per_user[{name!r}]")
     _refuse_repeated_lists(per_user, keys, spec)

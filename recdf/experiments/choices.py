@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from ..errors import DeprecatedWarning, OptionError, warn_user
-from ..inputs.options import check_choice
+from ..inputs.constraints import NATURAL, POSITIVE, a_number, check_value
 from ..stats.bootstrap import Percentile
 from ..stats.effect_sizes import Relative
 from ..stats.numbers import Alternative, Correction
@@ -22,8 +22,8 @@ RaiseOrDrop = Literal["raise", "drop"]
 Roll = Literal["mean", "sum", "min", "max"]
 
 __all__ = [
-    "Alternative", "Better", "Columns", "Correction", "Missing", "PairMissing", "PairTest", "Percentile",
-    "RaiseOrDrop", "Relative", "Roll", "VariantTest", "check_literal",
+    "NATURAL", "POSITIVE", "Alternative", "Better", "Columns", "Correction", "Missing", "PairMissing", "PairTest",
+    "Percentile", "RaiseOrDrop", "Relative", "Roll", "VariantTest", "a_number", "check_value",
 ]  # fmt: skip
 
 # Why one of the two comparisons has no such test.
@@ -53,10 +53,6 @@ def check_test(name: str, value: Any, tests: object) -> Any:
     if test not in get_args(tests) and test in _REFUSED:
         valid = ", ".join(map(repr, get_args(tests)))
         raise OptionError(f"{name}={test!r} {_REFUSED[test]}; valid are {valid}")
-    check_literal(name, test, tests)
+    check_value(name, test, tests)
     return test
 
-
-def check_literal(name: str, value: str, literal: object) -> None:
-    """Raise OptionError unless the value is one of those of the Literal type."""
-    check_choice(name, value, get_args(literal))

@@ -35,20 +35,6 @@ def read_weight(frame: pd.DataFrame, role: str, name: str) -> Floats:
     return read_weights(column(frame, name, role), f"{role}[{name!r}]", Options())
 
 
-def share(name: str, value: Any) -> float:
-    """Return a number strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
-        raise OptionError(f"{name}={value!r}; expected a number between 0 and 1, both excluded")
-    return float(value)
-
-
-def count(name: str, value: Any, least: int = 1) -> int:
-    """Return an integer that is at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise OptionError(f"{name}={value!r}; expected an integer of at least {least}")
-    return int(value)
-
-
 def frame_of(role: str, data: Any) -> pd.DataFrame:
     """Return `data` if it is a DataFrame whose columns can be named."""
     if not isinstance(data, pd.DataFrame):

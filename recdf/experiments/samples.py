@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
+from ..inputs.constraints import SHARE, check_value
 from ..inputs.options import as_columns
 from ..inputs.sums import exact_sums
 from ..stats.arms import Sample
 from .choices import RaiseOrDrop
-from .experiment_columns import Codes, Floats, Mask, MetricColumns, metric_specs, metric_values, read_weight, share
+from .experiment_columns import Codes, Floats, Mask, MetricColumns, metric_specs, metric_values, read_weight
 
 __all__: list[str] = []
 
@@ -207,7 +208,7 @@ def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, MetricColumns]) -
         raise OptionError(f"cap={cap!r}; expected a mapping of metrics to quantiles, such as {{'revenue': 0.999}}")
     subset("cap", list(cap), specs)
     for name, value in cap.items():
-        share(f"cap[{name!r}]", value)
+        check_value(f"cap[{name!r}]", value, SHARE)
         if specs[name][1] is not None:
             raise OptionError(f"cap names {name!r}, which is a ratio of sums; a cap is for means")
     return dict(cap)

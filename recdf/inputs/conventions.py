@@ -7,12 +7,12 @@ given explicitly take precedence. Nothing is computed here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pandas as pd
 
-from ..errors import OptionError, valid
+from .constraints import NONE, Constraint, either, one_of
 
 __all__ = ["CONVENTIONS", "Convention", "conventions_table"]
 
@@ -223,13 +223,17 @@ CONVENTIONS: dict[str, Convention] = {
 }
 
 
+LIKE = either(
+    replace(one_of(tuple(CONVENTIONS)), typed="str"),
+    Constraint("a Convention of your own", lambda value: isinstance(value, Convention), "Convention"),
+    NONE,
+)
+
+
 def find_convention(like: str | Convention | None) -> Convention | None:
     """Return the convention of this name, or the caller's own `Convention` as it is."""
-    if like is None or isinstance(like, Convention):
-        return like
-    if isinstance(like, str) and like in CONVENTIONS:
-        return CONVENTIONS[like]
-    raise OptionError(f"unknown convention like={like!r}{valid(str(like), CONVENTIONS)}, or a Convention of your own")
+    LIKE.check("like", like)
+    return CONVENTIONS[like] if isinstance(like, str) else like
 
 
 def conventions_table() -> pd.DataFrame:

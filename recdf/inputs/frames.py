@@ -143,7 +143,7 @@ def from_dict(
     Examples
     --------
     >>> import recdf as rd
-    >>> rd.from_dict({"u1": ["a", "b"], "u2": ["c"]})
+    >>> rd.logs.from_dict({"u1": ["a", "b"], "u2": ["c"]})
       user_id item_id
     0      u1       a
     1      u1       b
@@ -219,7 +219,7 @@ def from_labelled(
     --------
     >>> import pandas as pd, recdf as rd
     >>> frame = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "label": [1, 0], "als": [.2, .9]})
-    >>> true, pred = rd.from_labelled(frame, relevance_col="label", score_cols=["als"])
+    >>> true, pred = rd.logs.from_labelled(frame, relevance_col="label", score_cols=["als"])
     >>> rd.evaluate(true, pred, "mrr@2", by="model").per_user
       model  user_id  n_true  n_pred  mrr@2
     0   als        1       1       2    0.5

@@ -1,115 +1,103 @@
-"""The options that all calls share: their defaults, their valid values, and how a call takes them."""
+"""The options that all calls share, each in one record: its name, type, default, valid values, and what it means."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+import textwrap
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, closest, kind_of, valid
+from ..errors import OptionError, valid
 from .accepted import Duplicates, Ids, NanScore, NullKeys, PopulationRule, Ties, Undefined
-from .conventions import Convention, find_convention
+from .constraints import COLUMN_KINDS, NONE, PLAIN_KINDS, Constraint, a_number, constraint_of, either, one_of
+from .conventions import LIKE, Convention, find_convention
 from .population import Population
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "users": get_args(PopulationRule),
-    "ties": get_args(Ties),
-    "duplicates": get_args(Duplicates),
-    "null_keys": get_args(NullKeys),
-    "nan_score": get_args(NanScore),
-    "undefined": get_args(Undefined),
-}
-
-DESCRIPTION = """\
-user_col, item_col : str, default "user_id", "item_id"
-    Columns of the list key (a string or a list of strings) and of the item id.
-score_col : str or False, optional
-    Column of `pred` that orders the items of a list, descending. If neither it nor `rank_col` is given, a column named
-    `rank` orders them, else one named `score`, else the order of the rows; `spec["order"]` tells which. With False it
-    is the order of the rows, whatever the columns. Giving both is an error.
-rank_col : str, optional
-    Column of `pred` that orders the items of a list, ascending.
-relevance_col : str or False, optional
-    Column of `true` with the gain of each row, at least 0. If it is not given, a column named `relevance` is taken,
-    else every row has gain 1; `spec["relevance"]` tells which. With False, every row has gain 1, whatever the columns.
-    A row of gain 0 is judged and not relevant.
-min_relevance : float, optional
-    Rows of `true` with a smaller relevance count as judged and not relevant.
-value_col : str, optional
-    Column with the value (price) of an item, for the money metrics: as recommended in `pred` and as bought in `true`,
-    or else in `items`.
-weight_col : str or mapping, optional
-    Weight of a list in every mean, at least 0. It is a column of the frame `users` if that has it, else a column of
-    `true` that is constant within a list. It may also be a mapping of users to weights. `per_user` has the weights as a
-    column.
-propensity_col : str, optional
-    Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed. A relevant item then
-    counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it. Repeated
-    rows of one item in a list must agree.
-propensity_floor : float, default 0
-    Propensities below it count as this number, which limits how much one item can count. If it is above 0, propensities
-    may be 0.
-judged_only : bool, default False
-    Drop recommended items that `true` does not judge, then rank again (condensed lists).
-by : str or list of str, optional
-    Columns of `pred` that tell recommenders apart; each value is evaluated on the whole population.
-by_in_true : bool, str or list of str, optional
-    Columns of `by` that `true` has too, such as the fold of a cross-validation. Each value is then evaluated with the
-    rows of `true` that have the same value, and over their users. True takes all such columns. By default and with
-    False each value is evaluated with all rows of `true`; by default, a `FoldByWarning` says so.
-users : {"true", "pred", "both", "all"}, list of ids or frame of ids, default "true"
-    Population: the lists over which a mean is taken. The key columns of the result have the dtype of the frame that the
-    population comes from. With "all" it is the dtype in which the keys of both frames fit, as `pandas.concat` chooses
-    it. Where a frame is read from several files, it is the dtype in which the keys of all of them fit.
-ties : {"item_desc", "item_asc", "row", "worst", "raise"}, default "item_desc"
-    Order of equal scores: larger item id first, smaller first, row order, relevant last, or an error.
-duplicates : {"drop", "keep", "raise"}, default "drop"
-    What happens where a (list, item) pair stands twice: the row with the best rank (`pred`) or the largest gain
-    (`true`) stays; or every row counts, and the second recommendation of an item matches its second row in `true`; or
-    an error is raised.
-null_keys : {"raise", "drop"}, default "raise"
-    What happens to rows with a null user, item or `by` value.
-nan_score : {"raise", "last", "drop"}, default "raise"
-    What happens to rows with a null score or rank: they raise an error, they are ranked last, or they are dropped as if
-    they had not been given.
-undefined : {"nan", "zero", "raise"}, default "nan"
-    What stands for the value of a metric where a list has none, such as recall of a list without relevant items. "zero"
-    never gives the best value: where smaller values are better it is the worst bound, such as 1 of ils, and a metric
-    that has no such bound (first_rank, rmse) stays undefined there. `n_undefined` counts these lists in any case.
-like : str or Convention, optional
-    Convention of another library, as `conventions_table()` lists them. It sets the defaults of all of the above and of
-    the parameters of metrics. Options that are given explicitly take precedence."""
+GIVEN_IDS = Constraint(
+    "a list, Series or frame of ids",
+    lambda value: isinstance(value, Collection) and not isinstance(value, str | bytes),
+    "list or frame of ids",
+)
+OF_USERS = Constraint(
+    "a mapping of users to weights, such as series.to_dict()", lambda value: isinstance(value, Mapping), "mapping"
+)
 
 
+def option(default: Any, doc: str, constraint: Constraint | None = None) -> Any:
+    """Return a field of `Options`. Without a constraint it takes what its annotation says."""
+    return field(default=default, metadata={"doc": " ".join(doc.split()), "constraint": constraint})
+
+
+# fmt: off
 @dataclass(frozen=True)
 class Options:
     """Options of one call, checked."""
 
-    user_col: str | Sequence[str] = "user_id"
-    item_col: str = "item_id"
-    score_col: str | Literal[False] | None = None
-    rank_col: str | None = None
-    relevance_col: str | Literal[False] | None = None
-    min_relevance: float | None = None
-    value_col: str | None = None
-    weight_col: str | Mapping[Any, float] | None = None
-    propensity_col: str | None = None
-    propensity_floor: float = 0.0
-    judged_only: bool = False
-    by: str | Sequence[str] | None = None
-    by_in_true: bool | str | Sequence[str] | None = None
-    users: PopulationRule | Ids = "true"
-    ties: Ties = "item_desc"
-    duplicates: Duplicates = "drop"
-    null_keys: NullKeys = "raise"
-    nan_score: NanScore = "raise"
-    undefined: Undefined = "nan"
-    like: str | Convention | None = None
+    user_col: str | Sequence[str] = option("user_id", "Column or columns of the list key.")
+    item_col: str = option("item_id", "Column of the item id.")
+    score_col: str | Literal[False] | None = option(None, """
+        Column of `pred` that orders the items of a list, descending. If neither it nor `rank_col` is given, a column
+        named `rank` orders them, else one named `score`, else the order of the rows; `spec["order"]` tells which. With
+        False it is the order of the rows, whatever the columns. Giving both is an error.""")
+    rank_col: str | None = option(None, "Column of `pred` that orders the items of a list, ascending.")
+    relevance_col: str | Literal[False] | None = option(None, """
+        Column of `true` with the gain of each row, at least 0. If it is not given, a column named `relevance` is taken,
+        else every row has gain 1; `spec["relevance"]` tells which. With False, every row has gain 1, whatever the
+        columns. A row of gain 0 is judged and not relevant.""")
+    min_relevance: float | None = option(None, """
+        Rows of `true` with a smaller relevance count as judged and not relevant.""")
+    value_col: str | None = option(None, """
+        Column with the value (price) of an item, for the money metrics: as recommended in `pred` and as bought in
+        `true`, or else in `items`.""")
+    weight_col: str | Mapping[Any, float] | None = option(None, """
+        Weight of a list in every mean, at least 0. It is a column of the frame `users` if that has it, else a column of
+        `true` that is constant within a list. It may also be a mapping of users to weights. `per_user` has the weights
+        as a column.""", either(COLUMN_KINDS[str], OF_USERS, NONE))
+    propensity_col: str | None = option(None, """
+        Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed. A relevant item
+        then counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it.
+        Repeated rows of one item in a list must agree.""")
+    propensity_floor: float = option(0.0, """
+        Propensities below it count as this number, which limits how much one item can count. If it is above 0,
+        propensities may be 0.""", a_number(0, 1))
+    judged_only: bool = option(False, """
+        Drop recommended items that `true` does not judge, then rank again (condensed lists).""")
+    by: str | Sequence[str] | None = option(None, """
+        Columns of `pred` that tell recommenders apart; each value is evaluated on the whole population.""")
+    by_in_true: bool | str | Sequence[str] | None = option(None, """
+        Columns of `by` that `true` has too, such as the fold of a cross-validation. Each value is then evaluated with
+        the rows of `true` that have the same value, and over their users. True takes all such columns. By default and
+        with False each value is evaluated with all rows of `true`; by default, a `FoldByWarning` says so.""")
+    users: PopulationRule | Ids = option("true", """
+        Population: the lists over which a mean is taken. The key columns of the result have the dtype of the frame that
+        the population comes from. With "all" it is the dtype in which the keys of both frames fit, as `pandas.concat`
+        chooses it. Where a frame is read from several files, it is the dtype in which the keys of all of them fit.
+        """, either(one_of(get_args(PopulationRule)), GIVEN_IDS))
+    ties: Ties = option("item_desc", """
+        Order of equal scores: larger item id first, smaller first, row order, relevant last, or an error.""")
+    duplicates: Duplicates = option("drop", """
+        What happens where a (list, item) pair stands twice: the row with the best rank (`pred`) or the largest gain
+        (`true`) stays; or every row counts, and the second recommendation of an item matches its second row in `true`;
+        or an error is raised.""")
+    null_keys: NullKeys = option("raise", "What happens to rows with a null user, item or `by` value.")
+    nan_score: NanScore = option("raise", """
+        What happens to rows with a null score or rank: they raise an error, they are ranked last, or they are dropped
+        as if they had not been given.""")
+    undefined: Undefined = option("nan", """
+        What stands for the value of a metric where a list has none, such as recall of a list without relevant items.
+        "zero" never gives the best value: where smaller values are better it is the worst bound, such as 1 of ils, and
+        a metric that has no such bound (first_rank, rmse) stays undefined there. `n_undefined` counts these lists in
+        any case.""")
+    like: str | Convention | None = option(None, """
+        Convention of another library, as `conventions_table()` lists them. It sets the defaults of all of the above and
+        of the parameters of metrics. Options that are given explicitly take precedence.""", LIKE)
+    # fmt: on
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Options:
@@ -118,7 +106,11 @@ class Options:
         defaults = {} if convention is None else convention.options
         check_names(list(defaults), NAMES, "the convention")
         given = {name: _plain_value(name, value) for name, value in given.items()}
-        return cls(**{**defaults, **given, "like": convention})
+        made = cls(**{**defaults, **given, "like": convention})
+        for name, one in OPTIONS.items():
+            one.constraint.check(name, getattr(made, name))
+        made._check_together()
+        return made
 
     def parameters(self, metric: str) -> Mapping[str, Any]:
         """Return the parameters that the convention has for a metric."""
@@ -132,42 +124,21 @@ class Options:
     def population(self) -> Population:
         return Population.of(self.users)
 
-    def __post_init__(self) -> None:
-        for name, allowed in CHOICES.items():
-            value = getattr(self, name)
-            if name == "users" and isinstance(value, Collection) and not isinstance(value, str | bytes):
-                continue
-            check_choice(name, value, allowed, ", or a list, Series or frame of ids" if name == "users" else "")
-        if self.score_col and self.rank_col is not None:
-            raise OptionError(
-                f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; "
-                "the order of `pred` has one source"
-            )
-        if isinstance(self.relevance_col, bool) and self.relevance_col:
-            raise OptionError("relevance_col=True; expected the name of a column of true, False or None")
-        if not isinstance(self.judged_only, bool):
-            raise OptionError(f"judged_only={self.judged_only!r}; expected True or False")
-        if not isinstance(self.weight_col, Hashable | Mapping):
-            raise OptionError(
-                f"weight_col is {kind_of(self.weight_col)}; expected the name of a column, or a mapping of "
-                "users to weights, such as series.to_dict()"
-            )
-        if isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1:
-            raise OptionError(
-                f"weight_col is a mapping, which has one key, but user_col={self.user_col!r}; give the weights as a "
-                "column of true, or of users="
-            )
-        floor = self.propensity_floor
-        if isinstance(floor, bool) or not isinstance(floor, int | float | np.number) or not 0 <= floor <= 1:
-            raise OptionError(f"propensity_floor={floor!r}; expected a number from 0 to 1")
-        if floor > 0 and self.propensity_col is None:
-            raise OptionError(f"propensity_floor={floor!r} needs propensity_col=, the column of true that it limits")
-        if self.min_relevance is not None and (
-            isinstance(self.min_relevance, bool | str)
-            or pd.isna(self.min_relevance)
-            or abs(self.min_relevance) == float("inf")
-        ):
-            raise OptionError(f"min_relevance={self.min_relevance!r}; expected a finite number or None")
+    def _check_together(self) -> None:
+        """Raise if options exclude each other, or if one lacks another that it needs."""
+        rules = (
+            ("rank_col", self.score_col and self.rank_col is not None,
+             f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; the order of `pred` has "
+             "one source"),
+            ("weight_col", isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1,
+             f"weight_col is a mapping, which has one key, but user_col={self.user_col!r}; give the weights as a "
+             "column of true, or of users="),
+            ("propensity_floor", self.propensity_floor > 0 and self.propensity_col is None,
+             f"propensity_floor={self.propensity_floor!r} needs propensity_col=, the column of true that it limits"),
+        )  # fmt: skip
+        for name, broken, words in rules:
+            if broken:
+                raise OptionError(words, argument=name, value=getattr(self, name))
 
     @property
     def weight_name(self) -> str | None:
@@ -203,7 +174,41 @@ class Options:
         return values
 
 
-NAMES = tuple(field.name for field in fields(Options))
+@dataclass(frozen=True)
+class Option:
+    """The record of a shared option."""
+
+    name: str
+    hint: Any
+    default: Any
+    doc: str
+    constraint: Constraint
+
+    @property
+    def flag_alone(self) -> bool:
+        """Whether it takes a column, or else True or False: a flag without a column then stands for True."""
+        return self.hint is not bool and any(one is bool or False in get_args(one) for one in get_args(self.hint))
+
+    @property
+    def described(self) -> str:
+        """The option as a docstring describes it."""
+        default = "optional" if self.default is None else f"default {self.default!r}".replace("'", '"')
+        text = textwrap.fill(self.doc, 116, break_on_hyphens=False, break_long_words=False)
+        return f"{self.name} : {self.constraint.typed}, {default}\n{textwrap.indent(text, '    ')}"
+
+
+def _option_records() -> dict[str, Option]:
+    """Return the record of every option."""
+    hints, found = typing.get_type_hints(Options), {}
+    for one in fields(Options):
+        constraint = one.metadata["constraint"] or constraint_of(hints[one.name], PLAIN_KINDS | COLUMN_KINDS)
+        found[one.name] = Option(one.name, hints[one.name], one.default, one.metadata["doc"], constraint)
+    return found
+
+
+OPTIONS = _option_records()
+NAMES = tuple(OPTIONS)
+DESCRIPTION = "\n".join(one.described for one in OPTIONS.values())
 
 
 def collected(data: Any) -> Any:
@@ -225,13 +230,6 @@ def as_columns(columns: str | Sequence[str] | None) -> list[str]:
     if columns is None:
         return []
     return [columns] if isinstance(columns, str) or not isinstance(columns, Sequence | pd.Index) else list(columns)
-
-
-def check_choice(name: str, value: object, allowed: Sequence[object], also: str = "") -> None:
-    """Raise OptionError unless `value` is one of `allowed`. `also` says what else would be."""
-    if not any(type(value) is type(choice) and value == choice for choice in allowed):
-        choices = ", ".join(map(repr, allowed))
-        raise OptionError(f"{name}={value!r}; valid are {choices}{also}{closest(str(value), allowed)}")
 
 
 def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:

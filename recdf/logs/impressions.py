@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 
 from ..errors import DuplicateWarning, NoOverlapWarning, OptionError, closest, warn_user
-from ..inputs.options import as_columns, check_choice
+from ..inputs.constraints import a_number, check_record, check_value
+from ..inputs.options import as_columns
 from ..progress import Progress
 from .impression_rows import SESSION, Rules, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
@@ -245,15 +245,12 @@ def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
                 f"relevance has {name!r}; it gives the gains of {', '.join(RELEVANCE_LEVELS)}"
                 f"{closest(str(name), RELEVANCE_LEVELS)}"
             )
-        if isinstance(gain, str) or not np.isfinite(gain) or gain < 0:
-            raise OptionError(f"relevance[{name!r}]={gain!r}; expected a finite number, 0 for not relevant")
+        check_value(f"relevance[{name!r}]", gain, a_number(0))
     return {name: float(given.get(name, gain)) for name, gain in RELEVANCE_LEVELS.items()}
 
 
 def _check_rules(rules: Rules, events: list[str]) -> None:
-    for name, kind in get_type_hints(Rules).items():
-        if get_origin(kind) is Literal:
-            check_choice(name, getattr(rules, name), get_args(kind))
+    check_record(rules)
     if rules.clicked_col is not None and "clicks" in events:
         raise OptionError("clicked_col and clicks both say what was clicked, and a click would count twice; pass one")
     if rules.clicked_col is None and not events:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, closest
+from ..errors import DataError, OptionError
+from ..inputs.constraints import check_value, one_of
 from ..inputs.frames import as_frame, column
 from .times import as_datetimes
 
@@ -68,16 +69,14 @@ def time_slice(
     --------
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({"time": pd.to_datetime(["2026-09-01 23:30+00:00", "2026-09-07 01:00+00:00"])})
-    >>> rd.time_slice(log, "time", "1D", tz="Europe/Berlin")["day"].astype(str).tolist()
+    >>> rd.logs.time_slice(log, "time", "1D", tz="Europe/Berlin")["day"].astype(str).tolist()
     ['2026-09-02', '2026-09-07']
-    >>> rd.time_slice(log, "time", "hour")["hour"].tolist()
+    >>> rd.logs.time_slice(log, "time", "hour")["hour"].tolist()
     [23, 1]
     """
     rows = as_frame(frame, "frame")
     every = ALSO.get(every, every)
-    if every not in TIME_SLICE_COLUMNS:
-        known = ", ".join(f'"{one}"' for one in TIME_SLICE_COLUMNS)
-        raise OptionError(f"every={every!r}; expected one of {known}{closest(str(every), TIME_SLICE_COLUMNS)}")
+    check_value("every", every, one_of(list(TIME_SLICE_COLUMNS)))
     name = TIME_SLICE_COLUMNS[every] if name is None else name
     if name in rows.columns:
         raise OptionError(f"frame has a column {name!r} already; pass name= to call the slice something else")

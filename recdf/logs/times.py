@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError, examples
+from ..inputs.constraints import a_number, check_value
 from ..inputs.frames import read_numbers
 from ..inputs.ids import read_ids
 
@@ -75,8 +76,7 @@ def _number_span(value: Any, name: str) -> float:
             f"{name}={value!r}, but the times are plain numbers; give a number in their unit, or make them datetimes "
             'first, e.g. pd.to_datetime(log["time"], unit="s")'
         )
-    if value < 0:
-        raise OptionError(f"{name}={value!r}; expected a number that is not negative")
+    check_value(name, value, a_number(0))
     return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 

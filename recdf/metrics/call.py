@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError
+from ..inputs.constraints import Constraint, a_number
 from ..inputs.options import Options, check_shared
 from ..inputs.row_rules import BrokenRows
 from ..matching.lists import Matched
@@ -159,9 +159,9 @@ def _refuse_propensities(request: Request) -> None:
         )
 
 
+CUT_OFF = Constraint("a positive integer below 2**31", a_number(1, 2**31 - 1, whole=True).holds, "int")
+
+
 def check_k(k: Any) -> int:
     """Return k as an int, or raise."""
-    if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k < 2**31:
-        most = " below 2**31" if isinstance(k, int | np.integer) and k > 1 else ""
-        raise OptionError(f"k={k!r}; expected a positive integer{most}")
-    return int(k)
+    return int(CUT_OFF.check("k", k))

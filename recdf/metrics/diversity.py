@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from ..errors import OptionError
+from ..inputs.constraints import Share, a_number
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .category_mixes import mixes
@@ -94,7 +94,11 @@ def _clipped(similarity: np.ndarray) -> np.ndarray:
 
 @metric(bounds=(0.0, None), arguments=("true", "pred", "aspects"))
 def a_ndcg(
-    lists: Lists, alpha: float = 0.5, *, ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None
+    lists: Lists,
+    alpha: Annotated[float, a_number(0, 1)] = 0.5,
+    *,
+    ideal: Literal["greedy", "even"] = "greedy",
+    aspect_col: str | None = None,
 ) -> np.ndarray:
     """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at least 0.
 
@@ -133,8 +137,6 @@ def a_ndcg(
     >>> rd.a_ndcg({"u": ["a", "b", "c"]}, {"u": ["a", "b", "c"]}, aspects, k=3).__round__(4)
     0.9652
     """
-    if not 0 <= alpha <= 1:
-        raise OptionError(f"alpha={alpha!r}; expected a number in [0, 1]")
     aspects = lists.sides.aspects(aspect_col)
     found = alpha_dcg(lists, aspects, alpha)
     if ideal == "greedy":
@@ -271,7 +273,7 @@ def calibration(
     *,
     category_col: str = "category",
     divergence: Literal["kl", "js"] = "kl",
-    smoothing: float = 0.01,
+    smoothing: Share = 0.01,
     separator: str = "|",
 ) -> np.ndarray:
     """Divergence of the recommended categories from those of the user's past, in nats; smaller is better, at least 0.
@@ -306,8 +308,6 @@ def calibration(
     >>> rd.calibration({"u": ["a", "c"]}, {"u": ["b", "c"]}, k=2, items=items)
     0.0
     """
-    if not 0 < smoothing < 1:
-        raise OptionError(f"smoothing={smoothing!r}; expected a number between 0 and 1")
     labels = lists.sides.catalogue.labels(category_col, separator)
     found = np.zeros(len(lists))
     for block, shown, past in mixes(lists, labels, lists.sides.log):

@@ -18,6 +18,7 @@ from ..matching.grouping import offsets
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels
+from ..matching.side_tables.log import Head
 from .metric import metric
 
 
@@ -152,7 +153,7 @@ def _relative_spread(probability: np.ndarray) -> float:
     sums=("hits", "relevant"),
     unknown=("group",),
 )
-def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) -> float:
+def pop_reo(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -> float:
     """Inequality between groups in the chance that a relevant item is recommended; smaller is better, at least 0.
 
     Formula
@@ -197,7 +198,7 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: float = 0.8) 
     sums=("lengths", "had", "new"),
     unknown=("group", "items_or_log"),
 )
-def pop_rsp(counts: Counts, *, group_col: str | None = None, head: float = 0.8) -> float:
+def pop_rsp(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -> float:
     """Inequality between groups in the chance that an item is recommended; smaller is better, at least 0.
 
     Formula

@@ -9,10 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from ..errors import OptionError, renamed
+from ..errors import renamed
+from ..inputs.constraints import Natural
 from ..matching.grouping import pair_within
 from ..matching.hits import ratio
 from ..matching.lists import Lists
+from ..matching.side_tables.log import Head
 from .diversity import SimilarityArgument
 from .metric import metric
 from .similarity import nearest
@@ -136,7 +138,7 @@ def serendipity(
     *,
     threshold: float = 0.7,
     relevant: bool = True,
-    top: int | None = None,
+    top: Natural | None = None,
     similarity: SimilarityArgument = "cosine",
     separator: str = "|",
 ) -> np.ndarray:
@@ -193,8 +195,6 @@ def serendipity(
     if lists.sides.has("popular"):
         found &= ~lists.sides.popular[matched.item]
     if top is not None:
-        if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 0:
-            raise OptionError(f"top={top!r}; expected a number of items")
         known = np.zeros(matched.n_items, bool)
         known[log.by_popularity()[:top]] = True
         found &= ~known[matched.item]
@@ -314,7 +314,7 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
 
 @metric(better=None, arguments=("log", "pred"), unknown=("log",))
-def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
+def aplt(lists: Lists, *, head: Head = 0.8) -> np.ndarray:
     """Share of the recommended items that are in the long tail; neither direction is better, in [0, 1].
 
     Formula
@@ -347,7 +347,7 @@ def aplt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
 
 
 @metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log",))
-def aclt(lists: Lists, *, head: float = 0.8) -> np.ndarray:
+def aclt(lists: Lists, *, head: Head = 0.8) -> np.ndarray:
     """Number of recommended items that are in the long tail; a count, at least 0.
 
     Formula

@@ -18,7 +18,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import NewWord, OptionError, in_new_words, valid
-from ..inputs.options import NAMES, Options, check_choice, parameters
+from ..inputs.constraints import Constraint, constraint_of
+from ..inputs.options import NAMES, Options, parameters
 from ..matching.counts import OF_LOG, SUMS, Sum
 from ..matching.side_tables.records import SIDES
 from .docstrings import full_doc, section
@@ -155,6 +156,12 @@ class MetricRecord:
         except NameError:  # a user's annotations may use names that do not exist at run time
             return {}
 
+    @cached_property
+    def constraints(self) -> dict[str, Constraint]:
+        """What the parameters take, where the kernel's annotations say so."""
+        hints = typing.get_type_hints(self.kernel, include_extras=True) if self.hints else {}
+        return {name: constraint_of(hint) for name, hint in hints.items() if name in self.defaults}
+
     # --------------------------------------------------------------------------- what a call of it looks like
 
     @property
@@ -215,23 +222,14 @@ class MetricRecord:
 
     def choices(self, name: str) -> list[Any]:
         """Return the valid values of a parameter that is annotated with `Literal`, or else an empty list."""
-        hint = self.hints.get(name)
-        literals = [one for one in (hint, *typing.get_args(hint)) if typing.get_origin(one) is Literal]
-        return [choice for one in literals for choice in typing.get_args(one)]
+        return list(self.constraints[name].values) if name in self.constraints else []
 
     def _check(self, name: str, value: Any) -> None:
         if name not in self.defaults:
             hint = f". A cut-off is written {self.name + '@10'!r}, or passed as k=" if name == "k" else ""
             raise OptionError(f"{self.name} has no parameter {name!r}{valid(name, self.defaults)}{hint}")
-        kind, choices = self.hints.get(name), self.choices(name)
-        if choices and not (callable(value) and typing.get_origin(kind) is not Literal):
-            check_choice(f"{self.name} parameter {name}", value, choices)
-        elif float in (kind, *typing.get_args(kind)) and not (
-            _is_number(value) or value is self.defaults[name] is None
-        ):
-            raise OptionError(f"{self.name} parameter {name}={value!r}; expected a finite number")
-        elif kind is bool and not isinstance(value, bool):
-            raise OptionError(f"{self.name} parameter {name}={value!r}; expected True or False")
+        if name in self.constraints and value is not self.defaults[name]:
+            self.constraints[name].check(name, value, f"{self.name} parameter ")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """A metric that its module has under its name goes by that name, and any other by value.
@@ -289,5 +287,3 @@ def show(value: Any) -> str:
     return getattr(value, "__name__", None) or str(value)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from ..errors import OptionError
+from ..inputs.constraints import a_number
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
@@ -143,7 +143,7 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
 
 
 @metric(aliases=("fbeta",))
-def f1(lists: Lists, *, beta: float = 1.0) -> np.ndarray:
+def f1(lists: Lists, *, beta: Annotated[float, a_number(0)] = 1.0) -> np.ndarray:
     """Weighted harmonic mean of precision and recall; larger is better, in [0, 1].
 
     Formula
@@ -170,8 +170,6 @@ def f1(lists: Lists, *, beta: float = 1.0) -> np.ndarray:
     >>> rd.f1({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2)
     0.5
     """
-    if not 0 <= beta < np.inf:
-        raise OptionError(f"beta={beta}; expected a finite number, at least 0")
     found = (1 + beta**2) * lists.n_hits / (beta**2 * lists.n_true + lists.k)  # P = hits / k, R = hits / n_true
     return np.where(lists.n_true > 0, found, np.nan)
 

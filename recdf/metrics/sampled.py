@@ -6,13 +6,13 @@ the sampled items.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import FewNegativesWarning, OptionError, warn_user
-from ..inputs.options import check_choice
+from ..inputs.constraints import a_number, check_value
 from ..stats.numbers import Floats
 
 __all__ = ["sampled_values"]
@@ -91,23 +91,21 @@ def sampled_values(
     Examples
     --------
     >>> import recdf as rd
-    >>> by_rank = rd.sampled_values("recall", n_items=1000, n_sampled=100, k=10)
+    >>> by_rank = rd.diagnostics.sampled_values("recall", n_items=1000, n_sampled=100, k=10)
     >>> by_rank[[0, 1, 50]].round(2).tolist()
     [1.1, 0.17, 0.0]
     >>> ranks = [1, 1, 3, 20]
     >>> by_rank[[rank - 1 for rank in ranks]].mean().round(3).item()
     0.495
     """
-    check_choice("metric", metric, get_args(SampledMetric))
+    check_value("metric", metric, SampledMetric)
     for name, value, least in (("n_items", n_items, 2), ("n_sampled", n_sampled, 1), ("k", 1 if k is None else k, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise OptionError(f"{name}={value!r}; expected an integer of at least {least}")
+        check_value(name, value, a_number(least, whole=True))
     if n_sampled >= n_items:
         raise OptionError(
             f"n_sampled={n_sampled} of n_items={n_items}; only {n_items - 1} items are negatives, each drawn once"
         )
-    if isinstance(gamma, bool) or not isinstance(gamma, int | float | np.number) or not 0 < gamma <= 1:
-        raise OptionError(f"gamma={gamma!r}; expected a number above 0 and at most 1")
+    check_value("gamma", gamma, a_number(above=0, most=1))
     if metric == "auc":  # a linear function of the rank: its sampled value is unbiased
         return np.linspace(1.0, 0.0, n_sampled + 1)
     _warn_if_few(metric, n_items, n_sampled, k)

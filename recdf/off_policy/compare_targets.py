@@ -108,8 +108,8 @@ def ope_compare(
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({"user_id": [1, 2, 3], "item_id": ["a", "a", "b"], "reward": [1, 0, 1], "propensity": .5})
     >>> pred = pd.DataFrame({"model": list("xxxyyy"), "user_id": [1, 2, 3] * 2, "item_id": list("aabaaa")})
-    >>> both = rd.target_from_recs(log, pred, by="model")
-    >>> rd.ope_compare(both, estimators="snips")[["baseline", "model", "diff", "trust"]].round(3)
+    >>> both = rd.ope.target_from_recs(log, pred, by="model")
+    >>> rd.ope.compare(both, estimators="snips")[["baseline", "model", "diff", "trust"]].round(3)
       baseline model   diff                    trust
     0        x     y -0.167  do not use: few rewards
     """

@@ -205,7 +205,7 @@ def ope_estimate(
     ...     "propensity": [.5] * 4 + [.25] * 4,
     ...     "target_propensity": [.25] * 6 + [.5] * 2,
     ... })
-    >>> found = rd.ope_estimate(log, cluster=None)
+    >>> found = rd.ope.estimate(log, cluster=None)
     >>> found[["estimator", "value", "logging_value", "lift", "trust"]]
       estimator  value  logging_value  lift                    trust
     0       ips    6.0           3.75  2.25  do not use: few rewards

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import OptionError
-from ..inputs.options import check_choice
+from ..inputs.constraints import NATURAL, SHARE, a_number, check_value, one_of
 from .bounded import ValueRange
 from .estimators import ESTIMATORS, EstimatorRequest, Interaction, find_estimator
 from .flags import IntervalKind
@@ -70,10 +70,9 @@ def read_requests(
     estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: SlateKind, ragged: str
 ) -> tuple[EstimatorRequest, ...]:
     """Return one request per estimator and clip, in the order in which they were asked for; check what slates are."""
-    check_choice("propensity_kind", kind, get_args(SlateKind))
-    check_choice("ragged", ragged, RAGGED)
-    if interaction is not None:
-        check_choice("interaction", interaction, get_args(Interaction))
+    check_value("propensity_kind", kind, SlateKind)
+    check_value("ragged", ragged, one_of(RAGGED))
+    check_value("interaction", interaction, Interaction | None)
     names = [estimators] if isinstance(estimators, str) else list(estimators)
     if not names or len(set(names)) < len(names):
         raise OptionError(f"estimators={estimators!r}; expected one or more names, each once")
@@ -109,8 +108,7 @@ def _read_clips(clip: Any) -> list[float | None]:
     given: list[Any] = [clip] if clip is None or np.isscalar(clip) else list(clip)
     found: list[float | None] = []
     for one in given:
-        number = isinstance(one, int | float | np.number) and not isinstance(one, bool)
-        if one is not None and not (number and 0 < one < np.inf):
+        if one is not None and not a_number(above=0).holds(one):
             raise OptionError(f"clip={clip!r} holds {one!r}; expected finite weights above 0, or None for no clip")
         found.append(None if one is None else float(one))
     if not found or len(set(found)) < len(found):
@@ -142,12 +140,10 @@ def read_plan(
     resampling: tuple[Any, Any],
 ) -> Plan:
     """Return the checked plan of a call."""
-    check_choice("interval", interval, get_args(IntervalKind))
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number) or not 0 < confidence < 1:
-        raise OptionError(f"confidence={confidence!r}; expected a number between 0 and 1, both excluded")
-    for name, value, least in (("n_resamples", resampling[0], 2), ("seed", resampling[1], 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise OptionError(f"{name}={value!r}; expected an integer of at least {least}")
+    check_value("interval", interval, IntervalKind)
+    check_value("confidence", confidence, SHARE)
+    check_value("n_resamples", resampling[0], a_number(2, whole=True))
+    check_value("seed", resampling[1], NATURAL)
     return Plan(requests, float(confidence), interval, *ranges, int(resampling[0]), int(resampling[1]))
 
 

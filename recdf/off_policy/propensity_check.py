@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
+from ..inputs.constraints import NONE, POSITIVE, a_number, check_value, either
 from ..inputs.groups import first_rows
 from ..inputs.options import as_columns
 from ..stats.many_tests import adjust
@@ -90,7 +91,7 @@ def propensity_check(
     --------
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({"item_id": ["a"] * 60 + ["b"] * 60, "propensity": .25})
-    >>> found = rd.propensity_check(log, by="item_id", n_actions=2)
+    >>> found = rd.ope.propensity_check(log, by="item_id", n_actions=2)
     >>> found[["item_id", "n_shown", "ratio", "mean_inverse"]]
       item_id  n_shown  ratio  mean_inverse
     0       a       60    2.0           4.0
@@ -102,9 +103,7 @@ def propensity_check(
     names = as_columns(by) if isinstance(by, str) else list(by)
     if not names:
         raise OptionError("by is empty; expected the item id, behind the columns of the strata")
-    whole = isinstance(n_actions, int | np.integer) and not isinstance(n_actions, bool)
-    if n_actions is not None and not (whole and n_actions >= 1):
-        raise OptionError(f"n_actions={n_actions!r}; expected a number of items of at least 1")
+    check_value("n_actions", n_actions, either(POSITIVE, NONE))
     what = "expected the probability of a shown item"
     inverse = 1 / read_probabilities(frame, propensity_col, zero=False, what=what, least=1 / LARGEST_WEIGHT)
     cells = split_groups(frame, names, PROPENSITY_COLUMNS)
@@ -193,16 +192,14 @@ def popularity_propensity(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> rd.popularity_propensity(pd.DataFrame({"item_id": list("aaaab")}), gamma=1)
+    >>> rd.ope.popularity_propensity(pd.DataFrame({"item_id": list("aaaab")}), gamma=1)
       item_id  n  propensity
     0       a  4        1.00
     1       b  1        0.25
     """
     frame = log_frame(log)
-    for name, value, low, high in (("gamma", gamma, -1.0, math.inf), ("floor", floor, 0.0, 1.0)):
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not low <= value <= high or value == math.inf or (name == "gamma" and value == low):
-            raise OptionError(f"{name}={value!r}; expected {'a number above -1' if name == 'gamma' else '0 to 1'}")
+    check_value("gamma", gamma, a_number(above=-1))
+    check_value("floor", floor, a_number(0, 1))
     keys = log_key_codes(frame, [item_col], "item_col", "name the column of the item id")
     counts = np.bincount(keys.codes, minlength=keys.n)
     present = np.flatnonzero(counts)

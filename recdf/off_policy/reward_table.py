@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import DataError, OptionError, RecdfWarning, warn_user
 from ..inputs.codes import check_kinds
+from ..inputs.constraints import POSITIVE, a_number, check_value
 from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
@@ -97,7 +98,7 @@ def reward_table(
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({"user_id": [1, 2, 3, 4], "item_id": ["a", "a", "b", "b"], "reward": [1, 1, 0, 0]})
     >>> uniform = pd.DataFrame({"item_id": ["a", "b"], "target_propensity": [.5, .5]})
-    >>> rd.reward_table(log, candidates=uniform, by="item_id", prior=2, folds=1)[["q_logged", "q_target"]]
+    >>> rd.ope.reward_table(log, candidates=uniform, by="item_id", prior=2, folds=1)[["q_logged", "q_target"]]
        q_logged  q_target
     0      0.75       0.5
     1      0.75       0.5
@@ -137,10 +138,8 @@ def _warn_of_missing_mass(mass: Floats) -> None:
 def _check_reward_options(frame: pd.DataFrame, names: list[str], prior: Any, folds: Any, fold_by: Any) -> None:
     if not names:
         raise OptionError("by is empty; expected the item id first, then what else tells rewards apart")
-    if isinstance(prior, bool) or not isinstance(prior, int | float | np.number) or not 0 <= prior < np.inf:
-        raise OptionError(f"prior={prior!r}; expected a number of rows of at least 0")
-    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or folds < 1:
-        raise OptionError(f"folds={folds!r}; expected an integer of at least 1")
+    check_value("prior", prior, a_number(0))
+    check_value("folds", folds, POSITIVE)
     if fold_by is None and folds > 1:
         raise OptionError(f"fold_by=None and folds={folds}: name the key that stays in one fold, or pass folds=1")
     there = [name for name in ADDED if name in frame.columns]

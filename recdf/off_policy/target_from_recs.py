@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError
 from ..inputs.codes import encode, encode_integers
+from ..inputs.constraints import NONE, POSITIVE, check_value, either
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
@@ -83,7 +84,7 @@ def target_from_recs(
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "a"], "reward": [1, 0, 1], "propensity": .5})
     >>> pred = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "c"], "score": [.9, .1, .5]})
-    >>> rd.target_from_recs(log, pred, k=1)["target_propensity"].tolist()
+    >>> rd.ope.target_from_recs(log, pred, k=1)["target_propensity"].tolist()
     [1.0, 0.0, 0.0]
     """
     frame = log_frame(log)
@@ -92,8 +93,7 @@ def target_from_recs(
         raise OptionError(f"on={on!r}; expected the list key and the item id, such as ('user_id', 'item_id')")
     if TARGET in frame.columns:
         raise DataError(f"log already has a column {TARGET!r}; drop or rename it, so that it is not overwritten")
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
-        raise OptionError(f"k={k!r}; expected an integer of at least 1, or None for whole lists")
+    check_value("k", k, either(POSITIVE, NONE))
     recs = as_frame(pred, "pred", keys[0] if len(keys) == 2 else keys[:-1], keys[-1])
     clash = [name for name in as_columns(by) if name in frame.columns]
     if clash:

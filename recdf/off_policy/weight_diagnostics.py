@@ -94,9 +94,9 @@ def ope_diagnostics(
     Examples
     --------
     >>> import recdf as rd
-    >>> log = rd.from_dict({1: {"a": .5, "b": .5}, 2: {"a": .5, "b": .5}}, value_name="propensity")
+    >>> log = rd.logs.from_dict({1: {"a": .5, "b": .5}, 2: {"a": .5, "b": .5}}, value_name="propensity")
     >>> log = log.assign(reward=[1, 0, 0, 1], target_propensity=[.9, .1, .9, .1])
-    >>> found = rd.ope_diagnostics(log)
+    >>> found = rd.ope.diagnostics(log)
     >>> found[["weight_mean", "ess", "ess_reward", "trust"]].round(3)
        weight_mean    ess  ess_reward                    trust
     0          1.0  2.439        1.22  do not use: few rewards

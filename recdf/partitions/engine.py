@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import OptionError
 from ..evaluation.carry import nullable
 from ..evaluation.evaluate import evaluate
 from ..evaluation.part import PartResult
+from ..inputs.constraints import a_number, check_value
 from ..inputs.options import NAMES, check_names
 from ..matching.side_tables.given import as_frames
 from ..matching.side_tables.records import SIDE_TABLES
@@ -113,9 +112,7 @@ def buckets_of(asked: Asked, n_buckets: int) -> int:
     given = asked.partitions
     if given is None:
         return max(1, min(n_buckets, MOST_BUCKETS))
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 1 <= given <= MOST_BUCKETS:
-        raise OptionError(f"partitions={given!r}; expected an integer from 1 to {MOST_BUCKETS:,}")
-    return int(given)
+    return int(check_value("partitions", given, a_number(1, MOST_BUCKETS, whole=True)))
 
 
 class EngineRun(Run[EngineFrame]):

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from ..errors import OptionError
 from ..evaluation.finish import finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, write_files
+from ..inputs.constraints import NONE, POSITIVE, check_value, either
 from ..matching.side_tables.given import as_frames
 from ..metrics.metric import Metric
 from ..progress import Progress
@@ -121,8 +121,7 @@ def evaluate_parquet(
     """
     call = call_of(evaluate_parquet, metrics, k, dict(options), true_path)
     limit, how = memory_bytes(memory_limit), sizes()
-    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
-        raise OptionError(f"buckets={buckets!r}; expected a positive integer or None")
+    check_value("buckets", buckets, either(POSITIVE, NONE))
     folder = None if out is None else local_path(out)
     with ExitStack() as stack:
         # This comes first, so that an `out` that cannot be written to is refused before anything is read.

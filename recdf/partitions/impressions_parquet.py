@@ -98,7 +98,7 @@ def impressions_parquet(
     >>> with tempfile.TemporaryDirectory() as name:
     ...     folder = pathlib.Path(name)
     ...     log.to_parquet(folder / "log.parquet")
-    ...     spec = rd.impressions_parquet(folder / "log.parquet", folder / "lists", clicked_col="clicked")
+    ...     spec = rd.logs.impressions_parquet(folder / "log.parquet", folder / "lists", clicked_col="clicked")
     ...     files = folder / "lists/true.parquet", folder / "lists/pred.parquet"
     ...     result = rd.evaluate_parquet(*files, "hits@10", user_col=["user_id", "session_id"])
     >>> spec["counts"]["impressions"], result.per_user["hits@10"].tolist()

@@ -1,11 +1,14 @@
-"""Adjustment of p-values for the number of tests read together."""
+"""Adjustment of p-values and intervals for the number of tests read together."""
 
 from __future__ import annotations
+
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from .numbers import Correction, Floats
+from .numbers import Alternative, Correction, Floats
+from .student import t_quantile
 
 __all__: list[str] = []
 
@@ -39,3 +42,68 @@ def adjust_within(p: Floats, family: npt.NDArray[np.int64], method: Correction) 
     for rows in np.split(order, np.flatnonzero(np.diff(family[order])) + 1):
         adjusted[rows] = adjust(p[rows], method)
     return adjusted
+
+
+def joint_levels(p: Floats, p_adj: Floats, reject: npt.NDArray[np.bool_], family: npt.NDArray[np.int64],
+                 alpha: float) -> Floats:  # fmt: skip
+    """Return the error level of each interval, so that all m of a family hold together: α/m.
+
+    A difference that only a later step of the correction shows (Holm's, or that of the false discovery rate) has the
+    level of that step, α·p/p_adj. So an interval leaves out 0 exactly where its test rejects.
+    """
+    m = np.bincount(family, ~np.isnan(p), minlength=1)[family]
+    level = alpha / np.maximum(m, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(reject & (p > level), alpha * p / p_adj, level)
+
+
+def _quantiles(df: Floats, level: Floats, alternative: Alternative) -> Floats:
+    """Return t quantiles of error levels, those of the normal distribution where there are no degrees of freedom."""
+    tail = level / (2 if alternative == "two-sided" else 1)
+    normal = NormalDist().inv_cdf
+    found = np.array([-normal(one) if 0 < one < 1 else np.nan for one in tail])
+    by_t = np.isfinite(df)
+    if by_t.any():
+        found[by_t] = [t_quantile(d, alternative, 1 - one) for d, one in zip(df[by_t], level[by_t], strict=True)]
+    return found
+
+
+def widened(
+    estimate: Floats, low: Floats, high: Floats, p: Floats, reject: npt.NDArray[np.bool_], df: Floats, level: Floats,
+    alpha: float, alternative: Alternative,
+) -> tuple[Floats, Floats, Floats]:  # fmt: skip
+    """Return intervals of level α as intervals of other levels, and the ratios of the quantiles.
+
+    Intervals of a t test are exact. Where p comes from resamples, a bound that would contradict the test is put where
+    a test with this p has it.
+    """
+    quantile = _quantiles(df, level, alternative)
+    ratio = quantile / _quantiles(df, np.full(len(level), alpha), alternative)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = [estimate - (estimate - low) * ratio, estimate + (high - estimate) * ratio]
+        up = estimate > 0
+        near = np.where(up, *ends)
+        wrong = np.where(up, near > 0, near < 0) != reject
+        wrong &= np.isfinite(near) & (estimate != 0) & (p > 0) & (p < 1)
+        moved = estimate * (1 - quantile / _quantiles(df, np.where(wrong, p, 0.5), alternative))
+    ends[0] = np.where(wrong & up, moved, ends[0])
+    ends[1] = np.where(wrong & ~up, moved, ends[1])
+    return ends[0], ends[1], ratio
+
+
+def widened_ratio(relative: Floats, low: Floats, high: Floats, ratio: Floats) -> tuple[Floats, Floats]:
+    """Return intervals of m_t/m_c − 1 for quantiles that are `ratio` times as large.
+
+    The two bounds of Fieller give back the squared errors that they were made of. A logarithmic interval, whose bounds
+    are as far from the estimate on its scale, and one that is open on a side, is widened on that scale.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        b, lower, upper = 1 + relative, 1 + low, 1 + high
+        a = 2 * b / (lower + upper)
+        wide = 1 - (1 - a) * ratio**2
+        root = np.sqrt(b**2 - wide * (b**2 - (b**2 - a * lower * upper) * ratio**2))
+        fieller = np.isfinite(high) & np.isfinite(low) & ~np.isclose(lower * upper, b**2, rtol=1e-9)
+        ends = [np.where(wide > 0, (b + sign * root) / wide - 1, np.nan) for sign in (-1, 1)]
+        logs = [b * (one / b) ** ratio - 1 for one in (lower, upper)]
+    logs = [np.where(np.isfinite(one), end, one) for one, end in zip((low, high), logs, strict=True)]
+    return np.where(fieller, ends[0], logs[0]), np.where(fieller, ends[1], logs[1])

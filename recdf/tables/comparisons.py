@@ -59,7 +59,8 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "ctr": [1, 2, 3, 4, 2, 5, 3, 4] * 5})
-    >>> table = rd.report_table(rd.compare_variants(users, "ctr", control="A", expected={"A": 1, "B": 1}), digits=2)
+    >>> compared = rd.compare_variants(users, "ctr", control="A", expected={"A": 1, "B": 1})
+    >>> table = rd.experiments.report_table(compared, digits=2)
     >>> table.frame[["metric", "comparison", "effect (95% CI)", "p", "verdict"]]
       metric comparison       effect (95% CI)       p verdict
     0    ctr    B vs. A  +1.50 [+0.86, +2.14]  <0.001  better

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ Severity = Literal["error", "warning", "info"]
 
 FINDING_COLUMNS = {
     "finding": "str", "severity": "str", "count": "int64", "share": "float64", "examples": "str", "effect": "str",
+    "by": "str", "ranges": "str",
 }  # fmt: skip
 FINDING_EXAMPLES = 5
 NARROWEST = 30  # columns of a terminal for the effect of a finding
@@ -32,12 +34,15 @@ class Findings:
     rows: list[dict[str, Any]] = field(default_factory=list)
     refused_numbers: bool = False
 
-    def add(self, finding: str, severity: Severity, count: Any, of: Any, examples: Any, effect: str) -> None:
-        """Add a finding that concerns `count` of `of` rows or lists, unless `count` is 0."""
+    def add(
+        self, finding: str, severity: Severity, count: Any, of: Any, examples: Any, effect: str, by: str = "",
+        ranges: str = "",
+    ) -> None:  # fmt: skip
+        """Add a finding that concerns `count` of `of` rows or lists, unless `count` is 0; `by` names whose they are."""
         if count:
             words = examples if isinstance(examples, str) else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
             share = count / of if of else float("nan")
-            values = (finding, severity, int(count), share, words, effect)
+            values = (finding, severity, int(count), share, words, effect, by, ranges)
             self.rows.append(dict(zip(FINDING_COLUMNS, values, strict=True)))
 
     def table(self) -> pd.DataFrame:
@@ -68,12 +73,17 @@ class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
         if not len(self):
             return "<p>no findings</p>"
         rows = [
-            [Cell(str(row["severity"]), bold=row["severity"] == "error"), Cell(row["finding"]), *_count_cells(row),
+            [Cell(str(row["severity"]), bold=row["severity"] == "error"), Cell(finding_of(row)), *_count_cells(row),
              Cell(row["effect"]), Cell(str(row["examples"]))]
             for row in self.head(SHOWN_ROWS).to_dict("records")
         ]  # fmt: skip
         head = ["severity", "finding", "count", "share", "effect", "examples"]
         return to_html(head, rows, ["left", "left", "right", "right", "left", "left"])
+
+
+def finding_of(row: Mapping[Any, Any]) -> str:
+    """Return a finding with the recommender whose lists it is about, such as "knn: lists shorter than 10"."""
+    return f"{row['by']}: {row['finding']}" if row.get("by", "") else str(row["finding"])
 
 
 def _count_cells(row: dict[Any, Any]) -> tuple[Cell, Cell]:
@@ -87,7 +97,7 @@ def findings_text(findings: pd.DataFrame) -> str:
     sides: list[Align] = ["left", "left", "right", "right"]
     head = ["severity", "finding", "count", "share"]
     shown = findings.head(SHOWN_ROWS).to_dict("records")
-    cells = [[Cell(str(row["severity"])), Cell(row["finding"]), *_count_cells(row)] for row in shown]
+    cells = [[Cell(str(row["severity"])), Cell(finding_of(row)), *_count_cells(row)] for row in shown]
     left = to_text(head, cells, sides).splitlines()
     margin = max(map(len, left)) + 2
     width = max(NARROWEST, shutil.get_terminal_size((120, 24)).columns - margin)

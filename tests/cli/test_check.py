@@ -42,7 +42,7 @@ def test_check_prints_findings_and_a_warning_is_no_error(capsys, lists):
     )
     assert set(found["finding"]) == {"ranks that do not start at 1", "recommendations already in the log"}
     for row in found.itertuples():
-        assert re.search(rf"^{row.severity} +{row.finding}: {row.count} \(", out, flags=re.M)
+        assert re.search(rf"^{row.severity} +m: {row.finding}: {row.count} \(", out, flags=re.M)
         assert row.effect in out
     assert out.splitlines()[-1] == "found: 0 errors, 2 warnings, 0 notes"
 

@@ -13,7 +13,7 @@ import pytest
 from cli.command import WITH_RECDF, fails, instead, run
 
 import recdf as rd
-from recdf.inputs.options import CHOICES, NAMES
+from recdf.inputs.options import NAMES, OPTIONS
 
 TRUE = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [10, 20, 30], "gain": [3.0, 0.0, 1.0], "value": [5.0, 6.0, 7.0]})
 PRED = pd.DataFrame(
@@ -342,8 +342,8 @@ def test_help_explains_every_option(capsys):
     text = " ".join(out.split())
     for name in NAMES:
         assert "--" + name.replace("_", "-") in text
-    for values in CHOICES.values():
-        assert "{" + ",".join(values) + "}" in text
+    for option in OPTIONS.values():
+        assert "{" + ",".join(option.constraint.values) + "}" in text or not option.constraint.values
     assert argparse.SUPPRESS not in text
 
 

@@ -23,7 +23,7 @@ def clean(shuffled: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def findings(*args: object, **options: object) -> dict[str, pd.Series]:
     table = rd.check(*args, **options)
-    assert list(table.columns) == ["finding", "severity", "count", "share", "examples", "effect"]
+    assert list(table.columns) == ["finding", "severity", "count", "share", "examples", "effect", "by", "ranges"]
     assert (table["count"] > 0).all()
     assert table["share"].between(0, 1).all()
     return {row["finding"]: row for _, row in table.iterrows()}
@@ -98,8 +98,8 @@ FAULTS = [
     ("null scores", "null scores", "error", 1),
     ("infinite scores", "infinite scores", "warning", 1),
     ("duplicates", "duplicate rows in pred", "warning", 7),
-    ("holes", "users without recommendations", "warning", 5),
-    ("holes", "users without truth", "info", 10),
+    ("holes", "lists without recommendations", "warning", 5),
+    ("holes", "lists without truth", "info", 10),
     ("short", "lists shorter than 10", "info", 1),
     ("long truth", "more than 10 relevant items", "info", 1),
     ("ties", "equal scores", "info", 1),
@@ -132,7 +132,7 @@ def test_a_fault_is_not_taken_for_others(fault: str) -> None:
     true, pred, options = plant(fault)
     expected = {finding for planted, finding, *_ in FAULTS if planted == fault}
     # Without its null rows, a user has no truth; item 39 is in both frames.
-    expected |= {"null ids": {"users without truth"}, "outside": {"items of true outside the catalogue"}}.get(
+    expected |= {"null ids": {"lists without truth"}, "outside": {"items of true outside the catalogue"}}.get(
         fault, set()
     )
     assert set(findings(true, pred, **options)) == expected
@@ -243,7 +243,7 @@ def test_inputs_stay_and_by_names_the_model() -> None:
     both = pd.concat([pred.assign(model="a", item_id=pred["item_id"] + 50), pred.assign(model="b")], ignore_index=True)
     before = both.copy(deep=True)
     found = findings(true, both, log=log, by="model")
-    assert "'b'" in found["recommendations already in the log"]["examples"]
+    assert found["recommendations already in the log"]["by"] == "b"
     assert found["recommendations already in the log"]["count"] == 600
     pd.testing.assert_frame_equal(both, before)
 
@@ -262,12 +262,12 @@ def sampled(n_lists: int, n_others: int, n_items: int, popular: float = 0.0) -> 
 @pytest.mark.parametrize(
     ("args", "n_lists"),
     [
-        ((100, 100, 2000), 200),
-        ((100, 9, 500), 200),  # few, but drawn evenly
-        ((100, 99, 500, 1.0), 200),  # drawn by popularity, but many
+        ((100, 100, 2000), 100),
+        ((100, 9, 500), 100),  # few, but drawn evenly
+        ((100, 99, 500, 1.0), 100),  # drawn by popularity, but many
         ((100, 9, 500, 1.0), 0),  # may be slates with one click each
         ((30, 50, 51), 0),  # the whole catalogue
-        ((9, 99, 500), 0),  # few lists
+        ((9, 99, 500), 0),  # few lists of a model
     ],
 )
 def test_sampled_candidates(args: tuple[int, int, int], n_lists: int) -> None:

@@ -211,13 +211,13 @@ def pair(d, **options):
 @pytest.mark.parametrize("test", ["t", "randomization", "bootstrap", "wilcoxon"])
 def test_few_users_have_no_verdict(test, rng):
     # Three users, p 4e-5: "better".
-    for n in (2, 3, 10, 19):
+    for n in (2, 3, 10, 29):
         found = pair(1 + rng.normal(0, 1e-3, n), test=test, n_resamples=100)
         assert found["verdict"] == "check: too few lists"
         assert "few_differ" in found["warning"].split("; ")
     many = pair(np.r_[np.ones(19) + rng.normal(0, 0.1, 19), np.zeros(500)], test=test, n_resamples=100)
     assert many["verdict"] == "check: too few lists differ"
-    enough = pair(1 + rng.normal(0, 0.1, 25), test=test, n_resamples=400)
+    enough = pair(1 + rng.normal(0, 0.1, 35), test=test, n_resamples=400)
     assert enough["verdict"] in ("better", "ranks higher")
     assert "few_differ" in enough["warning"].split("; ")
     assert "few_differ" not in pair(1 + rng.normal(0, 0.1, 60), test=test, n_resamples=100)["warning"]

@@ -130,7 +130,7 @@ BAD = [
     ({}, {**CLICKED, "value_col": "price"}, rd.OptionError, "pass purchases="),
     ({}, {**CLICKED, "attribution": "middle"}, rd.OptionError, "attribution"),
     ({}, {**CLICKED, "relevance": {"seen": 1}}, rd.OptionError, "relevance has 'seen'"),
-    ({}, {**CLICKED, "relevance": {"clicked": -1}}, rd.OptionError, "expected a finite number"),
+    ({}, {**CLICKED, "relevance": {"clicked": -1}}, rd.OptionError, "expected a number of at least 0"),
     ({}, {**CLICKED, "list_cols": "user_id"}, rd.OptionError, "'user_id' is named for two purposes"),
     ({}, {**CLICKED, "session_gap": "30min", "time_col": "time"}, rd.OptionError, "session_gap makes one"),
     ({"session_id": None}, CLICKED, rd.NullKeyError, "4 in log['session_id']"),

@@ -341,7 +341,7 @@ def test_aspect_columns():
     assert rd.subtopic_recall(true, pred, frame.drop(columns="weight"), 1) == 0.5
     with pytest.raises(rd.ColumnError, match="aspects has no column 'aspect'"):
         rd.subtopic_recall(true, pred, frame, 1)
-    with pytest.raises(rd.OptionError, match=r"alpha=1.5; expected a number in \[0, 1\]"):
+    with pytest.raises(rd.OptionError, match=r"alpha=1.5; expected a number from 0 to 1"):
         rd.a_ndcg(true, pred, frame, 1, 1.5, aspect_col="topic")
 
 

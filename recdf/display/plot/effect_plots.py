@@ -56,7 +56,7 @@ def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = N
 def sign_of(verdict: Any) -> str:
     """Return "better" or "worse" if the verdict begins so, else "open": nothing is shown, or it is withheld."""
     word = str(verdict).split(",")[0].split(" ")[0].lower()
-    return word if word in ("better", "worse") else "open"
+    return word if word in ("better", "worse") and ", but " not in str(verdict) else "open"
 
 
 @style.drawn_from(_forest_data)
@@ -216,7 +216,7 @@ def over_time(
     ----------
     effect : DataFrame
         One row per period: the column of the period, `metric`, `diff`, `ci_low`, `ci_high`, as
-        `rd.compare_variants(..., by="day")` returns them. `rd.time_slice` makes the column of the day.
+        `rd.compare_variants(..., by="day")` returns them. `rd.logs.time_slice` makes the column of the day.
     metric : str, optional
         The metric to draw. Needed where there are several.
     time_col : str, optional

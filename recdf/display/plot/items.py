@@ -74,7 +74,7 @@ def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     exposure_table : DataFrame
-        What `rd.exposure_table` returned. With `items=`, items that are never shown count.
+        What `rd.diagnostics.exposure_table` returned. With `items=`, items that are never shown count.
     {ax_returns_raises}
     ColumnError, DataError
         If the frame is not an exposure table, or nothing is shown.
@@ -83,7 +83,7 @@ def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     --------
     >>> import recdf as rd
     >>> shop = rd.sample_shop()
-    >>> table = rd.exposure_table(shop.pred, by="model", items=shop.items)
+    >>> table = rd.diagnostics.exposure_table(shop.pred, by="model", items=shop.items)
     >>> rd.plot.exposure.data(table).groupby("model", sort=False)["gini"].first().round(3).to_dict()
     {'knn': 0.734, 'popularity': 0.978, 'random': 0.088}
     >>> ax = rd.plot.exposure(table)
@@ -171,7 +171,7 @@ def longtail(
     Parameters
     ----------
     exposure_table : DataFrame
-        What `rd.exposure_table` returned.
+        What `rd.diagnostics.exposure_table` returned.
     log : DataFrame
         Past interactions: an item's popularity is its number of rows.
     bands : sequence of float, default (0.01, 0.05, 0.2, 0.5, 1.0)
@@ -186,7 +186,7 @@ def longtail(
     --------
     >>> import recdf as rd
     >>> shop = rd.sample_shop()
-    >>> table = rd.exposure_table(shop.pred, by="model", items=shop.items)
+    >>> table = rd.diagnostics.exposure_table(shop.pred, by="model", items=shop.items)
     >>> data = rd.plot.longtail.data(table, shop.log)
     >>> data[data["band"] == "top 1 %"][["model", "share"]].round(3)
                     model  share
@@ -244,7 +244,7 @@ def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     position_table : DataFrame
-        What `rd.position_table` returned.
+        What `rd.diagnostics.position_table` returned.
     {ax_returns_raises}
     ColumnError
         If the frame is not a position table.
@@ -253,7 +253,7 @@ def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     --------
     >>> import recdf as rd
     >>> shop = rd.sample_shop()
-    >>> table = rd.position_table(shop.true, shop.pred, k=10, by="model")
+    >>> table = rd.diagnostics.position_table(shop.true, shop.pred, k=10, by="model")
     >>> rd.plot.position.data(table)[["model", "rank", "hit_rate"]].head(2).round(3)
       model  rank  hit_rate
     0   knn     1     0.205

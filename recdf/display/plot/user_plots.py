@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
+from ...experiments.choices import a_number, check_value
 from ..given_tables import FloatArray, check_model, count_text, model_values, rows_by
 from . import style
 from .style import Axes
@@ -107,8 +108,7 @@ def _winners_data(result: Any, metric: str, *, model: Any, baseline: Any, bins: 
         One row per bin of the difference model − baseline: `side` is "loses", "ties" (one row, from 0 to 0) or
         "gains". The counts add up to the users with a value for both.
     """
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 2:
-        raise OptionError(f"bins={bins!r}; expected an integer of at least 2")
+    check_value("bins", bins, a_number(2, whole=True))
     difference = _differences(result, metric, model, baseline)
     tied = np.abs(difference) <= TIED_BELOW
     moved = difference[~tied]

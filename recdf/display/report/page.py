@@ -93,18 +93,18 @@ def report(
         What `rd.compare_variants` returned; a mapping of names to such tables shows several, such as with and
         without adjustment.
     health : DataFrame, optional
-        What `rd.experiment_health` returned.
+        What `rd.experiments.experiment_health` returned.
     check : DataFrame, optional
         What `rd.check` returned.
     segments : DataFrame, optional
         One row per user, with the list key and columns of segments: models are compared within each, all tests being
         one family. Or a comparison within segments.
     off_policy : DataFrame, optional
-        What `rd.ope_estimate` returned.
+        What `rd.ope.estimate` returned.
     exposure, log : DataFrame, optional
-        What `rd.exposure_table` returned; past interactions, for the picture of the long tail.
+        What `rd.diagnostics.exposure_table` returned; past interactions, for the picture of the long tail.
     position, over_time : DataFrame, optional
-        What `rd.position_table` returned; effects by period.
+        What `rd.diagnostics.position_table` returned; effects by period.
     examples : bool, default False
         Show the examples of `check`, which hold ids of users.
     max_rows : int, default 500

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError, kind_of
 from ...evaluation.definitions import definitions
 from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
+from ...experiments.choices import POSITIVE, check_value
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import check_model, need, summary_of, with_units
 from ..leaderboard import EVERYONE, Leaderboard, board_of, values_frame
@@ -94,8 +94,7 @@ def read_subject(
     """Check the result and what is said about it."""
     if not isinstance(result, Evaluation):
         raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
-    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
-        raise OptionError(f"max_rows={max_rows!r}; expected an integer of at least 1")
+    check_value("max_rows", max_rows, POSITIVE)
     result = _without_attrs(with_units(result, unit_col))
     summary = summary_of(result)
     models = tuple(dict.fromkeys(summary["model"]))
@@ -124,8 +123,7 @@ def _without_attrs(result: Evaluation) -> Evaluation:
 
 def _columns_at(summary: pd.DataFrame, k: int) -> tuple[tuple[str, ...], int | None]:
     """Return the columns that are shown, each metric at its cut-off nearest to k, and this cut-off if all share it."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise OptionError(f"k={k!r}; expected a positive integer")
+    check_value("k", k, POSITIVE)
     known = summary[["metric", "column", "k"]].drop_duplicates("column")
     distance = (known["k"].astype("Float64") - float(k)).abs().fillna(0.0).astype("float64")
     nearest = distance.groupby(known["metric"]).transform("min")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import EmptyPopulationError, renamed
+from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ...inputs.sums import exact_sums
@@ -16,17 +17,15 @@ from ...progress import Progress
 from ...stats.arms import Sample, arm, linearise
 from ...stats.bootstrap import quantile_interval, replicate_estimates, standard_error
 from ...stats.moments import HUGE
-from ..choices import Percentile, check_literal
+from ..choices import Percentile, check_value
 from ..experiment_columns import (
     Codes,
     by_columns,
-    count,
     frame_of,
     group_codes,
     key_codes,
     metric_specs,
     require,
-    share,
     split,
 )
 from ..samples import MetricRows, read_metrics
@@ -103,14 +102,14 @@ def bootstrap_ci(
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"user_id": range(6), "ndcg@10": [0.1, 0.5, 0.3, 0.2, 0.9, 0.4]})
-    >>> rd.bootstrap_ci(users, "ndcg@10")[["metric", "value", "se", "n_units"]].round(2)
+    >>> rd.experiments.bootstrap_ci(users, "ndcg@10")[["metric", "value", "se", "n_units"]].round(2)
         metric  value    se  n_units
     0  ndcg@10    0.4  0.12        6
     """
-    check_literal("interval", interval, Percentile)
-    share("confidence", confidence)
-    count("n_resamples", n_resamples, 2)
-    count("seed", seed, 0)
+    check_value("interval", interval, Percentile)
+    check_value("confidence", confidence, SHARE)
+    check_value("n_resamples", n_resamples, a_number(2, whole=True))
+    check_value("seed", seed, NATURAL)
     frame_of("per_user", per_user)
     if not len(per_user):
         raise EmptyPopulationError("per_user has no rows; there is nothing to take a mean over")

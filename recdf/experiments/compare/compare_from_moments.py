@@ -131,8 +131,8 @@ def compare_variants_from_moments(
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "hits": [1, 2, 3, 4, 2, 5, 3, 4] * 5})
-    >>> shards = [rd.variant_moments(users[users["user_id"] % 3 == i], "hits") for i in range(3)]
-    >>> table = rd.compare_variants_from_moments(pd.concat(shards), control="A", larger_is_better="hits")
+    >>> shards = [rd.experiments.variant_moments(users[users["user_id"] % 3 == i], "hits") for i in range(3)]
+    >>> table = rd.experiments.compare_variants_from_moments(pd.concat(shards), control="A", larger_is_better="hits")
     >>> table[["metric", "n_control", "diff", "ci_low", "ci_high"]].round(3)
       metric  n_control  diff  ci_low  ci_high
     0   hits         20   1.5   0.863    2.137

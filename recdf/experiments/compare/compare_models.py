@@ -9,16 +9,18 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, renamed
+from ...inputs.constraints import NATURAL, POSITIVE, SHARE, a_number
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...tables.comparisons import Comparison
-from ..choices import Alternative, Correction, PairMissing, PairTest, check_literal, check_test, in_new_word, new_word
-from ..decide.verdict import Families, adjusted_columns, directions, model_verdicts
-from ..experiment_columns import Floats, count, require, share
+from ..choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value, in_new_word, new_word
+from ..decide.verdict import Families, adjusted_columns, directions, model_verdicts, read_together
+from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
 from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
+from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
 
 __all__ = ["compare_models"]
 
@@ -94,7 +96,7 @@ def compare_models(
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         "greater": the model has the larger value. One-sided intervals are open on one side.
     confidence : float, default 0.95
-        Of the interval; alpha = 1 − confidence.
+        Of the intervals, all of a family together; alpha = 1 − confidence.
     margin : float or mapping, optional
         Largest difference that does not matter (in units of the metric, or metric → number): adds `p_equivalence`
         of the two one-sided t tests (TOST).
@@ -119,16 +121,22 @@ def compare_models(
         `n_only_baseline`, `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null unless the
         baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses`
         (of the model), `statistic`, `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted
-        in the same families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling), `warning`,
-        `verdict`.
+        in the same families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling),
+        `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not, by `n_pred`), the
+        same comparison where both have lists (`n_both`, `mean_baseline_both`, `mean_model_both`, `diff_both`,
+        `se_both`, `ci_low_both`, `ci_high_both`, `verdict_both`; null if none is lacking), `warning`, `verdict`.
+        `ci_low` and `ci_high` hold for the m tests of a family together: they are those of 1 − alpha/m, and where a
+        later step of the correction decides, those of that step, so that an interval excludes 0 exactly where `reject`
+        is True.
         Warnings, separated by "; ": "zero_variance" (all differences equal), "too_few_users" (below 2) and
         "huge_values" (from 1e150 on): no statistics; "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the
         differences are ties, so that few users decide and t and TOST are not to be trusted); "few_differ" (fewer than
         50 users differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often than it says;
         "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal users, and less than
         half of them); "different_lists" (missing="drop" left some out); "repeated_units" (`user_id` or a later column
-        of the key repeats and is not the unit).
-        Verdict: withheld ("check: ...") below 20 users, below 20 that differ if any does, where few users carry it,
+        of the key repeats and is not the unit); "missing_lists" (a model lacks lists, and the verdict is another one
+        where both have lists: "worse, but better where both have lists").
+        Verdict: withheld ("check: ...") below 30 users, below 20 that differ if any does, where few users carry it,
         where lists were left out, of huge values, and of equal differences that are not 0. Else "better" or "worse"
         (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with test="wilcoxon" "ranks higher" or
         "ranks lower", which follows the signed ranks and says nothing of the mean; all of them with ", within the
@@ -166,10 +174,10 @@ def compare_models(
     """
     test = check_test("test", test, PairTest)
     missing = in_new_word("missing", missing)
-    check_literal("missing", missing, PairMissing)
-    check_literal("alternative", alternative, Alternative)
-    check_literal("correction", correction, Correction)
-    alpha = 1 - share("confidence", confidence)
+    check_value("missing", missing, PairMissing)
+    check_value("alternative", alternative, Alternative)
+    check_value("correction", correction, Correction)
+    alpha = 1 - check_value("confidence", confidence, SHARE)
     if weight_col is not None and test == "wilcoxon":
         raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
@@ -177,7 +185,7 @@ def compare_models(
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
     keys += units
     names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
-    counts = count("n_resamples", n_resamples), count("seed", seed, 0)
+    counts = check_value("n_resamples", n_resamples, POSITIVE), check_value("seed", seed, NATURAL)
     settings = PairSettings(test, missing, alternative, confidence, *counts, _margins(margin, names))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
@@ -191,11 +199,12 @@ def compare_models(
     if missing == "zero":
         _refuse_zeros(result, better)
     families = Families(correction, family, alpha)
-    result["p_adj"], result["reject"] = adjusted_columns(result, families)
+    read_together(result, families, alternative)
     result["p_equivalence_adj"], equivalent = adjusted_columns(result, families, p_col="p_equivalence")
     ranks = result["ranks_higher"].to_numpy() if test == "wilcoxon" else None
     verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
     result["verdict"] = pd.Series(verdicts, dtype=str)
+    temper(result, better)
     result["confidence"] = confidence
     result = result[MODEL_RESULT_COLUMNS]
     result.attrs["recdf_comparison"] = {
@@ -213,7 +222,7 @@ MODEL_RESULT_COLUMNS = [
     "metric", "baseline", "model", "n_users", "n_lists", "n_only_baseline", "n_only_model", "mean_baseline",
     "mean_model", "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df",
     "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed",
-    "warning", "verdict",
+    *COLUMNS, "warning", "verdict",
 ]  # fmt: skip
 
 
@@ -294,8 +303,7 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
     for name, value in margins.items():
         if name not in names:
             raise OptionError(f"margin names {name!r}, which is not compared; metrics are {names}")
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-            raise OptionError(f"margin={value!r} for {name!r}; expected a number above 0")
+        check_value(f"margin[{name!r}]" if isinstance(margin, Mapping) else "margin", value, a_number(above=0))
     return {name: float(value) for name, value in margins.items()}
 
 
@@ -316,7 +324,7 @@ def _compare_pairs(
     complete = not np.isnan(table).any()
     # One mean per model, not one per pair, where all models have the same lists.
     averages = [runs.mean(values) for values in table] if complete else []
-    single = runs.weights is None and runs.unit_of_list is None
+    single, has = runs.weights is None and runs.unit_of_list is None, has_lists(runs)
     for b, m in pairs:
         if complete:
             base, model, only, n_lists = table[b], table[m], (0, 0), table.shape[1]
@@ -337,6 +345,7 @@ def _compare_pairs(
             "n_only_model": only[1],
             "mean_baseline": means[0],
             "mean_model": means[1],
+            **(NONE_LACKING if has is None else where_both(base, model, (has[b], has[m]), runs)),
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
             **paired_test(own, settings, settings.margins.get(metric), of_own, runs.repeated),
         }

@@ -12,7 +12,7 @@ from ...inputs.options import as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...stats.shares import is_binary
-from ..choices import Alternative, Columns, Correction, RaiseOrDrop, Relative, VariantTest, check_literal, new_word
+from ..choices import Alternative, Columns, Correction, RaiseOrDrop, Relative, VariantTest, check_value, new_word
 from ..decide.balance import measured_late, shares_change, unbalanced
 from ..decide.sample_ratio import KnownUsers, check_sample_ratio, count_units
 from ..decide.verdict import Families, directions
@@ -215,15 +215,15 @@ def compare_variants(
     >>> table = rd.compare_variants(users, metrics, control="A", expected={"A": 1, "B": 1})
     >>> table[["metric", "treatment", "diff", "ci_low", "ci_high", "verdict"]].round(3)
       metric treatment  diff  ci_low  ci_high verdict
-    0   hits         B  1.50   0.863    2.137  higher
-    1    ctr         B  0.15   0.086    0.214  better
+    0   hits         B  1.50   0.765    2.235  higher
+    1    ctr         B  0.15   0.076    0.224  better
     """
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
     tests = which_tests(test, specs)
     settings = Settings(alternative, confidence, sequential_n, n_resamples, seed, relative, tests)
     check_settings(settings, correction, strata, cluster, covariates)
-    check_literal("nan", nan, RaiseOrDrop)
+    check_value("nan", nan, RaiseOrDrop)
     if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
         other = "strata=" if strata is not None else 'test="proportion"'
         raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")

@@ -81,7 +81,7 @@ def paired_test(
         return row | {"diff": float(d[0]) if len(d) else np.nan, "warning": "; ".join([*named, "too_few_users"])}
     if max(d.max(), -d.min()) >= HUGE:
         return row | {"warning": "; ".join([*named, "huge_values"])}
-    units, skewness = _estimate(sums, weights)
+    units, skewness = estimate_of(sums, weights)
     row["diff"] = diff = float(units.mean)
     if not units.var > 0 or not wins + losses:  # ties differ by rounding alone
         return row | {"warning": "; ".join([*named, "zero_variance"])}
@@ -106,7 +106,7 @@ def _spread_of_differences(d: Floats, mean: float, weights: Floats | None) -> fl
     return float(np.sqrt((weights * (d - mean) ** 2).sum() / (total - (weights**2).sum() / total)))
 
 
-def _estimate(sums: Floats, weights: Floats | None) -> tuple[Arm, float]:
+def estimate_of(sums: Floats, weights: Floats | None) -> tuple[Arm, float]:
     """Mean difference with its variance, and the skewness of the values that the variance is made of."""
     if weights is None:
         found = moments_of(sums)

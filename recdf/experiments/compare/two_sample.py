@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ...errors import DataError, OptionError
+from ...inputs.constraints import Natural, Positive, Share, a_number, check_record
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
-from ..choices import Alternative, Columns, Correction, Relative, VariantTest, check_literal, check_test
+from ..choices import Alternative, Columns, Correction, Relative, VariantTest, check_test, check_value
 from ..estimates import ArmsEstimate
-from ..experiment_columns import MetricColumns, count, share
+from ..experiment_columns import MetricColumns
 from ..samples import subset
 
 __all__: list[str] = []
@@ -49,10 +50,10 @@ class Settings:
     """Options of a comparison that every pair of arms needs; `tests` names the metrics compared as proportions."""
 
     alternative: Alternative = "two-sided"
-    confidence: float = 0.95
-    sequential_n: int | None = None
-    n_resamples: int = 2000
-    seed: int = 0
+    confidence: Share = 0.95
+    sequential_n: Annotated[int, a_number(2, whole=True)] | None = None
+    n_resamples: Positive = 2000
+    seed: Natural = 0
     relative: Relative = "fieller"
     tests: Mapping[str, VariantTest] = field(default_factory=dict)
 
@@ -79,12 +80,8 @@ def check_settings(
     covariates: Any = None,
 ) -> None:
     """Refuse unknown values, and options that exclude each other."""
-    check_literal("alternative", settings.alternative, Alternative)
-    check_literal("correction", correction, Correction)
-    check_literal("relative", settings.relative, Relative)
-    share("confidence", settings.confidence)
-    count("n_resamples", settings.n_resamples)
-    count("seed", settings.seed, 0)
+    check_record(settings)
+    check_value("correction", correction, Correction)
     if strata is not None and cluster is not None:
         raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
     tests = {*settings.tests.values()}
@@ -98,10 +95,8 @@ def check_settings(
     resampled = sorted(tests & {"bootstrap", "permutation"})
     if strata is not None and resampled:
         raise OptionError(f'test="{resampled[0]}" does not take strata; use test="t"')
-    if settings.sequential_n is not None:
-        count("sequential_n", settings.sequential_n, 2)
-        if resampled or settings.alternative != "two-sided":
-            raise OptionError('sequential_n needs test="t" and alternative="two-sided"')
+    if settings.sequential_n is not None and (resampled or settings.alternative != "two-sided"):
+        raise OptionError('sequential_n needs test="t" and alternative="two-sided"')
 
 
 def no_share(metric: str) -> DataError:

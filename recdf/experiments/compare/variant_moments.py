@@ -16,7 +16,7 @@ import pandas as pd
 from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
 from ...inputs.per_user_columns import warn_of_weights
 from ...stats.moments import HUGE, Moments, add_moments, moments_of
-from ..choices import Columns, RaiseOrDrop, check_literal
+from ..choices import Columns, RaiseOrDrop, check_value
 from ..experiment_columns import (
     Codes,
     Floats,
@@ -267,13 +267,14 @@ def variant_moments(
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"user_id": [1, 2, 3, 4], "variant": ["A", "B", "A", "B"], "hits": [1, 2, 3, 6]})
-    >>> rd.variant_moments(users, "hits")[["variant", "metric", "n", "n_null", "mean", "std", "skewness"]].round(3)
+    >>> moments = rd.experiments.variant_moments(users, "hits")
+    >>> moments[["variant", "metric", "n", "n_null", "mean", "std", "skewness"]].round(3)
       variant metric  n  n_null  mean    std  skewness
     0       A   hits  2       0   2.0  1.414       0.0
     1       B   hits  2       0   4.0  2.828       0.0
     """
     frame_of("data", data)
-    check_literal("nan", nan, RaiseOrDrop)
+    check_value("nan", nan, RaiseOrDrop)
     specs = metric_specs(metrics, data, "data")
     for name, (num, den) in specs.items():
         if den is not None:

@@ -16,7 +16,7 @@ from ...tables.comparisons import Comparison
 from ..choices import Better
 from ..decide.balance import Difference
 from ..decide.sample_ratio import SampleRatio
-from ..decide.verdict import Families, adjusted_columns, variant_verdicts
+from ..decide.verdict import Families, read_together, variant_verdicts
 from ..experiment_columns import Codes, Floats, Mask
 from ..units import UNEQUAL
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, Settings
@@ -88,7 +88,7 @@ def decide(
     moved = adjust(result["p_denominator"].to_numpy(), "holm") < UNEQUAL
     _add_warning(result, moved, "denominator_differs")
     _add_differences(tested, differences, balance or {})
-    result["p_adj"], result["reject"] = adjusted_columns(result, families)
+    read_together(result, families, settings.alternative)
     verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, ratio.checked[group])
     result["verdict"] = pd.Series(verdicts, dtype=str)
     result["srm_p"] = ratio.p[group]

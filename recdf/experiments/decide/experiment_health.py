@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ...errors import DataError, OptionError, examples, renamed
+from ...inputs.constraints import SHARE, a_number, check_value
 from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import as_columns
 from ...stats.shares import equal_shares_test, share_test
@@ -25,7 +26,6 @@ from ..experiment_columns import (
     group_codes,
     key_codes,
     require,
-    share,
     split,
 )
 
@@ -93,13 +93,13 @@ def experiment_health(
     --------
     >>> import pandas as pd, recdf as rd
     >>> groups = pd.DataFrame({"user_id": range(100), "variant": ["A"] * 30 + ["B"] * 70})
-    >>> health = rd.experiment_health(groups[["user_id"]].assign(hits=1), groups)
+    >>> health = rd.experiments.experiment_health(groups[["user_id"]].assign(hits=1), groups)
     >>> health[["variant", "n_assigned", "srm_chi2", "srm_flag"]]
       variant  n_assigned  srm_chi2      srm_flag
     0       A          30      16.0  sample_ratio
     1       B          70      16.0  sample_ratio
     """
-    share("confidence", confidence)
+    check_value("confidence", confidence, SHARE)
     frame_of("per_user", per_user)
     frame_of("assignment", assignment)
     keys = as_columns(user_col)
@@ -199,8 +199,7 @@ def planned_shares(expected: Mapping[Any, float] | None, variants: Sequence[Any]
     if lacking:
         raise OptionError(f"expected has no share for variant {examples(lacking)}; it has {examples(list(expected))}")
     for name, value in expected.items():
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-            raise OptionError(f"expected[{name!r}]={value!r}; a planned share is a number above 0")
+        check_value(f"expected[{name!r}]", value, a_number(above=0))
     return {name: float(value) for name, value in expected.items()}
 
 

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, renamed
+from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...metrics.direction import direction_of
-from ...stats.many_tests import adjust_within
-from ..choices import Better, Correction, check_literal
-from ..experiment_columns import Floats, Mask, frame_of, group_codes, metric_values, require, share
+from ...stats.many_tests import adjust_within, joint_levels, widened, widened_ratio
+from ..choices import Alternative, Better, Correction, check_value
+from ..experiment_columns import Codes, Floats, Mask, frame_of, group_codes, metric_values, require
 from ..samples import subset
 
 __all__ = ["adjust_pvalues"]
@@ -68,14 +69,14 @@ def adjust_pvalues(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> rd.adjust_pvalues(pd.DataFrame({"p_value": [0.01, 0.04, 0.03]}))
+    >>> rd.experiments.adjust_pvalues(pd.DataFrame({"p_value": [0.01, 0.04, 0.03]}))
        p_value  p_adj  reject
     0     0.01   0.03    True
     1     0.04   0.06   False
     2     0.03   0.06   False
     """
-    check_literal("correction", correction, Correction)
-    share("confidence", confidence)
+    check_value("correction", correction, Correction)
+    check_value("confidence", confidence, SHARE)
     require(frame_of("table", table), "table", as_columns(family))
     p = metric_values(table, "table", p_col)
     outside = (p < 0) | (p > 1)
@@ -128,13 +129,43 @@ class Families:
 
 def adjusted_columns(table: pd.DataFrame, families: Families, p_col: str = "p_value") -> tuple[Floats, Mask]:
     """Adjusted p-values and whether they reject, family by family."""
+    p_adj = adjust_within(metric_values(table, "table", p_col), _family_codes(table, families), families.correction)
+    return p_adj, p_adj <= families.alpha
+
+
+def _family_codes(table: pd.DataFrame, families: Families) -> Codes:
+    """Return the family of every row."""
     names = require(table, "the comparison", as_columns(families.family))
     labelled = table[names].copy()
     if families.primary:
         labelled["primary metric"] = table["metric"].isin(list(families.primary)).to_numpy()
-    codes, _ = group_codes(labelled, "table", list(labelled.columns))
-    p_adj = adjust_within(metric_values(table, "table", p_col), codes, families.correction)
-    return p_adj, p_adj <= families.alpha
+    return group_codes(labelled, "table", list(labelled.columns))[0]
+
+
+def read_together(table: pd.DataFrame, families: Families, alternative: Alternative) -> None:
+    """Put adjusted p-values, decisions and the intervals that agree with them in place of those of single tests.
+
+    An interval excludes 0 exactly where the test rejects after the correction. Wilcoxon's test is not about the mean,
+    so that its interval only becomes as wide as the number of tests asks.
+    """
+    table["p_adj"], table["reject"] = adjusted_columns(table, families)
+    if families.correction == "none":
+        return
+    def column(name: str) -> Floats:
+        return table[name].to_numpy(np.float64, na_value=np.nan)
+
+    p, p_adj, reject = column("p_value"), column("p_adj"), table["reject"].to_numpy(bool)
+    level = joint_levels(p, p_adj, reject, _family_codes(table, families), families.alpha)
+    mean = (table["test"] != "wilcoxon").to_numpy() if "test" in table.columns else np.ones(len(table), bool)
+    df = column("df")
+    table["ci_low"], table["ci_high"], ratio = widened(
+        column("diff"), column("ci_low"), column("ci_high"), np.where(mean, p, np.nan), reject, df, level,
+        families.alpha, alternative,
+    )  # fmt: skip
+    if "rel_ci_low" in table.columns:
+        table["rel_ci_low"], table["rel_ci_high"] = widened_ratio(
+            column("rel_diff"), column("rel_ci_low"), column("rel_ci_high"), ratio
+        )
 
 
 def effect_words(table: pd.DataFrame, reject: Mask, better: Mapping[str, Better | None]) -> list[str]:
@@ -177,7 +208,7 @@ WITHHELD = {
 NOT_ALIKE = [WITHHELD[name] for name in ("sample_ratio", "shares_change", "covariate_after", "covariate_differs")]
 
 # A comparison of models has no verdict with fewer units, or with fewer that differ.
-FEW_UNITS = 20
+FEW_LISTS, FEW_UNITS = 30, 20
 
 # What a warning of `compare_models` means to a reader.
 PAIR_WARNINGS = {
@@ -185,6 +216,7 @@ PAIR_WARNINGS = {
     "too_few_users": "fewer than two users have a value for both models",
     "huge_values": "the values are too large to compute with",
     "different_lists": "only one of the models has a value for some lists, and the difference is that of the others",
+    "missing_lists": "a model has no recommendations for some lists of the other, where it counts as 0",
     "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
     "repeated_units": "a column that repeats looks like users, whose lists are not independent; unit_col= names it",
     "mostly_zero": "95 % or more of the users get the same from both models, so that few users decide",
@@ -250,7 +282,7 @@ def _withheld_pairs(table: pd.DataFrame) -> list[str]:
     differ = table["wins"] + table["losses"]
     for n, n_differ, warning in zip(table["n_users"], differ, table["warning"], strict=True):
         named = warning.split("; ")
-        if n < FEW_UNITS:
+        if n < FEW_LISTS:
             found.append("check: too few lists")
         elif "zero_variance" in named and n_differ:
             found.append("check: zero variance")

@@ -88,7 +88,7 @@ def join_experiment(
     ColumnError, IdTypeError, NullKeyError
         A column is missing; the keys are of kinds that can never match; a key, variant or `by` value is null.
     DuplicateError
-        Several rows of one user in `per_user`: use `rd.roll_up`, `how=` or `by=`.
+        Several rows of one user in `per_user`: use `rd.experiments.roll_up`, `how=` or `by=`.
     DataError
         A column in both frames, no user in common, or what `missing`, `multi_variant`, `unassigned` refuse.
     OptionError

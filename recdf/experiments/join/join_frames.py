@@ -15,10 +15,11 @@ import pandas as pd
 
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.codes import encode_keys
+from ...inputs.constraints import check_record
 from ...inputs.ids import read_by
 from ...inputs.options import as_columns
 from ..assigned_users import Users, match_users
-from ..choices import Columns, Missing, RaiseOrDrop, Roll, check_literal
+from ..choices import Columns, Missing, RaiseOrDrop, Roll
 from ..experiment_columns import Codes, Mask, group_codes, named_frame, require, some_keys
 from .first_exposure import Exposure, read_exposure, refuse_unexposed
 from .missing_users import fill_values, take_or_fill
@@ -63,10 +64,7 @@ class Frames(NamedTuple):
 
 def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinOptions) -> Frames:
     """Check the options and the columns of both frames, and code their users."""
-    check_literal("missing", options.missing, Missing)
-    check_literal("multi_variant", options.multi_variant, RaiseOrDrop)
-    check_literal("unassigned", options.unassigned, RaiseOrDrop)
-    check_literal("unexposed", options.unexposed, RaiseOrDrop)
+    check_record(options)
     if (options.exposure_col is None) != (options.time_col is None):
         raise OptionError("exposure_col (of assignment) and time_col (of per_user) go together; only one was given")
     keys, by_cols, time = options.keys, options.by, options.time

@@ -15,7 +15,7 @@ from ...inputs.options import as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
 from ...inputs.sums import exact_sums
 from ...metrics.direction import direction_of
-from ..choices import Roll, check_literal
+from ..choices import Roll, check_value
 from ..experiment_columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
 
 __all__ = ["roll_up"]
@@ -80,7 +80,7 @@ def roll_up(
     --------
     >>> import pandas as pd, recdf as rd
     >>> sessions = pd.DataFrame({"user_id": [1, 1, 2], "n_pred": [10, 5, 10], "ndcg@10": [0.5, 0.2, None]})
-    >>> rd.roll_up(sessions, how="sum")
+    >>> rd.experiments.roll_up(sessions, how="sum")
        user_id  n_rows  n_pred  ndcg@10  ndcg@10__n
     0        1       2      15      0.7           2
     1        2       1      10      NaN           0
@@ -129,9 +129,9 @@ def _rules(
     if isinstance(how, Mapping):
         require(per_user, "per_user", list(how))
         for name, rule in how.items():
-            check_literal(f"how[{name!r}]", rule, Roll)
+            check_value(f"how[{name!r}]", rule, Roll)
         return dict(how)
-    check_literal("how", how, Roll)
+    check_value("how", how, Roll)
     keys = {*units, *over}
     listed = [name for name in list_columns(per_user) if name not in keys]
     _refuse_mixing(per_user, units, listed)

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
+from ...inputs.constraints import NONE, SHARE, a_number, either
 from ...stats.arms import Arm, Sample, arm, cuped_arm, cuped_theta
 from ...stats.power import detectable, detectable_t
 from ...stats.regression import residuals_of_both
-from ..choices import RaiseOrDrop, check_literal
-from ..experiment_columns import Codes, count, frame_of, metric_specs, share
+from ..choices import RaiseOrDrop, check_value
+from ..experiment_columns import Codes, frame_of, metric_specs
 from ..samples import MetricRows, covariate_specs, fill, read_metrics
 
 __all__ = ["plan_experiment"]
@@ -74,17 +75,18 @@ def plan_experiment(
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"revenue": [0.0, 10.0, 0.0, 30.0]})
-    >>> rd.plan_experiment(users, "revenue", rel_effect=0.1)[["metric", "mean", "n_control", "n_treatment", "mde_abs"]]
+    >>> plan = rd.experiments.plan_experiment(users, "revenue", rel_effect=0.1)
+    >>> plan[["metric", "mean", "n_control", "n_treatment", "mde_abs"]]
         metric  mean  n_control  n_treatment  mde_abs
     0  revenue  10.0       3141         3141      1.0
     """
     frame_of("per_user", per_user)
-    check_literal("nan", nan, RaiseOrDrop)
+    check_value("nan", nan, RaiseOrDrop)
     if (n is None) == (rel_effect is None):
         raise OptionError(f"n={n!r} and rel_effect={rel_effect!r}; expected exactly one of them")
-    if rel_effect is not None and (isinstance(rel_effect, bool | str) or not 0 < rel_effect < np.inf):
-        raise OptionError(f"rel_effect={rel_effect!r}; expected a number above 0, such as 0.02")
-    design = _Design(share("control_share", control_share), share("alpha", alpha), share("power", power))
+    check_value("rel_effect", rel_effect, either(a_number(above=0), NONE))
+    shares = {"control_share": control_share, "alpha": alpha, "power": power}
+    design = _Design(*(check_value(name, value, SHARE) for name, value in shares.items()))
     specs = metric_specs(metrics, per_user, "per_user")
     rows = []
     for metric in read_metrics(per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"):
@@ -148,7 +150,7 @@ class _Design:
 
     def arms(self, n: int) -> tuple[int, int]:
         """Users of both arms of an experiment of n users."""
-        n_control = round(count("n", n, 4) * self.control_share)
+        n_control = round(check_value("n", n, a_number(4, whole=True)) * self.control_share)
         if min(n_control, n - n_control) < 2:
             raise OptionError(f"n={n} with control_share={self.control_share} leaves an arm with fewer than 2 users")
         return n_control, n - n_control

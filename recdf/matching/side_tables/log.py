@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
-from ...errors import IdTypeError, OptionError
+from ...errors import IdTypeError
+from ...inputs.constraints import a_number
 from ..grouping import offsets, pair_within
+
+# The share of interactions that the most popular items hold.
+Head = Annotated[float, a_number(above=0, most=1)]
 
 
 @dataclass
@@ -80,8 +85,6 @@ class LogCodes:
 
     def head(self, share: float) -> np.ndarray:
         """Tell for each item code whether it is one of the most popular items that hold this share of interactions."""
-        if not 0 < share <= 1:
-            raise OptionError(f"head={share!r}; expected a share in (0, 1]")
         order = self.by_popularity()
         held = np.cumsum(self.count("events")[order])
         short = held < share * len(self.item) * (1 - 1e-12)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from ...errors import DataError, OptionError, examples, renamed
+from ...inputs.constraints import Share, a_number
 from ...matching.hits import Hits, ratio
 from ...matching.lists import Lists
 from ..metric import metric
@@ -75,8 +76,6 @@ def _integral(low: float, high: float) -> float:
 
 def _weights(kind: AnyDiscount, log_base: float, ranks: np.ndarray) -> np.ndarray:
     """Discount of each rank."""
-    if not log_base > 1:
-        raise OptionError(f"log_base={log_base}; the base of the logarithm must be above 1")
     discounts: np.ndarray
     if callable(kind):
         discounts = np.array([kind(i) for i in ranks.tolist()], dtype=np.float64)
@@ -153,7 +152,7 @@ def ndcg(
     *,
     gain: Gain = "linear",
     discount: Discount | Callable[[int], float] = "log",
-    log_base: float = 2,
+    log_base: Annotated[float, a_number(above=1)] = 2,
     ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
     tied: Literal["ranked", "averaged"] = "ranked",
 ) -> np.ndarray:
@@ -233,7 +232,7 @@ def dcg(
     *,
     gain: Gain = "linear",
     discount: Discount | Callable[[int], float] = "log",
-    log_base: float = 2,
+    log_base: Annotated[float, a_number(above=1)] = 2,
     tied: Literal["ranked", "averaged"] = "ranked",
 ) -> np.ndarray:
     """Discounted gain of the list; larger is better within one list, at least 0.
@@ -260,7 +259,7 @@ def dcg(
 
 
 @metric
-def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear") -> np.ndarray:
+def rbp(lists: Lists, *, p: Share = 0.8, gain: Literal["linear", "binary"] = "linear") -> np.ndarray:
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1].
 
     Formula
@@ -290,8 +289,6 @@ def rbp(lists: Lists, *, p: float = 0.8, gain: Literal["linear", "binary"] = "li
     >>> round(rd.rbp({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3, p=0.5), 6)
     0.625
     """
-    if not 0 < p < 1:
-        raise OptionError(f"p={p}; expected a probability between 0 and 1")
     gains = lists.matched.true_lists.gain
     if gain == "linear" and (gains > 1).any():
         raise DataError(f"rbp takes gains in [0, 1]; true has {examples(gains[gains > 1])}: scale the relevance column")

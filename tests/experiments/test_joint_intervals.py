@@ -1,0 +1,92 @@
+"""Intervals of several tests read together: they agree with the adjusted p-values, and are as wide as those ask."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import recdf as rd
+
+
+def frames(seed, n=60, effects=(0.0, 0.06, 0.09, 0.12, 0.3)):
+    """Models whose differences from the first lie near the border of what is shown."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(0, 0.3, n)
+    return {f"m{i}": pd.DataFrame({"user_id": range(n), "m": base + rng.normal(effect, 0.25, n)})
+            for i, effect in enumerate(effects)}  # fmt: skip
+
+
+def agrees(table, low="ci_low", high="ci_high"):
+    """Whether each interval excludes 0 exactly where the test rejects."""
+    known = table[low].notna()
+    return ((table[low] > 0) | (table[high] < 0))[known].eq(table["reject"][known]).all()
+
+
+@pytest.mark.parametrize("test", ["t", "randomization", "bootstrap"])
+@pytest.mark.parametrize("correction", ["holm", "bh", "bonferroni"])
+def test_an_interval_excludes_zero_where_its_test_rejects(test, correction):
+    late = 0
+    for seed in range(12):
+        for options in ({"baseline": "m0"}, {}):
+            table = rd.compare_models(frames(seed), test=test, correction=correction, n_resamples=400, **options)
+            assert agrees(table)
+            late += int((table["reject"] & (table["p_value"] > 0.05 / len(table))).sum())
+    assert late or correction == "bonferroni"  # some are shown by a later step only
+
+
+def test_a_family_of_m_tests_has_intervals_of_one_minus_alpha_over_m():
+    data = frames(1)
+    table = rd.compare_models(data, baseline="m0", correction="bonferroni").set_index("model")
+    for name in ("m1", "m2", "m3", "m4"):
+        d = data[name]["m"] - data["m0"]["m"]
+        expected = stats.ttest_1samp(d, 0).confidence_interval(1 - 0.05 / 4)
+        assert table.loc[name, ["ci_low", "ci_high"]].tolist() == pytest.approx([*expected], rel=1e-9)
+    alone = rd.compare_models({name: data[name] for name in ("m0", "m1")}, correction="holm").iloc[0]
+    single = stats.ttest_1samp(data["m1"]["m"] - data["m0"]["m"], 0).confidence_interval(0.95)
+    assert [alone["ci_low"], alone["ci_high"]] == pytest.approx([*single], rel=1e-9)
+
+
+def test_each_family_is_as_wide_as_its_own_tests_ask():
+    data = {name: frame.assign(n=frame["m"] * 2) for name, frame in frames(2).items()}
+    table = rd.compare_models(data, baseline="m0", family="metric")
+    alone = rd.compare_models(data, "m", baseline="m0")
+    own = table[table["metric"] == "m"].reset_index(drop=True)
+    assert own["ci_low"].tolist() == pytest.approx(alone["ci_low"].tolist(), rel=1e-12)
+
+
+def users(seed, n=400):
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(0, 4, n)
+    return pd.DataFrame({"user_id": range(n), "variant": np.array([*"ABCD"])[arm], "m": rng.normal(3 + 0.3 * arm, 1),
+                         "w": rng.gamma(2, 1 + 0.2 * arm)})  # fmt: skip
+
+
+@pytest.mark.parametrize("relative", ["fieller", "log"])
+@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
+def test_variants_have_the_intervals_of_a_higher_confidence(relative, alternative):
+    options = {"control": "A", "relative": relative, "alternative": alternative}
+    table = rd.compare_variants(users(3), ["m", "w"], correction="bonferroni", **options)
+    alone = rd.compare_variants(users(3), ["m", "w"], correction="none", confidence=1 - 0.05 / 6, **options)
+    names = ["ci_low", "ci_high"]
+    names += ["rel_ci_low", "rel_ci_high"] if (relative, alternative) == ("fieller", "two-sided") else []
+    np.testing.assert_allclose(table[names], alone[names], rtol=1e-8)
+    near = table[["rel_ci_low", "rel_ci_high"]].to_numpy()
+    np.testing.assert_allclose(near, alone[["rel_ci_low", "rel_ci_high"]], rtol=0.05, atol=0.01)
+
+
+@pytest.mark.parametrize("options", [{}, {"strata": "half"}, {"cluster": "half"}, {"test": "permutation"}])
+def test_intervals_of_variants_agree_with_their_verdicts(options):
+    for seed in range(6):
+        data = users(seed).assign(half=lambda frame: frame["user_id"] % (4 if "strata" in options else 40))
+        table = rd.compare_variants(data, ["m", "w"], control="A", n_resamples=300, **options)
+        assert agrees(table)
+        if "test" not in options:
+            assert agrees(table, "rel_ci_low", "rel_ci_high")
+
+
+def test_the_words_beside_the_interval_agree_with_it(capsys):
+    table = rd.compare_models(frames(4), baseline="m0")
+    shown = rd.report_table(table).frame
+    for effect, verdict in zip(shown["effect (95% CI)"], shown["verdict"], strict=True):
+        low, high = effect.split("[")[1].rstrip("]").replace("−", "-").split(", ")
+        assert (float(low) > 0 or float(high) < 0) == (verdict in ("better", "worse"))

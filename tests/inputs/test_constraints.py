@@ -1,0 +1,134 @@
+"""Every option has one record, from which its check follows: it refuses what it does not take, and names it as data."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from inputs.small_frames import PRED, TRUE
+
+import recdf as rd
+from recdf.inputs.constraints import a_number, check_value, constraint_of, either, one_of
+from recdf.inputs.options import NAMES, OPTIONS, Options
+
+VALUES = [
+    None, True, False, 0, 1, -1, 0.5, 2.5, math.nan, math.inf, "", "item", "1", b"raise", [], ["a"], [["a"]], {},
+    {"a": 1}, {1, 2}, object(), np.float64(0.5), np.bool_(True), np.array([0.5, 2.0]), pd.DataFrame({"a": [1]}), len,
+]  # fmt: skip
+
+def is_name(value):
+    """Whether a value may label a column: nearly all that can be hashed."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool | np.bool_ | None)
+
+
+def is_names(value):
+    return is_name(value) or (isinstance(value, list | tuple) and all(map(is_name, value)))
+
+
+def is_number(value):
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_ids(value):
+    return isinstance(value, list | dict | set | np.ndarray | pd.DataFrame)
+
+
+# What each option takes, written down once more and apart from the records.
+TAKES = {
+    "user_col": is_names,
+    "item_col": is_name,
+    "score_col": lambda value: value is None or value is False or is_name(value),
+    "rank_col": lambda value: value is None or is_name(value),
+    "relevance_col": lambda value: value is None or value is False or is_name(value),
+    "min_relevance": lambda value: value is None or is_number(value),
+    "value_col": lambda value: value is None or is_name(value),
+    "weight_col": lambda value: value is None or isinstance(value, dict) or is_name(value),
+    "propensity_col": lambda value: value is None or is_name(value),
+    "propensity_floor": lambda value: is_number(value) and 0 <= value <= 1,
+    "judged_only": lambda value: isinstance(value, bool),
+    "by": lambda value: value is None or is_names(value),
+    "by_in_true": lambda value: value is None or isinstance(value, bool) or is_names(value),
+    "users": lambda value: is_ids(value) or value in ("true", "pred", "both", "all"),
+    "ties": lambda value: value in ("item_desc", "item_asc", "row", "worst", "raise"),
+    "duplicates": lambda value: value in ("drop", "keep", "raise"),
+    "null_keys": lambda value: value in ("raise", "drop"),
+    "nan_score": lambda value: value in ("raise", "last", "drop"),
+    "undefined": lambda value: value in ("nan", "zero", "raise"),
+    "like": lambda value: value is None,
+}
+
+
+def test_every_option_is_told_apart():
+    assert list(TAKES) == list(NAMES) == list(OPTIONS)
+
+
+def settled(name, value):
+    """The value as an option takes it: scalars of numpy are those of Python, and an array of names is a list."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value.tolist() if isinstance(value, np.ndarray) and name in ("user_col", "by", "by_in_true") else value
+
+
+def is_taken(name, value):
+    if isinstance(value, np.ndarray | pd.DataFrame):
+        return name == "users"
+    return TAKES[name](value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_option_refuses_every_wrong_value_and_names_it(name):
+    wrong = [value for value in VALUES if not is_taken(name, settled(name, value))]
+    assert len(wrong) >= 3
+    for value in wrong:
+        with pytest.raises(rd.OptionError) as raised:
+            rd.evaluate(TRUE, PRED, "ndcg@2", **{name: value})
+        given = settled(name, value)
+        assert raised.value.argument == name
+        assert raised.value.value is given or raised.value.value == given
+        assert str(raised.value).startswith((f"{name}=", f"{name} is "))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_option_takes_its_default_and_its_words(name):
+    option = OPTIONS[name]
+    assert getattr(Options(), name) == option.default
+    for value in (option.default, *option.constraint.values):
+        assert option.constraint.check(name, value) is value
+    assert Options.of({name: option.default}) == Options()
+
+
+@pytest.mark.parametrize("metric", rd.METRICS.values(), ids=lambda metric: metric.name)
+def test_a_parameter_refuses_wrong_values_and_names_them(metric):
+    for name, constraint in metric.constraints.items():
+        if constraint.holds(wrong := ["no", "such", "value"]):
+            continue
+        with pytest.raises(rd.OptionError) as raised:
+            metric.request({name: wrong}, 2, Options())
+        assert (raised.value.argument, raised.value.value) == (name, wrong)
+        assert str(raised.value).startswith(f"{metric.name} parameter {name}=")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "right", "wrong", "words"),
+    [
+        (a_number(0, 1), [0, 1, 0.5, np.float32(0.5)], [-1, 1.1, True, "1", None, math.nan], "a number from 0 to 1"),
+        (a_number(above=0, below=1), [0.5], [0, 1, math.nan], "a number between 0 and 1, both excluded"),
+        (a_number(above=0, most=1), [1, 0.1], [0, 1.5], "a number above 0 and at most 1"),
+        (a_number(2, whole=True), [2, np.int64(5)], [1, 2.0, True, 10.5], "an integer of at least 2"),
+        (a_number(), [0, -1.5, 10**400], [math.inf, -math.inf, math.nan, 1j], "a finite number"),
+        (one_of(["a", "b"]), ["a"], ["c", None, b"a", ["a"]], "'a', 'b'"),
+        (constraint_of(bool | None), [True, None], [0, "no"], "True or False or None"),
+        (either(one_of(["a"]), a_number(0)), ["a", 0], ["b", -1], "'a' or a number of at least 0"),
+    ],
+)
+def test_constraints(constraint, right, wrong, words):
+    for value in right:
+        assert check_value("x", value, constraint) == value
+    for value in wrong:
+        with pytest.raises(rd.OptionError, match=r"^x"):
+            check_value("x", value, constraint)
+    assert constraint.words == words
