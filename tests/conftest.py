@@ -12,6 +12,9 @@ from hypothesis import HealthCheck, Phase, settings
 
 pytest.register_assert_rewrite("partitions.parquet_files")  # before the first folder of tests imports it
 
+# Processes that tests start keep the bytecode of the package; compiling it takes longer than most of what they do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for each core. A second thread in each would only wait for the first, and starting it costs more
     # than the few rows of a test. Arrow reads this variable when it is imported, and so do processes that a test
