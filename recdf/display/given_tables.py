@@ -127,9 +127,10 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     return Evaluation(per_user, summary, spec)
 
 
-def summary_of(result: Any) -> pd.DataFrame:
+def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:
     """Return the summary as `model`, `column` (such as ndcg@10), `better`, `metric`, `k`, `value`, interval, counts.
 
+    `apart` is a column of `by` that tells no models apart, such as a week; its values are in a column `x` then.
     `better` is "larger", "smaller" or an empty text. Rows of single item groups (`item_by=`) are left out: they are
     another population.
     """
@@ -142,7 +143,10 @@ def summary_of(result: Any) -> pd.DataFrame:
         by = list(frame.columns[: list(frame.columns).index("metric")])
     table = frame[list(SUMMARY_VALUES)].reset_index(drop=True)
     table.attrs = {}
-    table.insert(0, "model", labels(frame, by))
+    if apart is not None:
+        need(frame, "result", [apart], f"an evaluation with by=[..., {apart!r}], or its summary")
+        table["x"] = frame[apart].to_numpy() if frame[apart].dtype == object else frame[apart].array
+    table.insert(0, "model", labels(frame, [name for name in by if name != apart]))
     table.insert(1, "column", column_names(table, result))
     table.insert(2, "better", _directions(result, table["column"].tolist()))
     return table

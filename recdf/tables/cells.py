@@ -105,6 +105,27 @@ def shorten(text: str, length: int) -> str:
     return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
 
 
+def short_names(names: Iterable[Any], length: int) -> list[str]:
+    """Return names cut to `length` characters so that different names stay different.
+
+    Names that are equal once their middle is cut show where they differ instead, or their number at last.
+
+    >>> short_names(["a-long-run-lr1-seed-7", "a-long-run-lr2-seed-7"], 12)
+    ['a-l…lr1-seed', 'a-l…lr2-seed']
+    """
+    shown = [visible(name) for name in names]
+    cut = {name: shorten(name, length) for name in shown}
+    for short in {text for text in cut.values() if list(cut.values()).count(text) > 1}:
+        alike = [name for name in cut if cut[name] == short]
+        differ = next((i for i, letters in enumerate(zip(*alike, strict=False)) if len(set(letters)) > 1), 0)
+        head = length // 4
+        start = max(head, min(differ - 2, min(map(len, alike)) - (length - head - 1)))
+        for i, name in enumerate(alike):
+            text = f"{name[:head]}…{name[start : start + length - head - 1]}"
+            cut[name] = text if text not in cut.values() else f"{short[: length - 5]}… {i + 1}"
+    return [cut[name] for name in shown]
+
+
 def superscript(mark: str) -> str:
     """Return letters and signs as superscript characters."""
     return "".join(_SUPERSCRIPT.get(letter, letter) for letter in mark)

@@ -15,6 +15,7 @@ import pytest
 import recdf as rd
 
 from .conftest import HOSTILE
+from .test_picture_matrix import models, tables
 
 WITHOUT = "Playwright is not installed: pip install recdf[browser]"
 playwright = pytest.importorskip("playwright.sync_api", reason=WITHOUT)
@@ -81,6 +82,15 @@ def path(shop, result, exposed, tmp_path_factory):
         health=rd.experiment_health(shown.per_user, shop.assignment),
         position=rd.position_table(shop.true, shop.pred, k=5, by="model"),
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def many_path(tmp_path_factory):
+    names = models(12, "long")
+    true, pred, items, result = tables(names)
+    target = tmp_path_factory.mktemp("many") / "report.html"
+    exposed = rd.diagnostics.exposure_table(pred, by="model", items=items)
+    return rd.report(result, target, baseline=names[0], exposure=exposed, log=true)
 
 
 @pytest.fixture(scope="module")
@@ -231,6 +241,55 @@ def test_it_prints_on_a4_without_cut_tables(browser, path):
         printed = visit.page.pdf(format="A4")
         assert printed.startswith(b"%PDF")
         assert 3 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 16
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+def test_pictures_of_twelve_long_names_are_legible(browser, many_path, width, scheme):
+    with Visit(browser, many_path, width, scheme) as visit:
+        assert visit.errors == []
+        assert visit.wide() <= 0
+        pictures = visit.page.evaluate(
+            """() => [...document.querySelectorAll("svg.picture")].map(picture => {
+                 const size = one => {
+                   const box = one.getBoundingClientRect();
+                   return [box.left, box.top, box.right, box.bottom];
+                 };
+                 const scale = picture.getBoundingClientRect().width / picture.viewBox.baseVal.width;
+                 const said = text => ({text: text.textContent, box: size(text),
+                                        pixels: scale * parseFloat(text.getAttribute("font-size"))});
+                 return {whole: size(picture), texts: [...picture.querySelectorAll("text")].map(said)};
+               })"""
+        )
+        assert len(pictures) >= 4
+        for picture in pictures:
+            left, top, right, bottom = picture["whole"]
+            for i, one in enumerate(picture["texts"]):
+                x, y, to_x, to_y = one["box"]
+                assert one["pixels"] >= 9, one
+                assert left - 1 <= x <= to_x <= right + 1, one
+                assert top - 3 <= y <= to_y <= bottom + 3, one  # boxes of letters are higher than what is drawn
+                for other in picture["texts"][:i]:
+                    u, v, to_u, to_v = other["box"]
+                    lines = 3 if abs(to_y - y) < abs(to_x - x) else 0  # the boxes of two lines of a text overlap
+                    apart = x >= to_u - 1 or u >= to_x - 1 or y >= to_v - 1 - lines or v >= to_y - 1 - lines
+                    assert apart, (one, other)
+
+
+def test_a_picture_says_what_a_reader_points_at(browser, many_path):
+    with Visit(browser, many_path, 360) as visit:
+        tip, point = visit.page.locator("#tip"), visit.page.locator("#curves .picture use[data-says]").first
+        assert tip.is_hidden()
+        assert visit.page.locator(".picture title").count() == 0
+        point.scroll_into_view_if_needed()
+        box = point.bounding_box()
+        visit.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        assert tip.is_visible()
+        assert re.fullmatch(r"transformer-with-.*, ndcg@\d+: 0\.\d+ \[.*\]", tip.inner_text())
+        visit.page.keyboard.press("Escape")
+        assert tip.is_hidden()
+        assert visit.errors == []
+    with Visit(browser, many_path, script=False) as visit:
+        assert visit.page.locator(".picture title").count() > 40
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: RECDF_AXE names its axe.min.js")

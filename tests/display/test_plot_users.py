@@ -1,5 +1,7 @@
 """Pictures of users: the shares of `users` and the counts of `winners`."""
 
+import math
+
 import pandas as pd
 import pytest
 
@@ -29,3 +31,25 @@ def test_winners_counts_what_compare_models_counts(result, metric):
         last = bar.high == data["high"].max()
         assert bar.n == sum(bar.low <= d < bar.high or (last and d == bar.high) for d in difference if d > 1e-12)
     assert data["low"].is_monotonic_increasing
+
+
+def test_performance_is_the_share_that_reaches_each_value(result):
+    data = rd.plot.performance.data(result, "ndcg@10")
+    for model, rows in data.groupby("model"):
+        values = result.per_user.loc[result.per_user["model"] == model, "ndcg@10"].dropna().tolist()
+        reach = math.sqrt(math.log(2 / 0.05) / (2 * len(values)))
+        for row in rows.itertuples():
+            assert row.share == pytest.approx(sum(value >= row.value for value in values) / len(values))
+            assert row.ci_low == pytest.approx(max(row.share - reach, 0))
+            assert row.ci_high == pytest.approx(min(row.share + reach, 1))
+    ranks = rd.plot.performance.data(result, "first_rank@10")  # smaller is better: the share with at most a value
+    assert (ranks.groupby("model")["share"].last() == 1).all()
+
+
+def test_the_band_of_a_performance_profile_counts_users_and_not_lists():
+    true = pd.DataFrame({"user_id": [1, 1, 1, 2], "day": [1, 2, 3, 1], "item_id": 5})
+    result = rd.evaluate(true, true.assign(model="m"), "ndcg@1", by="model", user_col=["user_id", "day"])
+    data = rd.plot.performance.data(result, "ndcg@1")
+    effective = (3 + 1) ** 2 / (3**2 + 1**2)
+    assert data["ci_low"].iloc[0] == max(0, 1 - math.sqrt(math.log(2 / 0.05) / (2 * effective)))
+    assert data["n"].iloc[0] == 4

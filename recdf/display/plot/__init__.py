@@ -6,11 +6,13 @@
 from .effect_plots import forest, over_time
 from .items import exposure, longtail, position
 from .models import curve, tradeoff
-from .shades import heat
-from .user_plots import users, winners
+from .shades import heat, pairs
+from .side_by_side import lists
+from .user_plots import performance, users, winners
 
 __all__ = [
-    "curve", "exposure", "forest", "heat", "longtail", "over_time", "position", "tradeoff", "users", "winners",
+    "curve", "exposure", "forest", "heat", "lists", "longtail", "over_time", "pairs", "performance", "position",
+    "tradeoff", "users", "winners",
 ]  # fmt: skip
 
 

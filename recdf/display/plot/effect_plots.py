@@ -13,7 +13,7 @@ from ...experiments.decide.adjustment import adjustment
 from ...tables.cells import digits_for, interval, number, shorten, visible
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need
-from . import style
+from . import space, style
 from .style import Axes
 
 __all__ = ["forest", "over_time"]
@@ -21,6 +21,7 @@ __all__ = ["forest", "over_time"]
 BY_PERIOD = 'one row per period, such as rd.compare_variants(..., by="day") returns'
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH = 34
+WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
 # ------------------------------------------------------------------------------------------ forest
@@ -112,10 +113,11 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
 
 def _stacked_axes(rows: Sequence[int]) -> np.ndarray:
     """Return axes of a new figure, one above the other, each as high as its rows need."""
-    _, made = style.pyplot().subplots(
+    figure, made = style.pyplot().subplots(
         len(rows), 1, figsize=(8.0, 1.0 + sum(0.36 * n + 0.62 for n in rows)), layout="constrained", squeeze=False,
         gridspec_kw={"height_ratios": [n + 0.6 for n in rows]},
     )  # fmt: skip
+    figure.set_gid(space.OWN)
     return np.array([style.dress(one) for one in made.ravel()], dtype=object)
 
 
@@ -125,7 +127,7 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     finite = np.abs(ends[np.isfinite(ends)])
     reach = 1.12 * float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
     ax.set_xlim(-reach, reach)
-    ax.axvline(0, color=style.INK, linewidth=1)
+    ax.axvline(0, color=space.tone(ax), linewidth=1)
     ax.grid(False, axis="y")
     row: Any
     for place, row in enumerate(rows.itertuples(index=False)):
@@ -137,18 +139,22 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
                 if np.isinf(bound):
                     ax.plot([np.copysign(reach, bound)], [place], color=colour, marker=arrow, clip_on=False)
         fill = colour if row.sign != "open" else "none"
-        ax.plot([row.diff], [place], color=colour, marker=marker, markersize=8, markerfacecolor=fill, linestyle="none")
+        (point,) = ax.plot([row.diff], [place], color=colour, marker=marker, markersize=8, markerfacecolor=fill,
+                           linestyle="none")  # fmt: skip
+        style.says(point, [f"{row.label}: {_words(row)}"])
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    ax.set_yticks(range(len(rows)))
-    for label in ax.set_yticklabels([shorten(visible(name), LABEL_LENGTH) for name in rows["label"]]):
-        style.plain_text(label)
+    style.tick_names(ax.yaxis, rows["label"].tolist(), LABEL_LENGTH)
+    ax.yaxis.set_tick_params(length=0)
+    if space.room(ax)[0] < WORDS_FROM:  # small axes: the numbers stand in the table
+        return
+    ax.locator_params(axis="x", nbins=4)  # between names and numbers, little is left
     right = ax.secondary_yaxis("right")
     right.set_yticks(range(len(rows)))
-    for label in right.set_yticklabels([_words(row) for row in rows.itertuples(index=False)], fontsize=9):
+    words = [_words(row) for row in rows.itertuples(index=False)]
+    for label in right.set_yticklabels(words, fontsize=space.points(0.9)):
         style.plain_text(label)
     right.spines["right"].set_visible(False)
-    for axis in (ax.yaxis, right.yaxis):
-        axis.set_tick_params(length=0, labelcolor=style.INK)
+    right.yaxis.set_tick_params(length=0, labelcolor=space.tone(ax))
 
 
 def _words(row: Any) -> str:
@@ -246,32 +252,24 @@ def over_time(
     """
     data = _over_time_data(effect, metric, time_col=time_col, treatment=treatment)
     ax = style.new_axes(ax)
-    ax.axhline(0, color=style.INK, linewidth=1)
+    ax.axhline(0, color=space.tone(ax), linewidth=1)
     what = metric if metric is not None else str(effect["metric"].iloc[0])
     kind = str(effect["kind"].iloc[0]) if "kind" in effect.columns and len(effect) else ""
     colour = style.COLOURS[0]
     if kind == "cumulative":
         ax.fill_between(data["time"], data["ci_low"], data["ci_high"], color=colour, alpha=0.18, linewidth=0)
-        ax.plot(data["time"], data["diff"], color=colour, marker="o", markersize=4, linewidth=2)
+        (line,) = ax.plot(data["time"], data["diff"], color=colour, marker="o", markersize=4, linewidth=2)
         promise = "each point holds all data up to its period; made with sequential_n, the band may be read every day"
     else:
         reach = np.abs(data[["ci_low", "ci_high"]].to_numpy(np.float64).T - data["diff"].to_numpy(np.float64))
-        ax.errorbar(data["time"], data["diff"], reach, color=colour, marker="o", markersize=5, linewidth=0,
-                    elinewidth=1.8)  # fmt: skip
+        line = ax.errorbar(data["time"], data["diff"], reach, color=colour, marker="o", markersize=5, linewidth=0,
+                           elinewidth=1.8)[0]  # fmt: skip
         promise = "bars: intervals, each of which holds for its own period alone"
+    bounds = zip(data["time"].map(str), data["diff"], data["ci_low"], data["ci_high"], strict=True)
+    style.says(line, [style.spoken(*one) for one in bounds], what)
     style.title(ax, f"Effect on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
     style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
-        _short_dates(ax)
+        space.dates(ax)
     style.caption(ax, f"{promise}; {count_text(data['n'])} users".removesuffix(";  users"))
     return ax
-
-
-def _short_dates(ax: Axes) -> None:
-    """Write dates in short, with the year once."""
-    import matplotlib.dates
-
-    untyped: Any = matplotlib.dates
-    locator = untyped.AutoDateLocator()
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))

@@ -10,8 +10,8 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ..given_tables import FloatArray, count_text, labels, need
-from . import style
-from .style import Axes
+from . import space, style
+from .style import Axes, best_first
 
 __all__ = ["exposure", "longtail", "position"]
 
@@ -68,13 +68,16 @@ def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
 
 
 @style.drawn_from(_exposure_data)
-def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def exposure(
+    exposure_table: pd.DataFrame, *, highlight: str | Sequence[str] | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw how evenly impressions fall on items: the Lorenz curve of every model, with its Gini index.
 
     Parameters
     ----------
     exposure_table : DataFrame
         What `rd.diagnostics.exposure_table` returned. With `items=`, items that are never shown count.
+    {highlight}
     {ax_returns_raises}
     ColumnError, DataError
         If the frame is not an exposure table, or nothing is shown.
@@ -90,13 +93,16 @@ def exposure(exposure_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """
     data = _exposure_data(exposure_table)
     ax = style.new_axes(ax)
-    (even,) = ax.plot([0, 1], [0, 1], color=style.MUTED, linestyle=(0, (2, 2)), linewidth=1)
-    handles, names = [], []
-    for model, rows, look in style.by_model(data):
+    (even,) = ax.plot([0, 1], [0, 1], color=space.tone(ax, space.MUTED), linestyle=(0, (2, 2)), linewidth=1)
+    ginis = data.groupby("model", sort=False)["gini"].first()
+    parts, handles = style.by_model(data, best_first(ginis, "smaller", highlight)), []
+    for model, rows, look in parts:
         (line,) = ax.plot(rows["share_of_items"], rows["share_of_impressions"], color=look.colour, linestyle=look.line,
-                          marker=look.marker, markevery=max(1, len(rows) // 6), markersize=5, linewidth=2)  # fmt: skip
+                          marker=look.marker, markevery=max(1, len(rows) // 6), markersize=5,
+                          linewidth=1 if look is style.REST else 2)  # fmt: skip
+        style.says(line, [f"{model}: Gini {ginis[model]:.3f}"])
         handles.append(line)
-        names.append(f"{model} (Gini {rows['gini'].iloc[0]:.2f})")
+    handles, names = style.named(parts, handles, {model: f"Gini {gini:.2f}" for model, gini in ginis.items()})
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1.02)
     style.percent(ax.xaxis)
@@ -164,6 +170,7 @@ def longtail(
     *,
     bands: Sequence[float] = BANDS,
     item_col: str | None = None,
+    highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the share of impressions that goes to popular and to rare items, beside their share in the past.
@@ -178,6 +185,8 @@ def longtail(
         Upper edges of the bands, as shares of the items of the log from the most popular one on; the last is 1.
     item_col : str, optional
         Item column of the log. Default: that of the exposure table.
+    highlight : str or list of str, optional
+        Models that keep a colour of their own where there are more than eight; all others are grey then.
     {ax_returns_raises}
     ColumnError, OptionError, DataError
         If a column is missing, the bands do not grow to 1, or the log is empty.
@@ -197,20 +206,34 @@ def longtail(
     >>> ax = rd.plot.longtail(table, shop.log)
     """
     data = _longtail_data(exposure_table, log, bands=bands, item_col=item_col)
-    ax = style.new_axes(ax, width=7.2)
-    models = style.looks([name for name in data["model"] if name != LOG])
-    shares = data.groupby("model", sort=False)
-    bars, names = len(shares), list(dict.fromkeys(data["band"]))
+    ax = style.new_axes(ax)
+    marked = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
+    order = list(dict.fromkeys([*marked, *data["model"]]))
+    parts = style.by_model(data[data["model"] != LOG], order[: style.BEST + len(marked)])
+    parts += [(LOG, data[data["model"] == LOG], style.ModelLook(space.tone(ax, 0.5), "|", "-"))]
+    bars, names = len(parts), list(dict.fromkeys(data["band"]))
+    many = any(look is style.REST for _, _, look in parts)
     handles = []
-    for i, (model, rows) in enumerate(shares):
-        look = models.get(str(model), style.ModelLook("#c9c9c9", "", "-"))
-        places = np.arange(len(names)) + (i - (bars - 1) / 2) * 0.8 / bars
-        handles.append(ax.bar(places, rows["share"], width=0.76 / bars, color=look.colour))
-    style.tick_names(ax.xaxis, names)
-    ax.grid(False, axis="x")
-    style.percent(ax.yaxis)
-    style.axis_names(ax, "items by popularity in the log, the most popular first", "share of impressions")
-    style.legend(ax, handles, [str(model) for model, _ in shares])
+    drawn: Any
+    for i, (model, rows, look) in enumerate(parts):
+        # Bars of a band stand side by side; those of many models would be hairlines, so marks lie on one line.
+        places = np.arange(len(names)) + (0 if many else (i - (bars - 1) / 2) * 0.8 / bars)
+        words = [f"{model}, {band}: {share:.1%}" for band, share in zip(names, rows["share"], strict=True)]
+        if many:
+            (drawn,) = ax.plot(rows["share"], places, color=look.colour, marker=look.marker, linestyle="none",
+                               markersize=14 if model == LOG else 6)  # fmt: skip
+            style.says(drawn, words, model)
+        else:
+            drawn = ax.barh(places, rows["share"], height=0.76 / bars, color=look.colour)
+            for bar, text in zip(drawn, words, strict=True):
+                style.says(bar, [text])
+        handles.append(drawn)
+    style.tick_names(ax.yaxis, names)
+    ax.invert_yaxis()
+    ax.grid(False, axis="y")
+    style.percent(ax.xaxis)
+    style.axis_names(ax, "share of impressions", "items by popularity in the log")
+    style.legend(ax, *style.named(parts, handles))
     style.title(ax, "Popular items and the long tail")
     style.caption(ax, f"{int(data.loc[data['model'] == LOG, 'n_items'].sum()):,} items in the log; grey: share of the "
                       "past interactions")  # fmt: skip
@@ -238,13 +261,16 @@ def _position_data(position_table: pd.DataFrame) -> pd.DataFrame:
 
 
 @style.drawn_from(_position_data)
-def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def position(
+    position_table: pd.DataFrame, *, highlight: str | Sequence[str] | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw the hit rate at every rank, with intervals, models side by side.
 
     Parameters
     ----------
     position_table : DataFrame
         What `rd.diagnostics.position_table` returned.
+    {highlight}
     {ax_returns_raises}
     ColumnError
         If the frame is not a position table.
@@ -262,22 +288,27 @@ def position(position_table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """
     data = _position_data(position_table)
     ax = style.new_axes(ax)
-    parts = style.by_model(data)
-    handles = []
-    for i, (_, rows, look) in enumerate(parts):
+    tops = data[data["rank"] == data["rank"].min()].set_index("model")["hit_rate"]
+    parts, handles = style.by_model(data, best_first(tops, "larger", highlight)), []
+    coloured = [model for model, _, look in parts if look is not style.REST]
+    for model, rows, look in parts:
         # A small step to the side, so that the intervals of two models do not lie on one another.
-        place = rows["rank"] + (i - (len(parts) - 1) / 2) * min(0.16, 0.7 / len(parts))
-        ax.vlines(place, rows["ci_low"], rows["ci_high"], color=look.colour, linewidth=1.4)
+        step = coloured.index(model) - (len(coloured) - 1) / 2 if model in coloured else 0.0
+        place = rows["rank"] + step * min(0.16, 0.7 / len(coloured))
+        if model in coloured:
+            ax.vlines(place, rows["ci_low"], rows["ci_high"], color=look.colour, linewidth=1.4)
         (line,) = ax.plot(place, rows["hit_rate"], color=look.colour, marker=look.marker, linestyle=look.line,
                           linewidth=0.8, markersize=5)  # fmt: skip
+        numbers = rows[["rank", "hit_rate", "ci_low", "ci_high"]].to_numpy(np.float64)
+        style.says(line, [style.spoken(f"{model}, rank {one[0]:g}", *one[1:]) for one in numbers], model)
         handles.append(line)
     ranks = sorted(set(data["rank"]))
-    ax.set_xticks(ranks if len(ranks) <= 12 else ranks[:: -(-len(ranks) // 10)])
+    style.tick_numbers(ax.xaxis, ranks, [f"{rank:g}" for rank in ranks])
     ax.set_ylim(bottom=0)
     ax.grid(False, axis="x")
     style.percent(ax.yaxis)
     style.axis_names(ax, "rank", "hits per recommended item")
-    style.legend(ax, handles, [model for model, _, _ in parts])
+    style.legend(ax, *style.named(parts, handles))
     style.title(ax, "Hit rate by rank")
     style.caption(ax, f"bars: 95 % Wilson intervals; {count_text(data['n'])} lists per rank")
     return ax

@@ -1,4 +1,4 @@
-"""Pictures of a summary: metrics over k, and trade-offs of two metrics."""
+"""Pictures of a summary: metrics over k or over time, and trade-offs of two metrics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pandas as pd
 
 from ...errors import OptionError, closest
 from ..given_tables import check_model, count_text, direction_word, interval_percent, summary_of
-from . import style
-from .style import Axes
+from . import space, style
+from .style import Axes, best_first
 
 __all__ = ["curve", "tradeoff"]
 
@@ -24,25 +24,35 @@ DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
 
 def _curve_data(
-    result: Any, metrics: str | Sequence[str] | None = None, *, highlight: str | Sequence[str] | None = None
+    result: Any,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    x: str = "k",
+    highlight: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Return what `curve` draws: `model`, `metric`, `better`, `k`, `value`, `ci_low`, `ci_high`, `n`, `band`.
 
     {parameters_returns}
-        One row per model, metric and k; `band` tells whether the interval of this model is drawn.
+        One row per model, metric and k; `band` tells whether the interval of this model is drawn. With another x, its
+        values stand in a column `x` instead of `k`, and `metric` is the column, such as "ndcg@10".
     """
-    table = summary_of(result)
-    table = table[table["k"].notna()]
-    depths = table.groupby("metric", sort=False)["k"].nunique()
-    names = _wanted(metrics, [str(name) for name in depths.index[depths > 1]], "with values at two k or more")
+    table = summary_of(result, None if x == "k" else x)
+    if x == "k":
+        table = table[table["k"].notna()]
+        depths = table.groupby("metric", sort=False)["k"].nunique()
+        names = _wanted(metrics, [str(name) for name in depths.index[depths > 1]], "with values at two k or more")
+    else:
+        table["metric"] = table["column"]
+        names = _wanted(metrics, list(dict.fromkeys(table["column"])), "of the result")
+    models = list(dict.fromkeys(table["model"]))
     table = table[table["metric"].isin(names)]
     table["metric"] = pd.Categorical(table["metric"], names, ordered=True)
-    table = table.sort_values(["metric", "k"], kind="stable")
-    table = table.astype({"metric": "str", "k": "int64"}).reset_index(drop=True)
-    models = list(dict.fromkeys(summary_of(result)["model"]))
-    banded = _banded(table, models, names[0], highlight)
+    places = "k" if x == "k" else "x"
+    table = table.sort_values(["metric", places], kind="stable")
+    table = table.astype({"metric": "str"} | ({"k": "int64"} if x == "k" else {})).reset_index(drop=True)
+    banded = _banded(table, places, models, highlight)
     table["band"] = table["model"].isin(banded) & table["ci_low"].notna()
-    return table[["model", "metric", "better", "k", "value", "ci_low", "ci_high", "n", "band"]]
+    return table[["model", "metric", "better", places, "value", "ci_low", "ci_high", "n", "band"]]
 
 
 def _wanted(metrics: str | Sequence[str] | None, known: list[str], what: str) -> list[str]:
@@ -56,18 +66,20 @@ def _wanted(metrics: str | Sequence[str] | None, known: list[str], what: str) ->
     return list(dict.fromkeys(names))
 
 
-def _banded(table: pd.DataFrame, models: list[str], metric: str, highlight: Any) -> list[str]:
+def _at_the_end(table: pd.DataFrame, places: str) -> tuple[pd.Series, str]:
+    """Return the values of the first metric at the largest k or at the last time, by model, and its direction."""
+    first = table[table["metric"] == table["metric"].iloc[0]]
+    last = first[first[places] == first[places].iloc[-1]]
+    return last.set_index("model")["value"], str(first["better"].iloc[0])
+
+
+def _banded(table: pd.DataFrame, places: str, models: list[str], highlight: Any) -> list[str]:
     """Return the models whose intervals are drawn: the highlighted ones and the best one, or all if they are few."""
     marked = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
     marked = [check_model("highlight", name, models) for name in marked]
-    if len(models) <= MANY_MODELS and not marked:
+    if (len(models) <= MANY_MODELS and not marked) or not len(table):
         return models
-    last = table[table["metric"] == metric]
-    last = last[last["k"] == last["k"].max()].dropna(subset="value")
-    if not len(last):
-        return marked
-    best = last["value"].idxmin() if last["better"].iloc[0] == "smaller" else last["value"].idxmax()
-    return [*marked, str(last["model"].loc[best])]
+    return [*marked, *best_first(*_at_the_end(table, places))[:1]]
 
 
 @style.drawn_from(_curve_data)
@@ -75,23 +87,29 @@ def curve(
     result: Any,
     metrics: str | Sequence[str] | None = None,
     *,
+    x: str = "k",
     highlight: str | Sequence[str] | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw metrics over k, one line per model, one panel per metric.
+    """Draw metrics over k, or over time, one line per model, one panel per metric.
 
     Parameters
     ----------
     result : Evaluation or DataFrame
         An evaluation at several k, or its summary.
     metrics : str or list of str, optional
-        Names without a k, such as "ndcg". Default: every metric that has values at two k or more.
+        Names without a k, such as "ndcg". Default: every metric that has values at two k or more. With another `x`:
+        columns such as "ndcg@10"; default: all of them.
+    x : str, default "k"
+        A column of `by` instead of k, such as "week" of an evaluation with `by=["model", "week"]`, which
+        `rd.logs.time_slice` makes.
     highlight : str or list of str, optional
         Models whose intervals are drawn and whose lines are thick, such as the baseline. The model that is best by
-        the first metric at the largest k is always among them. Default: all models, if they are at most four.
+        the first metric at the largest k, or the last time, is always among them. Default: all models, if they are at
+        most four. Beyond eight models, only these and the five best have a colour; the others are grey.
     {axes_returns_raises}
-    OptionError
-        If a metric or model is unknown, or no metric has several k.
+    ColumnError, OptionError
+        If a metric, a model or the column of `x` is unknown, or no metric has several k.
 
     Examples
     --------
@@ -105,39 +123,64 @@ def curve(
     2      random   ndcg  5  0.006
     >>> ax = rd.plot.curve(result)
     """
-    data = _curve_data(result, metrics, highlight=highlight)
+    data = _curve_data(result, metrics, x=x, highlight=highlight)
+    places = "k" if x == "k" else "x"
     names = list(dict.fromkeys(data["metric"]))
     panels = style.new_grid(ax, len(names), size=(3.6, 3.1))
-    models = list(dict.fromkeys(data["model"]))
-    few_bands = bool(data["band"].any()) and data.loc[data["band"], "model"].nunique() < len(models)
+    count = data["model"].nunique()
+    few_bands = bool(data["band"].any()) and data.loc[data["band"], "model"].nunique() < count
+    first = best_first(*_at_the_end(data, places), highlight)
     for panel, (metric, part) in zip(panels, data.groupby("metric", sort=False), strict=True):
-        parts = style.by_model(part)
-        handles = [_line(panel, rows, look, bool(few_bands and not rows["band"].any())) for _, rows, look in parts]
-        ks = sorted(set(part["k"]))
-        panel.set_xticks(ks if len(ks) <= 8 else ks[:: -(-len(ks) // 8)])
+        at = _axis_places(part[places])
+        parts = style.by_model(part, first)
+        handles = [
+            _line(panel, rows.assign(at=at.loc[rows.index]), look, bool(few_bands and not rows["band"].any()),
+                  [f"{model}, {metric}@{k}" if x == "k" else f"{model}, {k}" for k in rows[places]])
+            for model, rows, look in parts
+        ]  # fmt: skip
+        _place_ticks(panel, at, part[places])
         if part["value"].min() >= 0:
             panel.set_ylim(bottom=0)
-        style.title(panel, f"{metric}@k")
-        style.axis_names(panel, "k, items per list", DIRECTION[part["better"].iloc[0]])
-    style.shared_legend(list(panels), handles, models)
+        style.title(panel, f"{metric}@k" if x == "k" else str(metric))
+        style.axis_names(panel, "k, items per list" if x == "k" else x, DIRECTION[part["better"].iloc[0]])
+    style.shared_legend(list(panels), *style.named(parts, handles))
     bands = "bands" if not few_bands else "bands (of the best and the highlighted models)"
     alone = "one number for all lists, without interval"
     means = f"{bands}: {interval_percent(result)}" if data["band"].any() else alone
     first_of_last_row = panels[3 * ((len(panels) - 1) // 3)]
-    style.caption(first_of_last_row, f"{means}; {count_text(data['n'])} lists per model")
+    lists = f"{count_text(data['n'])} lists per " + ("model" if x == "k" else f"model and {x}")
+    style.caption(first_of_last_row, f"{means}; {lists}", len(panels))
     return panels[0] if len(panels) == 1 else panels
 
 
-def _line(ax: Axes, rows: pd.DataFrame, look: style.ModelLook, faint: bool) -> Any:
+def _axis_places(values: pd.Series) -> pd.Series:
+    """Return where values stand on an axis: numbers and dates at themselves, other labels one after another."""
+    if pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return values
+    return pd.Series(pd.factorize(values.map(str))[0], index=values.index)
+
+
+def _place_ticks(ax: Axes, at: pd.Series, values: pd.Series) -> None:
+    """Name the places of an axis, as many as have room."""
+    if pd.api.types.is_datetime64_any_dtype(at.dtype):
+        space.dates(ax)
+        return
+    pairs = dict(zip(at, values.map(str), strict=True))
+    style.tick_numbers(ax.xaxis, sorted(pairs), [pairs[place] for place in sorted(pairs)])
+
+
+def _line(ax: Axes, rows: pd.DataFrame, look: style.ModelLook, faint: bool, names: Sequence[str]) -> Any:
     """Draw the line of one model, with its band if it has one."""
     width, alpha = (1.1, 0.75) if faint else (2.0, 1.0)
     (line,) = ax.plot(
-        rows["k"], rows["value"], color=look.colour, marker=look.marker, linestyle=look.line,
+        rows["at"], rows["value"], color=look.colour, marker=look.marker, linestyle=look.line,
         linewidth=width, markersize=5, alpha=alpha,
     )  # fmt: skip
+    bounds = zip(names, rows["value"], rows["ci_low"], rows["ci_high"], strict=True)
+    style.says(line, [style.spoken(*one) for one in bounds], str(rows["model"].iloc[0]))
     banded = rows[rows["band"]]
     if len(banded):
-        ax.fill_between(banded["k"], banded["ci_low"], banded["ci_high"], color=look.colour, alpha=0.15, linewidth=0)
+        ax.fill_between(banded["at"], banded["ci_low"], banded["ci_high"], color=look.colour, alpha=0.15, linewidth=0)
     return line
 
 
@@ -181,7 +224,14 @@ def _not_dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 @style.drawn_from(_tradeoff_data)
-def tradeoff(result: Any, x: str = "coverage@10", y: str = "ndcg@10", *, ax: Axes | None = None) -> Axes:
+def tradeoff(
+    result: Any,
+    x: str = "coverage@10",
+    y: str = "ndcg@10",
+    *,
+    highlight: str | Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw two metrics against each other, one point per model, with the line of models that no other beats on both.
 
     Parameters
@@ -190,6 +240,7 @@ def tradeoff(result: Any, x: str = "coverage@10", y: str = "ndcg@10", *, ax: Axe
         An evaluation of several models, or its summary.
     x, y : str, default "coverage@10" and "ndcg@10"
         Columns as the summary names them, such as "ndcg@10".
+    {highlight}
     {ax_returns_raises}
     OptionError
         If a metric is not in the summary.
@@ -214,26 +265,27 @@ def tradeoff(result: Any, x: str = "coverage@10", y: str = "ndcg@10", *, ax: Axe
     data = _tradeoff_data(result, x, y)
     ax = style.new_axes(ax)
     front = data[data["pareto"]].sort_values("x")
-    (line,) = ax.plot(front["x"], front["y"], color=style.MUTED, linestyle="--", linewidth=1, zorder=1)
-    handles = []
-    for row, look in zip(data.itertuples(index=False), style.looks(data["model"].tolist()).values(), strict=True):
-        handles.append(_draw_point(ax, row, look))
+    muted = space.tone(ax, space.MUTED)
+    (line,) = ax.plot(front["x"], front["y"], color=muted, linestyle="--", linewidth=1, zorder=1)
+    parts = style.by_model(data, best_first(data.set_index("model")["y"], direction_word(result, y), highlight))
+    handles, names = style.named(parts, [_draw_point(ax, rows.iloc[0], look, (x, y)) for _, rows, look in parts])
     ax.margins(0.12)
-    style.legend(ax, [*handles, line], [*data["model"], "not beaten on both"])
-    style.axis_names(
-        ax, x + DIRECTION_ARROWS[direction_word(result, x)], y + DIRECTION_ARROWS[direction_word(result, y)]
-    )
+    style.legend(ax, [*handles, line], [*names, "not beaten on both"])
+    up = {name: DIRECTION_ARROWS[direction_word(result, name)] for name in (x, y)}
+    style.axis_names(ax, x + up[x], y + up[y])
     style.title(ax, f"{y} against {x}")
     style.caption(ax, f"bars: {interval_percent(result)} where the metric has one; {count_text(data['n'])} lists; "
                       "dashed: models that no other beats on both metrics")  # fmt: skip
     return ax
 
 
-def _draw_point(ax: Axes, row: Any, look: style.ModelLook) -> Any:
+def _draw_point(ax: Axes, row: pd.Series, look: style.ModelLook, axes: tuple[str, str]) -> Any:
     """Draw one model with the bars of its intervals."""
-    if not np.isnan(row.x_low):
-        ax.hlines(row.y, row.x_low, row.x_high, color=look.colour, linewidth=1.4)
-    if not np.isnan(row.y_low):
-        ax.vlines(row.x, row.y_low, row.y_high, color=look.colour, linewidth=1.4)
-    (point,) = ax.plot([row.x], [row.y], color=look.colour, marker=look.marker, markersize=8, linestyle="none")
+    if not np.isnan(row["x_low"]) and look is not style.REST:
+        ax.hlines(row["y"], row["x_low"], row["x_high"], color=look.colour, linewidth=1.4)
+    if not np.isnan(row["y_low"]) and look is not style.REST:
+        ax.vlines(row["x"], row["y_low"], row["y_high"], color=look.colour, linewidth=1.4)
+    (point,) = ax.plot([row["x"]], [row["y"]], color=look.colour, marker=look.marker, markersize=8, linestyle="none")
+    both = (style.spoken(name, *row[[at, f"{at}_low", f"{at}_high"]]) for at, name in zip("xy", axes, strict=True))
+    style.says(point, [f"{row['model']}: {'; '.join(both)}"])
     return point

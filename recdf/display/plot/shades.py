@@ -1,4 +1,4 @@
-"""Values of a summary as a table of shades: segments by models."""
+"""Tables of shades: values of a summary, such as segments by models, and differences of all pairs of models."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, closest
-from ...tables.cells import number
-from ..given_tables import JOINED_BY, count_text, labels, need
-from . import style
+from ...experiments.decide.adjustment import adjustment
+from ...tables.cells import digits_for, number
+from ..given_tables import JOINED_BY, count_text, direction_word, labels, need
+from . import space, style
+from .effect_plots import sign_of
 from .style import Axes
 
-__all__ = ["heat"]
+__all__ = ["heat", "pairs"]
+
+SHADES = ("#eb9d6a", "#f6f6f6", "#79b3d8")  # worse, equal, better: light enough for dark texts
+ON_LIGHT = "#111111"  # texts on cells, which are light in a dark style too
 
 
 def _heat_data(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None = None) -> pd.DataFrame:
@@ -83,27 +88,28 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
     data = _heat_data(summary, rows=rows, columns=columns, metric=metric)
     wide = data.pivot(index="row", columns="column", values="value")
     grid = wide.reindex(index=list(dict.fromkeys(data["row"])), columns=list(dict.fromkeys(data["column"])))
-    ax = style.new_axes(ax, width=2.2 + 1.2 * grid.shape[1], height=2.0 + 0.5 * grid.shape[0])
+    longest = min(style.TICK_NAME_LENGTH, max(map(len, grid.index.map(str))))
+    ax = style.new_axes(ax, width=1.4 + 0.09 * longest + 1.2 * grid.shape[1], height=2.0 + 0.5 * grid.shape[0])
     ax.grid(False)
     low, high = np.nanmin(grid.to_numpy()), np.nanmax(grid.to_numpy())
-    span = high - low
-    ax.imshow(grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * span, vmax=high + 0.4 * span)
+    wide = high - low
+    ax.imshow(grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * wide, vmax=high + 0.4 * wide)
     cells = grid.to_numpy(dtype=np.float64)
     largest = float(np.nanmax(np.abs(cells)))
-    digits = 0 if largest >= 1000 else 3 if largest < 10 else 1
-    for i, j in np.ndindex(*grid.shape):
-        value = cells[i, j]
-        dark = high > low and (value - low) / (high - low) > 0.85
-        ax.text(j, i, number(value, f",.{digits}f"), ha="center", va="center", fontsize=9,
-                color="white" if dark else style.INK)  # fmt: skip
+    form = f",.{0 if largest >= 1000 else max(3 if largest < 10 else 1, digits_for(largest))}f"
+    texts = [[number(value, form) for value in row] for row in cells]
+    fits = space.cell_fits(ax, grid.shape, max(len(text) for row in texts for text in row))
+    for i, j in np.ndindex(*grid.shape) if fits else ():
+        dark = high > low and (cells[i, j] - low) / (high - low) > 0.85
+        ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=space.points(0.9),
+                color="#ffffff" if dark else ON_LIGHT)  # fmt: skip
     style.axis_names(ax, _joined_names(columns), _joined_names(rows))
     style.tick_names(ax.xaxis, [str(name) for name in grid.columns])
     style.tick_names(ax.yaxis, [str(name) for name in grid.index])
     ax.tick_params(length=0)
-    if grid.shape[1] > 6:
-        ax.tick_params(axis="x", rotation=40)
+    span = "" if fits else f": {number(low, form)} to {number(high, form)}"
     style.title(ax, metric or _only_metric(summary) or "value")
-    style.caption(ax, f"mean of each cell, darker is larger; {count_text(data['n'])} lists per cell")
+    style.caption(ax, f"mean of each cell, darker is larger{span}; {count_text(data['n'])} lists per cell")
     return ax
 
 
@@ -118,3 +124,128 @@ def _only_metric(summary: pd.DataFrame) -> str:
         return ""
     k = summary["k"].iloc[0]
     return str(summary["metric"].iloc[0]) + ("" if pd.isna(k) else f"@{int(k)}")
+
+
+# ------------------------------------------------------------------------------------------ pairs of models
+
+
+def _pairs_data(comparison: pd.DataFrame, *, metric: str | None = None, values: str = "diff") -> pd.DataFrame:
+    """Return what `pairs` draws: `model`, `other`, `value`, `sign`, `n`.
+
+    {parameters_returns}
+        Two rows per pair, one for each side; `sign` is "better", "worse" or "open" for the model.
+    """
+    source = "what compare_models returned"
+    need(comparison, "comparison", ["metric", "baseline", "model", "diff", "verdict", "wins", "ties", "losses"], source)
+    if values not in ("diff", "probability"):
+        raise OptionError(f"values={values!r}; expected 'diff' or 'probability'")
+    known = list(dict.fromkeys(map(str, comparison["metric"])))
+    if metric is None and len(known) > 1:
+        raise OptionError(f"comparison has {len(known)} metrics; name the one to draw in metric=: {known}")
+    if metric is not None and metric not in known:
+        raise OptionError(f"metric={metric!r} is not in the comparison; it has {known}{closest(metric, known)}")
+    rows = comparison[comparison["metric"].map(str) == metric] if metric is not None else comparison
+    if rows.duplicated(["baseline", "model"]).any():
+        raise OptionError("comparison has several rows for one pair of models, such as segments; pass the rows of one")
+    n = (rows["wins"] + rows["ties"] + rows["losses"]).to_numpy(dtype=np.float64)
+    signs = rows["verdict"].map(sign_of)
+    gains, losses = (rows[name].to_numpy(dtype=np.float64) for name in ("wins", "losses"))  # of model − baseline
+    if _smaller(rows, signs):
+        gains, losses = losses, gains
+    value = rows["diff"].to_numpy(np.float64) if values == "diff" else 0.5 + (gains - losses) / (2 * np.maximum(n, 1))
+    turned = signs.map({"better": "worse", "worse": "better", "open": "open"})
+    model, other = rows["model"].map(str), rows["baseline"].map(str)
+    one, two = (
+        pd.DataFrame({"model": a.array, "other": b.array, "value": v, "sign": sign.array, "n": n.astype(np.int64)})
+        for a, b, v, sign in ((model, other, value, signs), (other, model, (values != "diff") - value, turned))
+    )
+    return pd.concat([one, two], ignore_index=True)
+
+
+@style.drawn_from(_pairs_data)
+def pairs(
+    comparison: pd.DataFrame, *, metric: str | None = None, values: str = "diff", ax: Axes | None = None
+) -> Axes:
+    """Draw all pairs of models as a table of shades: by how much, or how often, the model of a row beats another.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        What `rd.compare_models` returned without a baseline, so that every pair is in it.
+    metric : str, optional
+        The metric to draw. Needed where the comparison has several.
+    values : {"diff", "probability"}, default "diff"
+        The difference of the means (row − column), or the share of users for whom the model of the row is better, users
+        with equal values counting half.
+    {ax_returns_raises}
+    ColumnError, OptionError
+        If a column is missing, a metric unknown, or a pair has several rows.
+
+    Notes
+    -----
+    Models stand from the best to the worst, by the number of pairs they win. A star is a difference that holds after
+    the correction of the comparison; its shade says in whose favour. Axes without room for all models show the first
+    ones, and the caption says so.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
+    >>> compared = result.compare_models()
+    >>> rd.plot.pairs.data(compared, values="probability").head(3).round(3)
+            model       other  value   sign     n
+    0  popularity         knn  0.417  worse  1537
+    1      random         knn  0.296  worse  1537
+    2      random  popularity  0.340  worse  1537
+    >>> ax = rd.plot.pairs(compared)
+    """
+    data = _pairs_data(comparison, metric=metric, values=values)
+    what = str(comparison["metric"].iloc[0]) if metric is None else metric
+    smaller = _smaller(data.rename(columns={"value": "diff"}).assign(metric=what), data["sign"]) and values == "diff"
+    data["good"] = (data["value"] - 0.5 * (values != "diff")) * (-1 if smaller else 1)
+    won = data["good"].gt(0).groupby(data["model"], sort=False).sum().sort_values(ascending=False, kind="stable")
+    ax = style.new_axes(ax, width=3.4 + 0.5 * len(won), height=2.0 + 0.36 * len(won))
+    shown = [str(name) for name in won.index[: space.rows_that_fit(ax)]]
+    cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
+    form = ".0%" if values != "diff" else f"+.{digits_for(*data['value'])}f"
+    _pair_cells(ax, cells, shown, form)
+    style.tick_names(ax.yaxis, shown, before=[f"{i + 1}  " for i in range(len(shown))])
+    style.tick_names(ax.xaxis, [str(i + 1) for i in range(len(shown))])
+    ax.tick_params(length=0)
+    style.title(ax, f"{what}: row − column" if values == "diff" else f"{what}: users better off with the row")
+    style.axis_names(ax, "the same models", "")
+    left = f"; the first {len(shown)} of {len(won)} models" if len(shown) < len(won) else ""
+    style.caption(ax, f"{count_text(data['n'])} users; * holds, p-values {adjustment(comparison).words}; blue: the row "
+                      f"is better, orange: worse{left}")  # fmt: skip
+    return ax
+
+
+def _smaller(rows: pd.DataFrame, signs: pd.Series) -> bool:
+    """Return whether smaller values are better, by the verdicts, or by the name of the metric where there is none."""
+    known = rows[signs != "open"]
+    if len(known):
+        return bool((known["diff"].iloc[0] < 0) == (signs.loc[known.index[0]] == "better"))
+    return direction_word(None, str(rows["metric"].iloc[0])) == "smaller" if len(rows) else False
+
+
+def _pair_cells(ax: Axes, data: pd.DataFrame, models: list[str], form: str) -> None:
+    """Draw one shaded square for every pair, with its number where that fits, and a star where the difference holds."""
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
+    from matplotlib.patches import Rectangle
+
+    colours = LinearSegmentedColormap.from_list("pairs", SHADES)
+    reach = float(data["good"].abs().max()) or 1.0
+    fits = space.cell_fits(ax, (len(models), len(models)), len(number(-reach, form)) + 1)
+    row: Any
+    for row in data.itertuples(index=False):
+        x, y = models.index(row.other), models.index(row.model)
+        star = "*" if row.sign != "open" else ""
+        shade = to_hex(colours(0.5 + 0.5 * row.good / reach)) if row.good == row.good else SHADES[1]
+        cell = ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=shade, edgecolor=space.tone(ax, 0)))
+        style.says(cell, [f"{row.model} against {row.other}: {number(row.value, form)}{star}"])
+        text = number(row.value, form) + star if fits else star
+        ax.text(x, y, text, ha="center", va="center", fontsize=space.points(0.9), color=ON_LIGHT)
+    ax.grid(False)
+    ax.set_xlim(-0.5, len(models) - 0.5)
+    ax.set_ylim(len(models) - 0.5, -0.5)

@@ -10,13 +10,31 @@ import inspect
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from ...errors import MissingExtraError, OptionError
-from ...tables.cells import shorten, visible
+from ...tables.cells import digits_for, interval, number, short_names, visible
+from ..given_tables import check_model
+from .space import (
+    GRID,
+    MUTED,
+    OWN,
+    PAGE,
+    in_order,
+    left_labels,
+    letters,
+    points,
+    right_of_labels,
+    room,
+    rows_that_fit,
+    tone,
+    wrapped,
+    x_axis,
+)
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
     from matplotlib.axes import Axes as Axes
@@ -27,17 +45,16 @@ else:
 __all__: list[str] = []
 
 # Eight colours that colour-blind readers can tell apart, each with a contrast of at least 3 to 1 on white and on
-# the dark background of the report. The first five are those of Okabe and Ito (2008) or close to them.
-COLOURS = ("#0b77b8", "#d55e00", "#0a9a72", "#b05aa0", "#7d7d7d", "#a87b00", "#6b6ecf", "#a0522d")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# the dark background of the report. The first three and the last are those of Okabe and Ito (2008) or close to them.
+COLOURS = ("#0b77b8", "#d55e00", "#0a9a72", "#b05aa0", "#a87b00", "#6b6ecf", "#a0522d", "#7d7d7d")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+BEST = 5  # models that keep a colour where there are more models than colours
 
-BETTER, WORSE, NEUTRAL = COLOURS[0], COLOURS[1], "#7d7d7d"
-INK, MUTED, GRID = "#1f2328", "#656d76", "#d0d7de"
+BETTER, WORSE, NEUTRAL = COLOURS[0], COLOURS[1], COLOURS[-1]
 
 TICK_NAME_LENGTH = 24  # characters of a name beside a tick or a point
 LEGEND_WIDTH = 40  # characters of a line of the legend, which holds the full name
-CAPTION_SIZE = 8.5
 
 # What the docstrings of several pictures say, and those of their `.data`. Later texts stand in earlier ones.
 PARAMETER_TEXTS = {
@@ -56,6 +73,10 @@ Returns
 -------
 Axes or array of Axes
     One Axes for one metric, else a flat array.{raises}""",
+    "{highlight}": """\
+highlight : str or list of str, optional
+    Models that keep a colour of their own where there are more than eight, such as the baseline. The five best keep
+    theirs too; all others are grey.""",
     "{raises}": "\n\nRaises\n------\nMissingExtraError\n    If matplotlib is not installed.",
     "{parameters_returns}": """\
 Parameters
@@ -112,18 +133,48 @@ class ModelLook(NamedTuple):
     line: Any
 
 
-def looks(names: Sequence[str]) -> dict[str, ModelLook]:
-    """Return the look of every name, by its place in the order of first appearance."""
-    return {
-        name: ModelLook(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], LINES[i % len(LINES)])
-        for i, name in enumerate(dict.fromkeys(names))
-    }
+REST = ModelLook("#8a8a8a", ".", "-")  # models beyond those that have a colour
 
 
-def by_model(data: pd.DataFrame) -> list[tuple[str, pd.DataFrame, ModelLook]]:
-    """Return the label, the rows and the look of every model, in the order of first appearance."""
-    found = looks(data["model"].map(str).tolist())
-    return [(str(model), rows, found[str(model)]) for model, rows in data.groupby("model", sort=False)]
+def looks(names: Sequence[str], first: Sequence[str] = ()) -> dict[str, ModelLook]:
+    """Return the look of every name, by its place in the order of first appearance.
+
+    Beyond eight names, only those of `first` have a look of their own.
+    """
+    names, page = list(dict.fromkeys(names)), PAGE.get()
+    if page is not None:
+        return {name: page.get(name, REST) for name in names}
+    many = len(names) > len(COLOURS)
+    marked = list(dict.fromkeys(name for name in first if name in names))[: len(COLOURS)] if many else names
+    own = zip(marked, map(ModelLook, COLOURS, MARKERS, cycle(LINES)), strict=False)
+    return dict.fromkeys(names, REST) | dict(own)
+
+
+def best_first(values: pd.Series, better: str, highlight: Any = None) -> list[str]:
+    """Return the highlighted models and the five best of some values, whose index holds the models."""
+    named = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
+    models = [str(name) for name in values.index]
+    marked = [check_model("highlight", name, models) for name in named]
+    order = values.dropna().sort_values(ascending=better == "smaller", kind="stable")
+    return [*marked, *[str(name) for name in order.index if str(name) not in marked][:BEST]]
+
+
+def by_model(data: pd.DataFrame, first: Sequence[str] = ()) -> list[tuple[str, pd.DataFrame, ModelLook]]:
+    """Return the label, the rows and the look of every model, in the order of first appearance, grey ones first."""
+    found = looks(data["model"].map(str).tolist(), first)
+    parts = [(str(model), rows, found[str(model)]) for model, rows in data.groupby("model", sort=False)]
+    return sorted(parts, key=lambda part: part[2] is not REST)
+
+
+def says(artist: Any, words: Sequence[str], name: str = "") -> None:
+    """Keep what a page shows when a reader points at an artist: one text for each point, or the name alone."""
+    artist.recdf_says = (name or words[0], list(words))
+
+
+def spoken(name: str, value: Any, low: Any = np.nan, high: Any = np.nan) -> str:
+    """Return a value with its interval in words, such as `knn: 0.185 [0.172, 0.198]`."""
+    form = f".{digits_for(value, low, high)}f"
+    return f"{name}: {number(value, form)} {interval(low, high, form)}".rstrip()
 
 
 def pyplot() -> Any:
@@ -139,9 +190,10 @@ def pyplot() -> Any:
 
 def new_axes(ax: Axes | None, width: float = 6.4, height: float = 4.2) -> Axes:
     """Return the axes to draw into: the caller's, or those of a new figure."""
+    made = pyplot()
     if ax is None:
-        _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
-    pyplot()
+        figure, ax = made.subplots(figsize=(width, height), layout="constrained")
+        figure.set_gid(OWN)
     return dress(ax)
 
 
@@ -157,6 +209,7 @@ def new_grid(axes: Any, n: int, columns: int = 3, size: tuple[float, float] = (3
             layout="constrained",
             squeeze=False,
         )
+        figure.set_gid(OWN)
         for spare in made.ravel()[n:]:
             figure.delaxes(spare)
         axes = made.ravel()[:n]
@@ -169,72 +222,142 @@ def new_grid(axes: Any, n: int, columns: int = 3, size: tuple[float, float] = (3
 
 
 def dress(ax: Axes) -> Axes:
-    """Give axes a light grid and no frame; only these axes are changed."""
+    """Give axes a light grid and no frame, and their figure a layout in which no text is cut; nothing else changes."""
+    from matplotlib.ticker import AutoLocator, ScalarFormatter
+
+    whole: Any = ax.figure and ax.figure.figure  # of a subfigure, the figure around it
+    if whole is not None and whole.get_layout_engine() is None:
+        whole.set_layout_engine("constrained")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        ax.spines[side].set_color(MUTED)
-    ax.tick_params(colors=MUTED, labelcolor=INK)
-    ax.grid(True, color=GRID, linewidth=0.6)
+        ax.spines[side].set_color(tone(ax, MUTED))
+    ax.tick_params(color=tone(ax, MUTED))
+    ax.grid(True, color=tone(ax, GRID), linewidth=0.6)
     ax.set_axisbelow(True)
+    axis: Any
+    for axis, inches, apart in ((ax.xaxis, x_axis(ax), 0.62), (ax.yaxis, room(ax)[1], 0.35)):
+        own = isinstance(axis.get_major_locator(), AutoLocator), isinstance(axis.get_major_formatter(), ScalarFormatter)
+        if all(own):
+            axis.set_major_locator(AutoLocator())
+            axis.get_major_locator().set_params(nbins=int(np.clip(inches / apart, 2, 9)))
+            axis.set_major_formatter(ScalarFormatter(useOffset=False))  # no "+1e3" in a corner, where the title is
+            axis.get_major_formatter().set_scientific(False)
     return ax
 
 
 def title(ax: Axes, text: str) -> None:
-    plain_text(ax.set_title(visible(text), loc="left", fontsize=11, color=INK))
+    words = visible(text) if PAGE.get() is not None else wrapped(text, right_of_labels(ax), 1.1)
+    plain_text(ax.set_title(words, loc="left", fontsize=points(1.1)))
 
 
 def axis_names(ax: Axes, x: str, y: str) -> None:
-    plain_text(ax.set_xlabel(textwrap.fill(visible(x), 44, max_lines=3), color=INK))
-    plain_text(ax.set_ylabel(textwrap.fill(visible(y), 32, max_lines=3), color=INK))
+    plain_text(ax.set_xlabel(wrapped(x, min(room(ax)[0], right_of_labels(ax)))))
+    plain_text(ax.set_ylabel(wrapped(y, 0.9 * room(ax)[1])))
 
 
-def caption(ax: Axes, text: str) -> None:
+def caption(ax: Axes, text: str, panels: int = 1) -> None:
     """Write what the marks mean below the axes: intervals, counts, what is left out."""
-    below = ax.annotate(
-        textwrap.fill(visible(text), 84),
-        xy=(0, 0),
-        xycoords=("axes fraction", ax.xaxis.label),  # below the ticks and the name of the axis, wherever these end
-        xytext=(0, -7),
-        textcoords="offset points",
-        ha="left",
-        va="top",
-        fontsize=CAPTION_SIZE,
-        color=MUTED,
-        annotation_clip=False,
-    )
+    outside = PAGE.get() is not None
+    look: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": points(0.85), "color": tone(ax, MUTED)}
+    if panels > 1 and ax.figure is not None and ax.figure.get_gid() == OWN:  # below all panels, not below one
+        across = ax.figure.bbox.width / ax.figure.dpi - 0.2
+        below = ax.figure.supxlabel(wrapped(text, across, 0.85, 4), x=0.01, **look | {"va": "bottom"})
+    else:
+        left = 0.0 if outside else left_labels(ax)
+        below = ax.annotate(
+            text if outside else wrapped(text, 1.2 * room(ax)[0] - 0.2, 0.85, 8),
+            xy=(0, 0),
+            xycoords=("axes fraction", ax.xaxis.label),  # below the ticks and the name of the axis
+            xytext=(-72 * left, -7),
+            textcoords="offset points",
+            annotation_clip=False,
+            **look,
+        )
     below.set_gid("caption")
     plain_text(below)
 
 
 def plain_text(text: Text) -> Text:
-    """Show a text as it stands: `$` and `_` of names are letters."""
+    """Show a text as it stands: `$` and `_` of names are letters, and right-to-left names keep their place."""
     text.set_parse_math(False)
+    text.set_text(in_order(text.get_text()))
     return text
 
 
-def tick_names(axis: Any, names: Sequence[str]) -> None:
-    """Write shortened names at the ticks 0, 1, ...; the full ones stand in the legend or in the data."""
-    axis.set_ticks(range(len(names)))
-    for label in axis.set_ticklabels([shorten(visible(name), TICK_NAME_LENGTH) for name in names]):
+def tick_names(axis: Any, names: Sequence[str], length: int = TICK_NAME_LENGTH, before: Sequence[str] = ()) -> None:
+    """Write shortened names at the ticks 0, 1, ...; the full ones stand in the legend or in the data.
+
+    Below the axes, a name is wrapped to the width of its place, or stands upright where that is narrow. Where there
+    are more names than lines, every second, third, ... one is written. `before` holds what stands before each name.
+    """
+    width, height = room(axis.axes)
+    share, upright = width / max(len(names), 1), False
+    texts = short_names(names, length)
+    if axis.axis_name == "x" and max(map(len, texts), default=0) > letters(share) - 1:
+        upright = letters(share) < 9
+        texts = short_names(names, min(length, letters(0.4 * height)) if upright else 3 * (letters(share) - 1))
+        texts = texts if upright else ["\n".join(textwrap.wrap(text, letters(share) - 1)) for text in texts]
+    elif axis.axis_name == "y":
+        texts = short_names(names, min(length, letters(0.5 * width)))
+        texts = [f"{one}{text}" for one, text in zip(before, texts, strict=True)] if before else texts
+    fits = rows_that_fit(axis.axes) if axis.axis_name == "y" else 72 * width // points(1.3) if upright else len(names)
+    step = -(-len(names) // int(fits))
+    axis.set_ticks(range(0, len(names), step))
+    for label in axis.set_ticklabels(texts[::step], rotation=90 if upright else 0):
         plain_text(label)
 
 
-def legend_texts(names: Sequence[str]) -> list[str]:
-    """Return the full names, wrapped; only a name of more than four lines is cut."""
-    texts = ["\n".join(textwrap.wrap(visible(name), LEGEND_WIDTH, max_lines=4, placeholder="…")) for name in names]
+def tick_numbers(axis: Any, places: Sequence[Any], texts: Sequence[str]) -> None:
+    """Write texts at places of an axis from the last one back, without those that would touch their neighbour."""
+    width = x_axis(axis.axes)
+    at = np.asarray(places, dtype=np.float64)
+    span = float(at.max() - at.min()) or 1.0
+    kept: list[int] = []
+    for i in range(len(at) - 1, -1, -1):
+        half = 0.32 * points() / 72 * (len(texts[i]) + len(texts[kept[-1]]) + 2) if kept else 0.0
+        if not kept or width * (at[kept[-1]] - at[i]) / span >= half:
+            kept.append(i)
+    axis.set_ticks([places[i] for i in kept[::-1]])
+    for label in axis.set_ticklabels([texts[i] for i in kept[::-1]]):
+        plain_text(label)
+
+
+def legend_texts(names: Sequence[str], width: int = LEGEND_WIDTH, lines: int = 4) -> list[str]:
+    """Return the names, wrapped; only a name of more lines than there are is cut. A page wraps them itself."""
+    texts = [visible(name) for name in names]
+    if PAGE.get() is None:
+        texts = ["\n".join(textwrap.wrap(text, width)) for text in short_names(names, width * lines)]
     # matplotlib leaves out labels that start with an underscore.
     return [f" {text}" if text.startswith("_") else text or " " for text in texts]
 
 
 def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], beside: bool = True) -> None:
-    """Add a legend with the full names, wrapped; beside the axes, so that it covers nothing."""
+    """Add a legend with the names, wrapped; beside the axes, so that it covers nothing.
+
+    A figure of our own grows by it. In the caller's, it takes less than half of the width, and names are shortened.
+    """
     if not handles:
         return
     where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0} if beside else {}
-    box = ax.legend(list(handles), legend_texts(names), frameon=False, fontsize=9, **where)
+    own = ax.figure is not None and ax.figure.get_gid() == OWN
+    width, height = room(ax)
+    lines = int(np.clip(0.6 * 72 * height / points(1.2) / len(handles), 1, 4))
+    where |= {} if own else {"labelspacing": 0.2}
+    texts = legend_texts(names) if own else legend_texts(names, min(LEGEND_WIDTH, letters(0.4 * width, 0.9)), lines)
+    box = ax.legend(list(handles), texts, frameon=False, fontsize=points(0.9), labelcolor=tone(ax), **where)
+    _dress_legend(box, ax.figure, (1, 0) if own and beside else None)
+
+
+def _dress_legend(box: Any, figure: Any, grows: tuple[int, int] | None) -> None:
+    """Show names as letters, and let a figure of our own grow by the width or the height of its legend."""
     for text in box.get_texts():
         plain_text(text)
+    if grows is not None and PAGE.get() is None:
+        extent = box.get_window_extent()
+        needs = np.array([extent.width, extent.height]) / figure.dpi
+        least = needs + 0.9 * np.array(grows[::-1])
+        figure.set_size_inches(np.maximum(figure.get_size_inches() + needs * grows, least))
 
 
 def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequence[str]) -> None:
@@ -244,12 +367,26 @@ def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequenc
         legend(panels[0], handles, names)
         return
     longest = max(len(name) for name in names)
-    columns = max(1, min(len(names), 96 // (min(longest, LEGEND_WIDTH) + 6)))
+    width = letters(figure.bbox.width / figure.dpi, 0.9)
+    columns = max(1, min(len(names), width // (min(longest, LEGEND_WIDTH) + 7)))
     box = figure.legend(
-        list(handles), legend_texts(names), loc="outside upper left", ncols=columns, frameon=False, fontsize=9
-    )
-    for text in box.get_texts():
-        plain_text(text)
+        list(handles), legend_texts(names), loc="outside upper left", ncols=columns, frameon=False,
+        fontsize=points(0.9), labelcolor=tone(panels[0]),
+    )  # fmt: skip
+    _dress_legend(box, figure, (0, 1) if figure.get_gid() == OWN else None)
+
+
+def named(
+    parts: Sequence[tuple[str, Any, ModelLook]], handles: Sequence[Any], suffix: Any = None
+) -> tuple[list[Any], list[str]]:
+    """Return the handles and names of a legend of models: those with a colour, and one line for all others."""
+    pairs = [(handle, model) for (model, _, look), handle in zip(parts, handles, strict=True) if look is not REST]
+    others = [handle for (_, _, look), handle in zip(parts, handles, strict=True) if look is REST]
+    names = [model if suffix is None or others else f"{model} ({suffix[model]})" for _, model in pairs]
+    found = [handle for handle, _ in pairs]
+    if not others:
+        return found, names
+    return [*found, others[0]], [*names, f"{len(others)} other {'model' if len(others) == 1 else 'models'}"]
 
 
 def percent(axis: Any) -> None:

@@ -1,22 +1,27 @@
-"""Pictures of users: who gets nothing from a model, and who gains and who loses by a change."""
+"""Pictures of users: who gets nothing from a model, who reaches a value, and who gains and who loses by a change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
+from ...evaluation.result import Evaluation
+from ...evaluation.summary import CONFIDENCE
 from ...experiments.choices import a_number, check_value
-from ..given_tables import FloatArray, check_model, count_text, model_values, rows_by
-from . import style
-from .style import Axes
+from ...experiments.compare.runs import unit_of
+from ...tables.cells import short_names
+from ..given_tables import FloatArray, check_model, count_text, direction_word, model_values, rows_by
+from . import space, style
+from .style import Axes, best_first
 
-__all__ = ["users", "winners"]
+__all__ = ["performance", "users", "winners"]
 
 USER_POINTS = 200  # of a curve of shares; a million users need no more ink than these
+BANDS_UP_TO = 4  # models whose bands do not hide one another
 TIED_BELOW = 1e-12  # as in compare_models
 
 
@@ -34,9 +39,7 @@ def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd
         ordered = np.sort(values[~np.isnan(values)])
         if not len(ordered):
             continue
-        steps = ordered[np.append(True, ordered[1:] != ordered[:-1])]
-        if len(steps) > USER_POINTS:
-            steps = steps[np.linspace(0, len(steps) - 1, USER_POINTS).astype(np.int64)]
+        steps = _steps(ordered)
         below = np.searchsorted(ordered, steps, side="right") / len(ordered)
         parts.append(pd.DataFrame({"model": model, "value": steps, "share": below, "n": len(ordered)}))
     if not parts:
@@ -45,7 +48,14 @@ def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd
 
 
 @style.drawn_from(_users_data)
-def users(result: Any, metric: str, *, model_col: str | None = None, ax: Axes | None = None) -> Axes:
+def users(
+    result: Any,
+    metric: str,
+    *,
+    model_col: str | None = None,
+    highlight: str | Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the share of users who get at most a value, by model: who gets nothing, and how much the others get.
 
     Parameters
@@ -56,6 +66,7 @@ def users(result: Any, metric: str, *, model_col: str | None = None, ax: Axes | 
         Column of `per_user`, such as "ndcg@10".
     model_col : str, optional
         Column that tells the models of a frame apart. Default: the `by` columns of the evaluation.
+    {highlight}
     {ax_returns_raises}
     ColumnError, DataError
         If the column is missing or has no value.
@@ -79,23 +90,158 @@ def users(result: Any, metric: str, *, model_col: str | None = None, ax: Axes | 
     """
     data = _users_data(result, metric, model_col=model_col)
     ax = style.new_axes(ax)
-    handles, names = [], []
-    for model, rows, look in style.by_model(data):
+    best = best_first(_model_means(result, metric, model_col), direction_word(result, metric), highlight)
+    parts, handles, nothing = style.by_model(data, best), [], {}
+    for model, rows, look in parts:
         (line,) = ax.plot(
             rows["value"], rows["share"], drawstyle="steps-post", color=look.colour, linestyle=look.line,
-            marker=look.marker, markevery=[0], linewidth=2,
+            marker=look.marker, markevery=[0], linewidth=1 if look is style.REST else 2,
         )  # fmt: skip
-        nothing = float(rows["share"].iloc[0]) if rows["value"].iloc[0] == 0 else 0.0
+        at_zero = float(rows["share"].iloc[0]) if rows["value"].iloc[0] == 0 else 0.0
+        nothing[model] = f"{100 * at_zero:.3g} % at 0"
+        style.says(line, [f"{model}: {nothing[model]}"])
         handles.append(line)
-        names.append(f"{model} ({nothing:.0%} at 0)")
     ax.set_ylim(0, 1.02)
     style.percent(ax.yaxis)
     style.axis_names(ax, metric, "share of users with at most this value")
-    style.legend(ax, handles, names)
+    style.legend(ax, *style.named(parts, handles, nothing))
     style.title(ax, "Who gets nothing")
     style.caption(ax, f"all users with a defined {metric}; {count_text(data['n'])} per model; the mark is the share at "
                       "the smallest value")  # fmt: skip
     return ax
+
+
+# ------------------------------------------------------------------------------------------ performance profiles
+
+
+def _performance_data(result: Any, metric: str, *, model_col: str | None = None) -> pd.DataFrame:
+    """Return what `performance` draws: `model`, `value`, `share`, `ci_low`, `ci_high`, `n`.
+
+    {parameters_returns}
+        `share` of the lists of a model have at least `value`, or at most, where smaller is better.
+    """
+    found = model_values(result, metric, model_col).by_model
+    smaller = direction_word(result, metric) == "smaller"
+    parts = []
+    for model, values in found.items():
+        defined = ~np.isnan(values)
+        ordered = np.sort(values[defined])
+        if not len(ordered):
+            continue
+        steps = _steps(ordered)
+        below = np.searchsorted(ordered, steps, side="right" if smaller else "left") / len(ordered)
+        share = below if smaller else 1 - below
+        # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true one.
+        reach = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * _effective_lists(result, model, defined)))
+        parts.append(pd.DataFrame({
+            "model": model, "value": steps, "share": share, "ci_low": np.clip(share - reach, 0, 1),
+            "ci_high": np.clip(share + reach, 0, 1), "n": len(ordered),
+        }))  # fmt: skip
+    if not parts:
+        raise DataError(f"per_user[{metric!r}] has no value for any list; there is nothing to draw")
+    return pd.concat(parts, ignore_index=True)
+
+
+def _steps(ordered: FloatArray) -> FloatArray:
+    """Return the distinct values of a sorted array, at most `USER_POINTS` of them."""
+    steps = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    places = np.linspace(0, len(steps) - 1, min(USER_POINTS, len(steps))).astype(np.int64)
+    return np.asarray(steps[places])
+
+
+def _effective_lists(result: Any, model: str, defined: np.ndarray) -> float:
+    """Return how many independent lists a model has: (Σ m)² / Σ m² for users with m lists each."""
+    if not isinstance(result, Evaluation):
+        return float(defined.sum())
+    key = list(result.spec["user_col"])
+    unit = list(result.spec.get("unit_col", unit_of(key)))
+    if unit == key:
+        return float(defined.sum())
+    own = rows_by(result.per_user, list(result.spec["by"]))[model]
+    lists = result.per_user[unit].take(own[defined]).value_counts().to_numpy(np.float64)
+    return float(lists.sum() ** 2 / (lists**2).sum())
+
+
+@style.drawn_from(_performance_data)
+def performance(
+    result: Any,
+    metric: str,
+    *,
+    model_col: str | None = None,
+    highlight: str | Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the share of lists that reach a value, one line per model: a performance profile with its band.
+
+    Formula: share(x) = |{lists: value ≥ x}| / n, with the band ±√(ln(2/0.05) / 2n), in which the whole curve lies
+    in 95 % of all samples. Where users have several lists, n is their effective number.
+
+    Parameters
+    ----------
+    result : Evaluation or DataFrame
+        An evaluation, or its `per_user`, whose rows then count as independent.
+    metric : str
+        Column of `per_user`, such as "ndcg@10".
+    model_col : str, optional
+        Column that tells the models of a frame apart. Default: the `by` columns of the evaluation.
+    highlight : str or list of str, optional
+        Models that keep their colour and their band where there are many. The five best by the mean keep their colour
+        too; beyond four models, only the best and these have a band.
+    {ax_returns_raises}
+    ColumnError, DataError
+        If the column is missing or has no value.
+
+    Notes
+    -----
+    A model whose line is above another's everywhere is better for every threshold (it dominates). Lines that cross
+    say that the mean hides a choice: few lists that are very good, or many that are fair. Where smaller values are
+    better, the line is the share with at most a value.
+
+    Source: Agarwal et al. (2021), Deep RL at the edge of the statistical precipice, section 4.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, "hits@10", by="model")
+    >>> rd.plot.performance.data(result, "hits@10").head(3).round(3)
+      model  value  share  ci_low  ci_high     n
+    0   knn    0.0  1.000   0.965    1.000  1537
+    1   knn    1.0  0.445   0.410    0.480  1537
+    2   knn    2.0  0.155   0.120    0.189  1537
+    >>> ax = rd.plot.performance(result, "hits@10")
+    """
+    data = _performance_data(result, metric, model_col=model_col)
+    ax = style.new_axes(ax)
+    smaller = direction_word(result, metric) == "smaller"
+    first = best_first(_model_means(result, metric, model_col), "smaller" if smaller else "larger", highlight)
+    parts, handles = style.by_model(data, first), []
+    marked = first[: len(first) - style.BEST + 1]
+    step: Literal["pre", "post"] = "post" if smaller else "pre"
+    for model, rows, look in parts:
+        (line,) = ax.plot(
+            rows["value"], rows["share"], drawstyle=f"steps-{step}", color=look.colour, linestyle=look.line,
+            marker=look.marker, markevery=max(1, len(rows) // 6), markersize=5,
+            linewidth=1 if look is style.REST else 2,
+        )  # fmt: skip
+        if len(parts) <= BANDS_UP_TO or model in marked:
+            ax.fill_between(rows["value"], rows["ci_low"], rows["ci_high"], step=step, color=look.colour, alpha=0.15,
+                            linewidth=0)  # fmt: skip
+        style.says(line, [model])
+        handles.append(line)
+    ax.set_ylim(0, 1.02)
+    style.percent(ax.yaxis)
+    style.axis_names(ax, metric, f"share of lists with at {'most' if smaller else 'least'} this value")
+    style.legend(ax, *style.named(parts, handles))
+    style.title(ax, f"Lists that reach a value of {metric}")
+    style.caption(ax, f"bands: 95 %, for the whole curve; {count_text(data['n'])} lists per model")
+    return ax
+
+
+def _model_means(result: Any, metric: str, model_col: str | None) -> pd.Series:
+    """Return the mean of every model that has a value, which says what models are the best."""
+    found = model_values(result, metric, model_col).by_model
+    return pd.Series({model: np.nanmean(values) for model, values in found.items() if not np.isnan(values).all()})
 
 
 # ------------------------------------------------------------------------------------------ gains and losses
@@ -192,12 +338,16 @@ def winners(
     for side, colour, hatch in (("gains", style.BETTER, ""), ("loses", style.WORSE, "//")):
         rows = data[data["side"] == side]
         bars = ax.bar(rows["low"], rows["n"], width=rows["high"] - rows["low"], align="edge", color=colour,
-                      edgecolor="white", linewidth=0.8, hatch=hatch)  # fmt: skip
+                      edgecolor=space.tone(ax, 0), linewidth=0.8, hatch=hatch)  # fmt: skip
+        word = "gain" if side == "gains" else "lose"
+        for bar, low, high, n in zip(bars, rows["low"], rows["high"], rows["n"], strict=True):
+            style.says(bar, [f"{n:,} users {word} {abs(low):.3g} to {abs(high):.3g}"])
         handles.append(bars)
-        names.append(f"{totals[side]:,} users {'gain' if side == 'gains' else 'lose'}")
-    ax.axvline(0, color=style.INK, linewidth=1)
+        names.append(f"{totals[side]:,} users {word}")
+    ax.axvline(0, color=space.tone(ax), linewidth=1)
     style.legend(ax, handles, names, beside=False)
-    style.axis_names(ax, f"difference of {metric} per user: {model} − {baseline}", "users")
+    one, other = short_names([model, baseline], style.TICK_NAME_LENGTH)
+    style.axis_names(ax, f"difference of {metric} per user: {one} − {other}", "users")
     style.title(ax, "Who gains and who loses")
     style.caption(
         ax, f"n = {totals.sum():,} users with a value for both; {totals['ties']:,} with the same value are not drawn"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from .. import plot
 from ..given_tables import confidence_of, rows_by
 from ..leaderboard import n_differs, values_frame
 from ..pairs import compare, model_rows
+from ..plot.style import BEST, REST, looks
 from ..segments import SegmentGroups, segment_groups
 from .headline import badge_of, belief, headline, other_metrics
 from .page_blocks import Badge, Drawing, Section, Sentence, Shown, TableBlock, badge, bars, csv_of, cut, text, value
@@ -32,14 +34,24 @@ MANY_PANELS = 9
 
 
 class Pen:
-    """Draws the pictures of one page; each gets a number, which keeps their ids apart."""
+    """Draws the pictures of one page; each gets a number, which keeps their ids apart, and models keep their looks."""
 
-    def __init__(self) -> None:
+    def __init__(self, subject: Subject) -> None:
         self.drawn = 0
+        marked = [*([] if subject.baseline is None else [subject.baseline]), *subject.ranking(subject.primary)]
+        self.looks = looks(subject.models, list(dict.fromkeys(marked))[: BEST + (subject.baseline is not None)])
+        self.shown: list[tuple[str, str]] = []  # names and colours that the legend of an earlier picture has
 
     def __call__(self, draw: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any) -> Drawing:
         self.drawn += 1
-        return drawing(lambda ax: draw(*args, **options, ax=ax), self.drawn, size=size)
+        made = drawing(lambda ax: draw(*args, **options, ax=ax), self.drawn, size=size, looks=self.looks)
+        if REST not in self.looks.values():
+            return made
+        legend = tuple(entry for entry in made.legend if (entry.name, entry.colour) not in self.shown)
+        if self.shown and legend != made.legend:
+            made = replace(made, caption=f"{made.caption}; colours of the models as in the first picture")
+        self.shown += [(entry.name, entry.colour) for entry in legend]
+        return replace(made, legend=legend)
 
 
 # ------------------------------------------------------------------------------------------ leaderboard, curves
@@ -210,7 +222,7 @@ def exposure_section(subject: Subject, tables: ReportTables, pen: Pen) -> Sectio
         return None
     drawings = [pen(plot.exposure, tables.exposure)]
     if tables.log is not None:
-        drawings.append(pen(plot.longtail, tables.exposure, tables.log, size=(7.0, 2.8)))
+        drawings.append(pen(plot.longtail, tables.exposure, tables.log))
     return Section("exposure", "Exposure", drawings=tuple(drawings))
 
 

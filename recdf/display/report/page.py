@@ -173,7 +173,7 @@ def _report_sections(subject: Subject, tables: ReportTables, examples: bool) -> 
 
     The verdict is made last, because it quotes the others.
     """
-    pen = Pen()
+    pen = Pen(subject)
     makers: list[Callable[[], Section | MadeSection | None]] = [
         lambda: leaderboard_section(subject),
         lambda: curves_section(subject, pen),
@@ -227,7 +227,7 @@ def _jinja() -> Any:
 
 def _page(title: str, about: Sentence, sections: Sequence[Section]) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing else runs."""
-    files = {name: _file(name) for name in ("report.css", "report.js")}
+    files = {"report.css": _file("report.css"), "report.js": _file("report.js") + _file("pictures.js")}
     policy = "; ".join([
         "default-src 'none'",
         f"style-src {_policy_digest(files['report.css'])}",

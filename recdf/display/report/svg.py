@@ -10,14 +10,15 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 
 from ...errors import MissingExtraError
-from ..plot import style
+from ...tables.cells import visible
+from ..plot import space, style
 from .page_blocks import Drawing, Entry
 
 __all__: list[str] = []
@@ -28,12 +29,28 @@ KEPT_ATTRIBUTES = (
     "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin",
     "opacity", "fill-opacity", "stroke-opacity", "text-anchor", "font-size", "font-weight", "font-style",
 )  # fmt: skip
-# Colours that the page decides: its ink, its muted ink, its lines, its background.
-CLASSES = {style.INK: "ink", style.MUTED: "muted", style.GRID: "grid", "#ffffff": "paper", "#000000": "ink"}
+# Attributes that hold coordinates and lengths. Two decimals of a point are enough to draw, and halve the page; every
+# other decimal is data: a tick, a name such as mf_lr0.0004.
+LENGTHS = (
+    "d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "points", "transform", "viewBox",
+    "stroke-width", "stroke-dasharray", "stroke-dashoffset", "font-size",
+)  # fmt: skip
+# Colours that the page decides, by their share of the ink: its ink, its muted ink, its lines, its background.
+INK = "#1f2328"
+TONES = {1.0: "ink", space.MUTED: "muted", space.GRID: "grid", 0.0: "paper"}
 
 
-def drawing(draw: Callable[[Any], Any], number: int, *, size: tuple[float, float] = SIZE) -> Drawing:
-    """Return what `draw(ax)` draws, as SVG with its title, legend and caption beside it."""
+def drawing(
+    draw: Callable[[Any], Any],
+    number: int,
+    *,
+    size: tuple[float, float] = SIZE,
+    looks: dict[str, style.ModelLook] | None = None,
+) -> Drawing:
+    """Return what `draw(ax)` draws, as SVG with its title, legend and caption beside it.
+
+    `looks` are those of all models of the page, so that a model has one colour in all of its pictures.
+    """
     try:
         import matplotlib
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -46,20 +63,29 @@ def drawing(draw: Callable[[Any], Any], number: int, *, size: tuple[float, float
     settings: dict[Any, Any] = {
         "svg.fonttype": "none", "svg.hashsalt": f"recdf-{number}", "font.size": FONT, "axes.labelsize": FONT,
         "xtick.labelsize": FONT, "ytick.labelsize": FONT, "font.family": "DejaVu Sans", "hatch.linewidth": 0.8,
+        "text.color": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "xtick.labelcolor": INK,
+        "ytick.labelcolor": INK, "axes.facecolor": "#ffffff",
     }  # fmt: skip
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        figure = Figure(figsize=size, layout="constrained")
-        ax = figure.add_subplot()
-        figure.patch.set_visible(False)
-        ax.patch.set_visible(False)
-        draw(ax)
-        title, caption, entries = _take_texts(ax)
-        stream = io.StringIO()
-        # Not savefig, which draws twice.
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
-    return Drawing(title, _inline(stream.getvalue(), number, title, caption), caption, entries, size[0] > SIZE[0])
+    page = space.PAGE.set(looks or {})
+    try:
+        with matplotlib.rc_context(settings), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            figure = Figure(figsize=size, layout="constrained")
+            ax = figure.add_subplot()
+            figure.patch.set_visible(False)
+            ax.patch.set_visible(False)
+            draw(ax)
+            title, caption, entries = _take_texts(ax)
+            said = _mark_artists(ax)
+            tones = {space.tone(ax, share): name for share, name in TONES.items()}
+            stream = io.StringIO()
+            # Not savefig, which draws twice.
+            canvas: Any = FigureCanvasSVG(figure)
+            canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
+    finally:
+        space.PAGE.reset(page)
+    svg = _inline(stream.getvalue(), number, f"{title}. {caption}".strip(". "), said, tones)
+    return Drawing(title, svg, caption, entries, size[0] > SIZE[0])
 
 
 # ------------------------------------------------------------------------------------------ texts
@@ -85,6 +111,15 @@ def _take_texts(ax: Any) -> tuple[str, str, tuple[Entry, ...]]:
     return title, caption, entries
 
 
+def _mark_artists(ax: Any) -> dict[str, tuple[str, list[str]]]:
+    """Give an id to each artist that says something, and return what it says by its id."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for artist in ax.findobj(lambda one: hasattr(one, "recdf_says")):
+        artist.set_gid(f"says-{len(found)}")
+        found[f"says-{len(found)}"] = artist.recdf_says
+    return found
+
+
 def _entry(handle: Any, name: str) -> Entry:
     from matplotlib.colors import to_hex
     from matplotlib.lines import Line2D
@@ -99,7 +134,9 @@ def _entry(handle: Any, name: str) -> Entry:
 # ------------------------------------------------------------------------------------------ markup
 
 
-def _inline(source: str, number: int, title: str, caption: str) -> str:
+def _inline(
+    source: str, number: int, label: str, said: Mapping[str, tuple[str, list[str]]], tones: Mapping[str, str]
+) -> str:
     """Return the SVG without what a page does not need or does not allow."""
     root = ElementTree.fromstring(source)
     for parent in list(root.iter()):
@@ -109,21 +146,32 @@ def _inline(source: str, number: int, title: str, caption: str) -> str:
     used = set(re.findall(r"url\(#([^)]+)\)", source)) | set(re.findall(r'href="#([^"]+)"', source))
     for element in root.iter():
         element.tag = _local(element.tag)
-        _plain_attributes(element, used, number)
+        _say(element, *said.get(element.attrib.get("id", ""), ("", [])))
+    for element in root.iter():
+        _plain_attributes(element, used, number, tones)
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
-    root.set("role", "img")
-    root.set("aria-label", f"{title}. {caption}".strip(". "))
-    root.set("class", "picture")
-    text = ElementTree.tostring(root, encoding="unicode")
-    return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), text)
+    root.attrib |= {"role": "img", "aria-label": label, "class": "picture"}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _say(element: ElementTree.Element, name: str, words: Sequence[str]) -> None:
+    """Add what a browser shows when a reader points at an artist: a text for each of its points, or one for it."""
+    marks = [one for one in element.iter() if _local(one.tag) == "use"]
+    whole = [(element, words[0] if len(words) == 1 else name)] if words else []
+    for one, text in zip(marks, words, strict=True) if len(marks) == len(words) > 1 else whole:
+        tip = ElementTree.Element("title")
+        tip.text = space.in_order(visible(text))
+        one.insert(0, tip)
 
 
 def _local(name: Any) -> str:
     return str(name).rpartition("}")[2]
 
 
-def _plain_attributes(element: ElementTree.Element, used: set[str], number: int) -> None:
+def _plain_attributes(
+    element: ElementTree.Element, used: set[str], number: int, tones: Mapping[str, str]
+) -> None:
     """Styles become attributes, colours of the page classes, and ids are unique among the pictures of a page."""
     own = {_local(name): value for name, value in element.attrib.items()}
     own |= _styles(own.pop("style", ""))
@@ -132,12 +180,14 @@ def _plain_attributes(element: ElementTree.Element, used: set[str], number: int)
     else:
         own.pop("id", None)
     for name, value in own.items():
+        if name in LENGTHS:
+            own[name] = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value)
         if "#" in value and name in ("href", "clip-path", "fill", "stroke"):
             own[name] = re.sub(r"(^|\()#(?![0-9a-f]{6}$)", rf"\1#p{number}-", value)
     classes = []
     for name in ("fill", "stroke"):
-        if own.get(name) in CLASSES:
-            classes.append(f"{name}-{CLASSES[own.pop(name)]}")
+        if own.get(name) in tones:
+            classes.append(f"{name}-{tones[own.pop(name)]}")
     if element.tag == "text" and "fill" not in own and not classes:
         classes.append("fill-ink")
     if classes:
@@ -167,6 +217,8 @@ def swatch(entry: Entry) -> dict[str, Any]:
         "^": [(13, 1.5), (18, 10.5), (8, 10.5)],
         "v": [(13, 10.5), (18, 1.5), (8, 1.5)],
         "D": [(13, 0.8), (18.2, 6), (13, 11.2), (7.8, 6)],
+        "|": [(12, 1), (14, 1), (14, 11), (12, 11)],
+        "<": [(8, 6), (17.5, 1), (17.5, 11)],
         "P": [(11, 1), (15, 1), (15, 4), (18, 4), (18, 8), (15, 8),
               (15, 11), (11, 11), (11, 8), (8, 8), (8, 4), (11, 4)],
     }
@@ -176,6 +228,6 @@ def swatch(entry: Entry) -> dict[str, Any]:
     return {
         "line": entry.dashes != "none" and not entry.filled,
         "dashes": entry.dashes if entry.dashes != "none" else "",
-        "round": entry.marker == "o",
+        "round": entry.marker in ("o", "."),
         "points": " ".join(f"{x:.1f},{y:.1f}" for x, y in points),
     }
