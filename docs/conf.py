@@ -59,16 +59,16 @@ def write_handbook(folder):
     folder.mkdir(exist_ok=True)
     names = tomllib.loads((HERE / "names_elsewhere.toml").read_text(encoding="utf-8"))
     metrics = [metric for metric in rd.METRICS.values() if metric.built_in]
-    if unknown := {metric.family for metric in metrics} - FAMILIES.keys():
-        raise ValueError(f"FAMILIES of docs/conf.py does not say what the metrics of {', '.join(sorted(unknown))} are")
-    for family in FAMILIES:
-        lines = [*heading(family.capitalize(), "="), FAMILIES[family], ""]
+    # A family without a line above has the first line of its module.
+    families = {one.family: sys.modules[one.kernel.__module__].__doc__.splitlines()[0] for one in metrics} | FAMILIES
+    for family, about in families.items():
+        lines = [*heading(family.capitalize(), "="), about, ""]
         for metric in (one for one in metrics if one.family == family):
             lines += [*heading(metric.name, "-"), *facts(metric, names.get(metric.name, {})), ""]
             lines += [f".. autofunction:: recdf.{metric.name}", "   :no-index-entry:", ""]
         write(folder / f"{family}.rst", lines)
     index = [*heading("Metric handbook", "="), "One page a family, written from the package.", ""]
-    write(folder / "index.rst", [*index, ".. toctree::", "   :maxdepth: 2", "", *(f"   {name}" for name in FAMILIES)])
+    write(folder / "index.rst", [*index, ".. toctree::", "   :maxdepth: 2", "", *(f"   {name}" for name in families)])
 
 
 def facts(metric, names):
