@@ -21,8 +21,8 @@ from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
 from ..experiment_rows import read_experiment_rows
 from ..samples import MetricRows, covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
+from .arms_of_users import compare_arms
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
-from .user_pairs import compare_arms
 from .variant_table import compare_each, decide
 
 __all__ = ["compare_variants"]

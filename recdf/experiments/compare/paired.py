@@ -72,7 +72,7 @@ def paired_test(
     t = one_sample(units, alternative=settings.alternative, confidence=settings.confidence)._asdict()
     used = ("ci_low", "ci_high") if test == "wilcoxon" else ("ci_low", "ci_high", "statistic", "df", "p_value")
     row |= {name: float(t[name]) for name in used}
-    return row | wilcoxon(d, settings.alternative)._asdict() if test == "wilcoxon" else row
+    return row | wilcoxon(d, settings.alternative) if test == "wilcoxon" else row
 
 
 def _spread_of_differences(d: Floats, mean: float, weights: Floats | None) -> float:

@@ -1,8 +1,8 @@
 """One treatment against the control: the estimates of both arms in, a row of numbers out.
 
-Contract: estimates come from the users of both arms (`user_pairs`), or from moments of their values
-(`compare_from_moments`), and the row is the same. It is begun by `first_row`; `compare_pair` adds what the estimates
-tell, or `without_estimate` why there are none.
+Contract: estimates come from the users of both arms (`arms_of_users`), or from moments of their values
+(`compare_from_moments`), and the row is the same. It is begun by `first_row`; `compare_pair` adds what the
+estimates tell, or `without_estimate` why there are none.
 """
 
 from __future__ import annotations

@@ -160,12 +160,9 @@ def effect_words(table: pd.DataFrame, reject: Mask, better: Mapping[str, Better 
     """"better" or "worse" of a rejected difference, "higher" or "lower" of a metric without direction."""
     words = []
     for metric, diff, shown in zip(table["metric"], table["diff"], reject, strict=True):
-        if not shown:
-            words.append("no difference shown")
-        elif better[metric] is None:
-            words.append("higher" if diff > 0 else "lower")
-        else:
-            words.append("better" if (diff > 0) == (better[metric] == "larger") else "worse")
+        good, bad = ("higher", "lower") if better[metric] is None else ("better", "worse")
+        word = good if (diff > 0) == (better[metric] != "smaller") else bad
+        words.append(word if shown else "no difference shown")
     return words
 
 
@@ -255,12 +252,8 @@ def model_verdicts(
         words = np.where(reject, shown, "no difference shown").tolist()
     verdicts = []
     for word, shown_effect, within, reason in zip(words, reject, equivalent, _withheld_pairs(table), strict=True):
-        if reason:
-            verdicts.append(reason)
-        elif within:
-            verdicts.append(f"{word}, within the margin" if shown_effect else "equivalent")
-        else:
-            verdicts.append(word)
+        within_margin = f"{word}, within the margin" if shown_effect else "equivalent"
+        verdicts.append(reason or (within_margin if within else word))
     return verdicts
 
 
@@ -270,13 +263,11 @@ def _withheld_pairs(table: pd.DataFrame) -> list[str]:
     differ = table["wins"] + table["losses"]
     for n, n_differ, warning in zip(table["n_users"], differ, table["warning"], strict=True):
         named = warning.split("; ")
-        if n < FEW_LISTS:
-            found.append("check: too few lists")
-        elif "zero_variance" in named and n_differ:
-            found.append("check: zero variance")
-        elif 0 < n_differ < FEW_UNITS:
-            found.append("check: too few lists differ")
-        else:
-            serious = ("huge_values", "different_lists", "few_users_carry")
-            found.append(next((WITHHELD[name] for name in serious if name in named), ""))
+        reasons = {
+            "check: too few lists": n < FEW_LISTS,
+            "check: zero variance": "zero_variance" in named and n_differ,
+            "check: too few lists differ": 0 < n_differ < FEW_UNITS,
+            **{WITHHELD[name]: name in named for name in ("huge_values", "different_lists", "few_users_carry")},
+        }
+        found.append(next((text for text, holds in reasons.items() if holds), ""))
     return found

@@ -196,6 +196,5 @@ def _permute(rows: list[Row], waiting: Waiting, unordered: bool, settings: Setti
     high = np.where(enough, np.inf if settings.alternative == "greater" else diff + above * se, np.nan)
     rel_low, rel_high = fieller(*sides, wide, settings.alternative)
     mde = np.where(np.isfinite(wide), beyond(wide, POWER) * se, np.nan)
-    found = by_row(se=se, ci_low=low, ci_high=high, statistic=observed, p_value=p, mde=mde)
-    relative = by_row(rel_ci_low=np.asarray(rel_low), rel_ci_high=np.asarray(rel_high))
-    return [row | more for row, more in zip(found, relative, strict=True)]
+    relative = {"rel_ci_low": np.asarray(rel_low), "rel_ci_high": np.asarray(rel_high)}
+    return by_row(se=se, ci_low=low, ci_high=high, statistic=observed, p_value=p, mde=mde, **relative)
