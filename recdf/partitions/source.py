@@ -19,8 +19,8 @@ from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path
 from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
 from ..inputs.frames import is_view
+from ..inputs.sizes import Sizes
 from ..inputs.threads import n_threads
-from .sizes import Sizes
 
 
 class Source:
