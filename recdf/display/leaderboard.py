@@ -301,7 +301,7 @@ def _columns_in_order(table: pd.DataFrame, metrics: str | Sequence[str] | None, 
     kept = table if k is None else table[table["k"].isna() | (table["k"] == k)]
     known = list(dict.fromkeys(kept["column"]))
     if not known:
-        raise OptionError(f"the result has no metric at k={k}; it has k of {sorted(set(table['k'].dropna()))}")
+        raise OptionError(f"the result has no metric at ⟦k={k}⟧; it has k of {sorted(set(table['k'].dropna()))}")
     if metrics is None:
         return known
     found: list[str] = []

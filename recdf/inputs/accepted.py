@@ -44,6 +44,8 @@ class OptionArguments(TypedDict, total=False):
 
     user_col: str | Sequence[str]
     item_col: str
+    true_cols: Mapping[str, str] | None
+    pred_cols: Mapping[str, str] | None
     score_col: str | Literal[False] | None
     rank_col: str | None
     relevance_col: str | Literal[False] | None

@@ -143,7 +143,8 @@ def check_kinds(columns: Sequence[IdColumn]) -> None:
             first = known[0]
             raise IdTypeError(
                 f"{first.where} holds {first.kind} ids ({_sample(first)}) and {ids.where} {ids.kind} ids "
-                f"({_sample(ids)}); they can never match. Convert one of them, e.g. {_cast_hint(first, ids)}"
+                f"({_sample(ids)}); they can never match. Convert one of them, e.g. {_cast_hint(first, ids)}",
+                column=ids.where,
             )
 
 
@@ -155,11 +156,11 @@ def _sample(ids: IdColumn) -> str:
 def _cast_hint(first: IdColumn, second: IdColumn) -> str:
     text, other = (first, second) if first.kind == "string" else (second, first)
     if text.kind == "string":
-        return f"{other.where}.astype(str)"
+        return f"⟦{other.where}.astype(str)⟧"
     if {first.kind, second.kind} == {"decimal.Decimal", "integer"}:
         whole = first if first.kind == "decimal.Decimal" else second
-        return f"{whole.where}.astype('int64') if all are whole numbers"
-    return f"both with .astype(str) on {other.where}"
+        return f"⟦{whole.where}.astype('int64')⟧ if all are whole numbers"
+    return f"⟦both {other.where}.astype(str)⟧"
 
 
 def encode(columns: Sequence[IdColumn]) -> IdCodes:

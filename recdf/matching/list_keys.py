@@ -167,8 +167,8 @@ def key_frame(
     except UnicodeEncodeError as error:  # pandas cannot compare such categories
         odd = [name for name in names if any(isinstance(table[name].dtype, pd.CategoricalDtype) for table in tables)]
         raise IdTypeError(
-            f'users="all": the categories of the key columns {odd} hold strings with lone surrogates ({error}), which '
-            "pandas cannot join; convert the columns with .astype(object)"
+            f'⟦users="all"⟧: the categories of the key columns {odd} hold strings with lone surrogates ({error}), '
+            "which pandas cannot join; convert the columns ⟦with .astype(object)⟧"
         ) from error
     return key_labels(both, names, row_of[key])
 
@@ -188,8 +188,8 @@ def _holds_both(name: str, columns: list[pd.Series], dtypes: Sequence[object]) -
     if low >= 0:
         return "uint64" if plain else "UInt64"
     raise IdTypeError(
-        f'users="all": the key column {name!r} has ids from {low} to {high}, which no integer dtype holds; convert '
-        "both columns, e.g. with .astype(str)"
+        f'⟦users="all"⟧: the key column {name!r} has ids from {low} to {high}, which no integer dtype holds; convert '
+        "both columns, e.g. ⟦with .astype(str)⟧"
     )
 
 

@@ -190,8 +190,8 @@ def refuse_duplicates(table: ReadRows, rows: np.ndarray, n: int, options: Option
     raise DuplicateError(
         f"{table.role} has {n:,} repeated (list, item) rows of {len(table):,}: "
         f"{', '.join(map(repr, shown))}; "
-        'drop them or pass duplicates="drop"'
-    )
+        'drop them or pass ⟦+duplicates="drop"⟧', count=n, examples=shown,
+    )  # fmt: skip
 
 
 def refuse_ties(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> None:
@@ -199,7 +199,9 @@ def refuse_ties(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> 
     if options.ties != "raise" or not n:
         return
     where = [ids.show(rows[:1])[0] for ids in (*table.by, *table.keys)]
-    raise TieError(f'pred has {n:,} items with the score of the item before them, first in list {where}; ties="raise"')
+    raise TieError(
+        f'pred has {n:,} items with the score of the item before them, first in list {where}; ⟦ties="raise"⟧', count=n
+    )
 
 
 def pred_blocks(table: ReadRows, code: CodeColumn, heads: np.ndarray | None, n_codes: int, item: Coded) -> Blocks:

@@ -86,7 +86,7 @@ def naming(request: Request) -> Iterator[None]:
     try:
         yield
     except OptionError as error:
-        raise OptionError(f"{request.definition}: {error}") from None
+        raise error.within(f"{request.definition}: ") from None
 
 
 def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
@@ -117,8 +117,9 @@ def _refuse_undefined(column: str, values: Floats, options: Options) -> Floats:
     """Return the values, or raise if one is undefined and the option `undefined` is "raise"."""
     if options.undefined == "raise" and (missing := np.isnan(values)).any():
         raise UndefinedMetricError(
-            f'{column} has no value for {missing.sum():,} of {len(values):,} lists; undefined="raise"'
-        )
+            f'{column} has no value for {missing.sum():,} of {len(values):,} lists; ⟦undefined="raise"⟧',
+            column=column, count=int(missing.sum()),
+        )  # fmt: skip
     return values
 
 

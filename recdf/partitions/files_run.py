@@ -82,8 +82,8 @@ class FilesRun(Run[Any]):
         largest = int(sum(one.n_bytes for one in cells).max())
         if largest > limit:
             raise OptionError(
-                f"memory_limit={limit:,}: one of {self.n_buckets:,} buckets of lists has {largest:,} bytes; pass more "
-                "memory, or, if no single list is that long, more buckets"
+                f"⟦memory_limit={limit:,}⟧: one of {self.n_buckets:,} buckets of lists has {largest:,} bytes; pass "
+                "more memory, or, if no single list is that long, more buckets"
             )
 
     def _measure_all(self, results: Results) -> PartResult | None:

@@ -87,5 +87,5 @@ def memory_bytes(limit: int | str | None) -> int:
             return 2 * 10**9
     found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([KMGT]?I?)B?\s*", str(limit).upper())
     if isinstance(limit, bool) or found is None or found[2] not in BYTE_UNITS or float(found[1]) <= 0:
-        raise OptionError(f'memory_limit={limit!r}; expected a number of bytes, or text such as "1GB" or "512MiB"')
+        raise OptionError(f'⟦memory_limit={limit!r}⟧; expected a number of bytes, or text such as "1GB" or "512MiB"')
     return int(float(found[1]) * BYTE_UNITS[found[2]])

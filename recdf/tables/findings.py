@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ..errors import in_words
 from .cells import Align, Cell, number, to_html, to_text, visible
 from .shown_frames import SHOWN_ROWS, AnyFrame, html_of_pandas
 
@@ -42,7 +43,7 @@ class Findings:
         if count:
             words = examples if isinstance(examples, str) else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
             share = count / of if of else float("nan")
-            values = (finding, severity, int(count), share, words, effect, by, ranges)
+            values = (in_words(finding), severity, int(count), share, words, in_words(effect), by, ranges)
             self.rows.append(dict(zip(FINDING_COLUMNS, values, strict=True)))
 
     def table(self) -> pd.DataFrame:

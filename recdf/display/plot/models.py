@@ -59,7 +59,7 @@ def _wanted(metrics: str | Sequence[str] | None, known: list[str], what: str) ->
     """Return the names of the metrics to draw; by default all that are known."""
     names = [metrics] if isinstance(metrics, str) else list(metrics or known)
     if not names:
-        raise OptionError(f"the result has no metric {what}; evaluate with k=[5, 10, 20], for instance")
+        raise OptionError(f"the result has no metric {what}; evaluate with ⟦+k=[5, 10, 20]⟧, for instance")
     for name in names:
         if name not in known:
             raise OptionError(f"metrics names {name!r}; metrics {what} are {known}{closest(name, known)}")
@@ -196,7 +196,7 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
     known = list(dict.fromkeys(table["column"]))
     for argument, name in (("x", x), ("y", y)):
         if name not in known:
-            raise OptionError(f"{argument}={name!r} is not in the summary; it has {known}{closest(name, known)}")
+            raise OptionError(f"⟦{argument}={name!r}⟧ is not in the summary; it has {known}{closest(name, known)}")
     sides = []
     for name, axis in ((x, "x"), (y, "y")):
         part = table[table["column"] == name].set_index("model")[["value", "ci_low", "ci_high", "n"]]

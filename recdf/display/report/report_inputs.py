@@ -163,5 +163,7 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     if empty:
         raise DataError(f"{empty[0]} has no rows; leave it out, or pass the table that was meant")
     if given.log is not None and given.exposure is None:
-        raise OptionError("log= is for the picture of the long tail, which needs exposure= (from rd.exposure_table)")
+        raise OptionError(
+            "⟦log=⟧ is for the picture of the long tail, which needs ⟦exposure=⟧ (from rd.exposure_table)"
+        )
     return replace(given, experiment=dict(by_name))

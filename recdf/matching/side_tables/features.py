@@ -61,7 +61,7 @@ class FeatureTable:
 
     def _numbers(self, separator: str, one_hot: bool = True) -> tuple[np.ndarray, np.ndarray]:
         if not self.columns:
-            raise OptionError("needs feature columns; features= names none")
+            raise OptionError("needs feature columns; ⟦+features=⟧ names none")
         blocks, null = zip(*(_numbers_of(series, separator, one_hot) for series in self.columns), strict=True)
         return np.concatenate(blocks, axis=1), np.logical_or.reduce(null)
 
