@@ -198,7 +198,7 @@ def _with_rates(matched: Matched, name: str, labels: np.ndarray, shown: np.ndarr
 @says_as(hit_table)
 @takes_options
 def exposure_table(
-    pred: Any, k: int | None = 10, *, items: Any = None, **options: Unpack[CallArguments]
+    pred: Any, k: int | None = 10, *, items: Any = None, true: Any = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:
     """How often and how high each item is shown: the table behind the metrics of exposure.
 
@@ -210,6 +210,9 @@ def exposure_table(
         Cut-off: ranks 1 to k; None is the whole list.
     items : DataFrame, list, Series or Index, optional
         Catalogue. Its items come first in the table, also those that are never shown.
+    true : DataFrame, mapping or Arrow stream, optional
+        Count the lists of the population alone, as `gini` and the other metrics of exposure do in `evaluate`. Default:
+        every list of `pred`.
     {options}
 
     Returns
@@ -232,7 +235,7 @@ def exposure_table(
     """
     call, frame = _call(exposure_table, pred, items, options)
     k = None if k is None else check_k(k)
-    with call.match(None, frame) as matched:
+    with call.match(true, frame) as matched:
         return _exposure_rows(matched, k, frame, call.options.item_col)
 
 
