@@ -21,7 +21,6 @@ from .display.leaderboard import Leaderboard as Leaderboard
 from .display.leaderboard import leaderboard as leaderboard
 from .display.report.page import report as report
 from .errors import ByWarning as ByWarning
-from .errors import CarriesData as CarriesData
 from .errors import ColumnError as ColumnError
 from .errors import DataError as DataError
 from .errors import DeprecatedWarning as DeprecatedWarning
@@ -47,6 +46,7 @@ from .errors import UndefinedMetricError as UndefinedMetricError
 from .errors import UnknownWarning as UnknownWarning
 from .errors import WeightWarning as WeightWarning
 from .errors import WriteError as WriteError
+from .errors import _CarriesData as _CarriesData
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.result import Evaluation as Evaluation
 from .evaluation.result import read_parquet as read_parquet
@@ -96,7 +96,6 @@ from .partitions.evaluate_parquet import evaluate_parquet as evaluate_parquet
 
 __all__ = [
     "ByWarning",
-    "CarriesData",
     "ColumnError",
     "Convention",
     "Counts",
@@ -129,6 +128,7 @@ __all__ = [
     "UnknownWarning",
     "WeightWarning",
     "WriteError",
+    "_CarriesData",
     "check",
     "compare_models",
     "compare_variants",
