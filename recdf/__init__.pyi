@@ -46,7 +46,6 @@ from .errors import UndefinedMetricError as UndefinedMetricError
 from .errors import UnknownWarning as UnknownWarning
 from .errors import WeightWarning as WeightWarning
 from .errors import WriteError as WriteError
-from .errors import _CarriesData as _CarriesData
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.result import Evaluation as Evaluation
 from .evaluation.result import read_parquet as read_parquet
@@ -128,7 +127,6 @@ __all__ = [
     "UnknownWarning",
     "WeightWarning",
     "WriteError",
-    "_CarriesData",
     "check",
     "compare_models",
     "compare_variants",
