@@ -41,7 +41,8 @@ class Constraint:
         """
         if not self.holds(value):
             several = isinstance(value, Collection) and not isinstance(value, str | bytes)
-            found = f" is {kind_of(value)}" if several and len(value) > 5 else f"={value!r}"
+            short = not several or (isinstance(value, list | tuple | set | dict) and len(value) <= 5)
+            found = f"={value!r}" if short else f" is {kind_of(value)}"
             expected = "valid are" if self.values else "expected"
             named = f"⟦{name}{found}⟧" if found[0] == "=" else f"{name}{found}"
             said = f"{of}{named}; {expected} {self.words}{closest(str(value), self.values)}"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, closest
-from ..given_tables import check_model, count_text, direction_word, interval_percent, summary_of
+from ..given_tables import count_text, direction_word, interval_percent, summary_of
 from . import space, style
 from .style import Axes, best_first
 
@@ -75,8 +75,7 @@ def _at_the_end(table: pd.DataFrame, places: str) -> tuple[pd.Series, str]:
 
 def _banded(table: pd.DataFrame, places: str, models: list[str], highlight: Any) -> list[str]:
     """Return the models whose intervals are drawn: the highlighted ones and the best one, or all if they are few."""
-    marked = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
-    marked = [check_model("highlight", name, models) for name in marked]
+    marked = style.highlighted(highlight, models)
     if (len(models) <= MANY_MODELS and not marked) or not len(table):
         return models
     return [*marked, *best_first(*_at_the_end(table, places))[:1]]
