@@ -190,8 +190,9 @@
     }
 
     function draw() {
-      across.value = state.get("x") || String(heads.length - 1);
-      up.value = state.get("y") || "0";
+      const shown = heads.map(function (head) { return !head.hidden; });
+      across.value = state.get("x") || String(shown.lastIndexOf(true));
+      up.value = state.get("y") || String(shown.indexOf(true));
       const columns = [across, up].map(function (one) { return heads[Number(one.value)].cellIndex; });
       const points = Array.from(table.tBodies[0].rows, function (row) {
         return [row.cells[0].textContent.trim()].concat(columns.map(function (i) { return key(row, i); }));
@@ -213,16 +214,16 @@
         dot.append(title);
         if (points.length <= 8) {
           const left = x > 300;
-          shape("text", { x: x + (left ? -9 : 9), y: y - 6, class: "chosen-text", "text-anchor": left ? "end" : "start" },
+          shape("text", { x: x + (left ? -9 : 9), y: y - 6, "font-size": 16, class: "chosen-text", "text-anchor": left ? "end" : "start" },
             point[0].length > 24 ? point[0].slice(0, 23) + "…" : point[0]);
         }
       });
       [[60, 278, span[0][0], "start"], [460, 278, span[0][0] + span[0][1], "end"], [54, 260, span[1][0], "end"],
         [54, 30, span[1][0] + span[1][1], "end"]].forEach(function (tick) {
-        shape("text", { x: tick[0], y: tick[1], class: "chosen-text", "text-anchor": tick[3] }, tick[2].toPrecision(3));
+        shape("text", { x: tick[0], y: tick[1], "font-size": 16, class: "chosen-text", "text-anchor": tick[3] }, tick[2].toPrecision(3));
       });
-      shape("text", { x: 260, y: 294, class: "chosen-text", "text-anchor": "middle" }, names[across.value]);
-      shape("text", { x: 64, y: 14, class: "chosen-text" }, names[up.value]);
+      shape("text", { x: 260, y: 294, "font-size": 16, class: "chosen-text", "text-anchor": "middle" }, names[across.value]);
+      shape("text", { x: 64, y: 14, "font-size": 16, class: "chosen-text" }, names[up.value]);
     }
 
     const figure = made("figure", {}, made("h3", { textContent: "Metrics of your choice" }),
