@@ -28,10 +28,10 @@
     const under = document.elementFromPoint(x, y);
     const own = under && under.closest("[data-says]");
     let best = own, least = own ? 4 : NEAR; // a point that lies nearby says more than the line below the pointer
-    picture.querySelectorAll("use[data-says], circle[data-says]").forEach(function (mark) {
+    picture.querySelectorAll("[data-says] use, use[data-says], circle[data-says]").forEach(function (mark) {
       const box = mark.getBoundingClientRect();
       const far = Math.hypot(box.left + box.width / 2 - x, box.top + box.height / 2 - y);
-      if (far < least) { best = mark; least = far; }
+      if (far < least) { best = mark.closest("[data-says]"); least = far; }
     });
     return best;
   }
