@@ -281,7 +281,8 @@ def _page(title: str, about: Sentence, sections: Sequence[Section], examples: bo
     return str(
         _template().render(
             title=visible(title), about=about, sections=sections, examples=examples, policy=policy,
-            css=files["report.css"], js=files["report.js"], version=__version__, swatch=swatch, bar_width=BAR_WIDTH, bar_height=BAR_HEIGHT,
+            css=files["report.css"], js=files["report.js"], version=__version__, swatch=swatch, bar_width=BAR_WIDTH,
+            bar_height=BAR_HEIGHT,
         )
     )  # fmt: skip
 
