@@ -36,6 +36,8 @@ PUBLIC: dict[str, NamesByModule] = {
         "errors": [name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, Exception)],
         "datasets": ["sample_shop"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.gate_result": ["Gate"],
+        "diagnostics.gates": ["gate"],
         "display.leaderboard": ["leaderboard"],
         "display.report.page": ["report"],
         "evaluation.evaluate": ["evaluate"],
@@ -85,6 +87,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "diagnostics.conventions_compared": ["compare_conventions"],
         "diagnostics.count_tables": ["exposure_table", "hit_table", "position_table", "user_gap"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.gates": ["gate"],
         "metrics.sampled": ["sampled_values"],
     },
 }
