@@ -60,10 +60,10 @@ def _read_budget(name: Any, value: Any) -> Budget:
         except ValueError:
             number = None
     plain = isinstance(number, Real) and not isinstance(number, bool)
-    if found is None or not plain or not math.isfinite(number):  # type: ignore[arg-type]
+    if found is None or not plain or not math.isfinite(number):
         what = f"budgets[{name!r}]={value!r}; expected "
         raise OptionError(what + BUDGET_FORM, argument=f"budgets[{name!r}]", value=value)
-    return Budget(found["metric"], found["segment"], found["value"], float(number), relative)  # type: ignore[arg-type]
+    return Budget(found["metric"], found["segment"], found["value"], float(number), relative)
 
 
 def check_budget(budget: Budget, better: str | None, values: tuple[float, float] | None) -> None:

@@ -62,8 +62,7 @@ def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
             ]
             alike = [name for name in known if name.split("@")[0] == metric.split("@")[0]]
             other = f"; it was evaluated with {' and '.join(alike)}, at another k" if alike and "@" in metric else ""
-            whole = set(getattr(side.spec, "get", dict)("metrics", {})) - set(side.per_user.columns)
-            if metric in whole:
+            if metric in known:
                 other = "; it is one number for all lists, which has no interval"
             raise ColumnError(
                 f"{side.role} has no metric {metric!r} per list{other or closest(metric, known)}; it has "
@@ -84,14 +83,14 @@ def data_checks(candidate: Side, baseline: Side, runs: Runs, metrics: Iterable[s
     known = all(specs)
     if known:
         for name in dict.fromkeys([*specs[0]["options"], *specs[1]["options"]]):
-            pair = tuple(spec["options"].get(name) for spec in specs)
+            pair = [spec["options"].get(name) for spec in specs]
             if name not in OF_PRED and (pair[0] != pair[1] or name == "users"):
-                rows.append((f"option {name}", *pair))
+                rows.append((f"option {name}", pair[0], pair[1]))
         for metric in metrics:
-            pair = tuple(spec["metrics"].get(metric, {}).get("definition") for spec in specs)
-            rows.append((f"definition of {metric}", *pair))
-        sides = [spec.get("side_tables", {}) for spec in specs]
-        rows += [(f"{name}=", *(one[name]["digest"] for one in sides)) for name in sides[0] if name in sides[1]]
+            own, base = (spec["metrics"].get(metric, {}).get("definition") for spec in specs)
+            rows.append((f"definition of {metric}", own, base))
+        tables = [spec.get("side_tables", {}) for spec in specs]
+        rows += [(f"{name}=", *(one[name]["digest"] for one in tables)) for name in tables[0] if name in tables[1]]
     else:
         rows.append(("options and definitions", *("recorded" if spec else None for spec in specs)))
     rows.append(("truth", *_truth(candidate, baseline, runs)))

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, examples
+from ..errors import DataError, OptionError, examples
 from ..experiments.choices import Correction, check_value
-from ..experiments.compare.runs import Runs, of_lists, read_runs
+from ..experiments.compare.runs import Runs, read_runs
 from ..experiments.decide.verdict import FEW_LISTS, directions
-from ..experiments.experiment_columns import Floats, Mask
+from ..experiments.experiment_columns import Codes, Floats, Mask
 from ..experiments.join.missing_users import zero_is_worst
 from ..inputs.constraints import SHARE, Natural, Share
 from ..inputs.frames import column
@@ -208,10 +208,7 @@ def _segments(
     yield "", "", None, list(of_all.values())
     asked = [one.segment for one in budgets if one.segment is not None]
     for name in dict.fromkeys([*by, *asked]):
-        for role, frame in runs.parts:
-            column(frame, name, role)
-        codes, labels = pd.factorize(pd.concat([frame[name] for _, frame in runs.parts]), sort=True)
-        of_cell = of_lists(codes, runs.place % runs.n_cells, None, runs.show, f"{name!r}", "segment")
+        of_cell, labels = _segment_of_lists(runs, name)
         texts = [str(label) for label in labels]
         for one in budgets:
             if one.segment == name and one.value is not None and one.value not in texts:
@@ -224,6 +221,21 @@ def _segments(
             own |= {one.metric: one for one in budgets if one.segment == name and one.value == text}
             shown = {metric: one._replace(allowed=math.nan) for metric, one in first.items()}
             yield name, text, of_cell == code, list((shown | own).values())
+
+
+def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
+    """Return the segment of each list, −1 where neither side names one, and the labels of the segments."""
+    codes, labels = pd.factorize(pd.concat([column(frame, name, role) for role, frame in runs.parts]), sort=True)
+    cell, some = runs.place % runs.n_cells, codes >= 0  # a side without recommendations carries nothing
+    of_cell = np.full(runs.n_cells, -1)
+    of_cell[cell[some]] = codes[some]
+    if (of_cell[cell[some]] != codes[some]).any():
+        unlike = np.unique(cell[some][of_cell[cell[some]] != codes[some]])
+        raise DataError(
+            f"{name!r} differs between candidate and baseline in {len(unlike):,} lists ({runs.show(unlike)}); a list "
+            "is in one segment", argument="by", value=name,
+        )  # fmt: skip
+    return of_cell, labels
 
 
 def _row(
@@ -359,4 +371,4 @@ def _what_it_needs(row: Mapping[Any, Any]) -> str:
     said = f"the smallest budget that passes here is {signed(row['provable'], row['relative'])}"
     if math.isnan(row["n_needed"]):
         return said
-    return f"{said}; this one needs about {int(row['n_needed']):,} users"
+    return f"{said}; if the change stays, this one needs about {int(row['n_needed']):,} users"

@@ -63,13 +63,13 @@ class Change:
     def _moments(self) -> tuple[float, float, float, float, float]:
         """Mean gain and mean scale, and the variances of both and their covariance as estimates."""
         if not self.n:
-            return (math.nan,) * 5
+            return math.nan, math.nan, math.nan, math.nan, math.nan
         weight = np.ones(self.n) if self.weight is None else self.weight
         total = float(weight.sum())
         means = float(self.gain.sum()) / total, float(self.scale.sum()) / total
         z = [part - mean * weight for part, mean in zip((self.gain, self.scale), means, strict=True)]
         factor = self.n / max(self.n - 1, 1) / total**2
-        return *means, *(factor * float(one @ two) for one, two in ((z[0], z[0]), (z[1], z[1]), (z[0], z[1])))
+        return *means, factor * float(z[0] @ z[0]), factor * float(z[1] @ z[1]), factor * float(z[0] @ z[1])
 
     @property
     def point(self) -> float:
@@ -88,7 +88,8 @@ class Change:
             centred = self.gain - gain * weight
             slack = centred - self.allowed * (self.scale - scale * weight)
             found = [moments_of(one) for one in (centred, slack)]
-            if all(one.var > 0 and abs(one.skewness) <= LITTLE_SKEWED * math.sqrt(self.n) for one in found):
+            skewed = LITTLE_SKEWED * math.sqrt(self.n)
+            if all(float(one.var) > 0 and abs(float(one.skewness)) <= skewed for one in found):
                 return "t"
         return "" if self.values is None else "betting"
 
@@ -121,9 +122,9 @@ class Change:
             return float(t_p_value(t, self.n - 1, "greater" if better else "less"))
         if not self.bound or not self.n:
             return math.nan
-        gain, scale, weight = self._shuffled
+        gains, scales, weight = self._shuffled
         low, high = self._range(change)
-        s = np.clip(gain - change * scale, low, high)  # rounding may put a value outside
+        s = np.clip(gains - change * scales, low, high)  # rounding may put a value outside
         s, worst = (s, -low) if better else (-s, high)
         won = (log_capital_anytime(s, worst, weight) if self.bound == "anytime"
                else log_capital(s, worst, self._bets, weight))  # fmt: skip
@@ -152,18 +153,16 @@ class Change:
         return end(1), -end(-1)
 
     def needed(self) -> float:
-        """Return about how many units would pass in 80 % of the runs if there were no difference; NaN if none would."""
+        """Return about how many units would pass in 80 % of the runs if the change is the observed one; NaN if none."""
         gain, scale, var_gain, var_scale, cov = self._moments
-        margin = -self.allowed * scale
+        margin = gain - self.allowed * scale
         if not margin > 0 or not self.bound:
             return math.nan
         if self.bound == "t":
             var = var_gain - 2 * self.allowed * cov + self.allowed**2 * var_scale
             far = float(t_quantile(self.n - 1, "greater", 1 - self.alpha) + t_quantile(self.n - 1, "greater", 0.8))
             return math.ceil(self.n * var * (far / margin) ** 2)
-        (gain, unit, weight), (low, _) = self._shuffled, self._range(self.allowed)
-        own = 1.0 if weight is None else weight
-        slack = gain - self.allowed * unit
-        none = own * np.maximum(slack - (slack * own).mean() / np.mean(own) + margin, low) / -low
-        growth = max(float(np.log1p(stake * none).mean()) for stake in STAKES)
+        (gains, scales, weight), (low, _) = self._shuffled, self._range(self.allowed)
+        won = (1.0 if weight is None else weight) * np.maximum(gains - self.allowed * scales, low) / -low
+        growth = max(float(np.log1p(stake * won).mean()) for stake in STAKES)
         return math.ceil((PROVEN_LATER - math.log(self.alpha)) / growth) if growth > 0 else math.nan

@@ -91,11 +91,11 @@ class Runs:
     def weighted(self, name: str) -> Runs:
         """These runs with the weight of each list, which all rows of the list must agree on."""
         read = np.concatenate([read_weight(frame, role, name) for role, frame in self.parts])
-        found = of_lists(read, self.place % self.n_cells, self.list_of_cell, self.show, f"{name!r}", "weight")
+        found = _of_lists(read, self.place % self.n_cells, self.list_of_cell, self.show, f"{name!r}", "weight")
         return replace(self, weights=found)
 
 
-def of_lists(
+def _of_lists(
     read: Any, cell: Codes, list_of_cell: Codes | None, show: Callable[[Codes], str], name: str, what: str
 ) -> Any:
     """What the rows of each list say, on which they must agree."""
@@ -183,7 +183,7 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, 
         for role, frame in parts:
             require(frame, role, named)
         coded, n_units = key_codes(parts, named)
-        found = of_lists(np.concatenate(coded), cell, list_of_cell, show, " and ".join(named), "unit")
+        found = _of_lists(np.concatenate(coded), cell, list_of_cell, show, " and ".join(named), "unit")
         unit_of_list = found if n_units < n_lists else None
     unnamed = not units and unit_of_list is None
     repeated = unnamed and any(repeated_unit(frame, keys, min(n_lists, len(frame))) for _, frame in parts)
